@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,20 +58,12 @@ def _do(name: str, out: str | None, as_json: bool, options: dict[str, object]) -
 
 def _print_page(name: str, page: "Page", folder: Path) -> None:
     """Print the first table of a page, its verdict and its address in the `folder`."""
-    from rich.table import Table
-
-    from zoosim.terminal import print_address, result_console
+    from zoosim.terminal.output import print_address, print_lines, print_table
 
     content = page.tables[0]
-    table = Table(title=f"{name}: {content.heading}", title_justify="left")
-    for number, head in enumerate(content.heads):
-        table.add_column(head, justify="left" if number < content.n_text else "right")
-    for row in content.rows:
-        table.add_row(*row)
-    console = result_console()
-    console.print(table)
-    console.print(page.verdict, highlight=False, soft_wrap=True)
-    print_address(console, folder)
+    print_table(replace(content, heading=f"{name}: {content.heading}").as_text(), has_page=True)
+    print_lines([page.verdict])
+    print_address(folder)
 
 
 def _stop(line: str, code: int) -> None:

@@ -184,6 +184,7 @@ def run(
     log: option.KeepLog = False,
     csv: option.WriteCsv = False,
     through: option.Through = None,
+    wide: option.Wide = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
@@ -211,7 +212,7 @@ def run(
             report=progress.report,
             started=progress.start,
         )
-    _show_result(result, json, debug)
+    _show_result(result, json, wide, debug)
 
 
 def _split_names(text: str) -> list[str]:
@@ -225,15 +226,15 @@ def _data_settings(data: str | None, label: str | None) -> list[str]:
     return [f"env.{key}='{text.replace(chr(39), chr(39) * 2)}'" for key, text in settings.items() if text is not None]
 
 
-def _show_result(result: Any, json: bool, debug: bool) -> None:
-    from zoosim import terminal
+def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:
+    from zoosim.terminal.run import print_result
 
     if json:
         typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
         for note in result.notes:
             typer.echo(f"note: {note}", err=True)
     else:
-        terminal.print_result(result)
+        print_result(result, wide=wide)
     _print_failures(result.failures, debug)
     if result.failures:
         sys.exit(1)
@@ -274,12 +275,12 @@ def list_policies() -> None:
 
 
 @app.command()
-def report(folder: option.KeptRun, debug: option.Debug = False) -> None:
+def report(folder: option.KeptRun, wide: option.Wide = False, debug: option.Debug = False) -> None:
     """Write a finished run's report again and print its table."""
-    from zoosim import terminal
     from zoosim.api import runs
+    from zoosim.terminal.run import print_result
 
-    terminal.print_result(runs.read_run(folder))
+    print_result(runs.read_run(folder), wide=wide)
 
 
 @app.command()
@@ -293,13 +294,13 @@ def describe(
     debug: option.Debug = False,
 ) -> None:
     """Write a page about a simulated shop. From a --config file only the world's part is read."""
-    from zoosim import terminal
     from zoosim.api import worlds
+    from zoosim.terminal.output import address
 
     description = worlds.describe(
         world, seed=seed, visits=visits, config=config, settings=settings or (), out=out, progress=_print_progress
     )
-    typer.echo(f"Page: {terminal.address(description.path)}")
+    typer.echo(f"Page: {address(description.path)}")
 
 
 @app.command()
@@ -310,12 +311,13 @@ def optimum(
     step: option.MarketStep = 0,
     config: option.Config = None,
     settings: option.Settings = None,
+    wide: option.Wide = False,
     json: option.PrintRows = False,
     debug: option.Debug = False,
 ) -> None:
     """Compute a search shop's best template and boosts (cached). One row per visit type."""
-    from zoosim import terminal
     from zoosim.api import worlds
+    from zoosim.terminal.optimum import print_optimum
 
     frame = worlds.optimum(
         world, seed=seed, by=by, step=step, config=config, settings=settings or (), progress=_print_progress
@@ -323,7 +325,7 @@ def optimum(
     if json:
         typer.echo(frame.write_json())
     else:
-        terminal.print_optimum(frame)
+        print_optimum(frame, wide=wide)
 
 
 def _print_progress(line: str) -> None:
@@ -441,13 +443,15 @@ def train(
     propensity_model: option.PropensityModel = None,
     report: option.TrainingPage = None,
     skip_bad: option.SkipBad = False,
+    wide: option.Wide = False,
     debug: option.Debug = False,
 ) -> None:
     """Train policies on a log, and save the best. Trained on its earlier rows, judged by the later."""
-    from zoosim import terminal
     from zoosim.api import models
     from zoosim.core.jit import watch_compilation
     from zoosim.progress import COMPILING, StatusLine
+    from zoosim.terminal.evaluation import print_training
+    from zoosim.terminal.output import address
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
         training = models.train(
@@ -461,10 +465,10 @@ def train(
             report=report,
             progress=status.show,
         )
-    terminal.print_training(training)
+    print_training(training, wide=wide, has_page=report is not None)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
     if report is not None:
-        typer.echo(f"Page: {terminal.address(report)}")
+        typer.echo(f"Page: {address(report)}")
 
 
 @app.command()
@@ -499,6 +503,7 @@ def evaluate(
     data: option.OpenBanditFolder = None,
     out: option.EvaluationFolder = None,
     skip_bad: option.SkipBad = False,
+    wide: option.Wide = False,
     json: option.PrintFigures = False,
     debug: option.Debug = False,
 ) -> None:
@@ -533,21 +538,21 @@ def evaluate(
             )
     except EvaluationInterrupted as interrupted:
         if interrupted.evaluation is not None:
-            _show_evaluation(interrupted.evaluation, json, out)
+            _show_evaluation(interrupted.evaluation, json, out, wide)
         saved = "nothing was saved" if interrupted.evaluation is None or out is None else f"the others are in {out}"
         _stop(f"interrupted; not evaluated: {', '.join(interrupted.missing)}; {saved}", 130)
-    _show_evaluation(evaluation, json, out)
+    _show_evaluation(evaluation, json, out, wide)
 
 
-def _show_evaluation(evaluation: Any, json: bool, out: Path | None) -> None:
-    from zoosim import terminal
+def _show_evaluation(evaluation: Any, json: bool, out: Path | None, wide: bool) -> None:
+    from zoosim.terminal.evaluation import print_evaluation
 
     if json:
         import json as writer
 
         typer.echo(writer.dumps(evaluation.summary, indent=2, allow_nan=False))
     else:
-        terminal.print_evaluation(evaluation, out)
+        print_evaluation(evaluation, out, wide=wide)
 
 
 @app.command("fit-world")
@@ -557,26 +562,27 @@ def fit_world(
     reward: option.FittedReward = None,
     data: option.OpenBanditFolder = None,
     skip_bad: option.SkipBad = False,
+    wide: option.Wide = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
     """Estimate a simulated shop from a log. For `zoosim run DIR/shop.world`; a search shop from a log of searches."""
-    from zoosim import terminal
     from zoosim.api import logs
     from zoosim.logs.searches import has_searches
     from zoosim.progress import StatusLine
+    from zoosim.terminal.fitted_world import print_world
 
     if has_searches(Path(log)):
         if reward is not None or data is not None:
             raise ConfigError(f"fit-world: {log} is a log of searches; leave out --reward and --data")
-        _fit_search_world(log, out, skip_bad, json)
+        _fit_search_world(log, out, skip_bad, json, wide)
         return
     with StatusLine() as status:
         shop, checks = logs.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal.print_world(shop, checks, out)
+        print_world(shop, checks, out, wide=wide)
 
 
 @app.command()
@@ -589,13 +595,14 @@ def recommend(
     out: option.RecommendationFolder = None,
     data: option.OpenBanditFolder = None,
     skip_bad: option.SkipBad = False,
+    wide: option.Wide = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
     """Say which policies are worth trying in your shop, and why. By rehearsal in a shop fitted to your log."""
-    from zoosim import terminal_recommend
     from zoosim.api import recommend as api
     from zoosim.progress import StatusLine
+    from zoosim.terminal.recommendation import print_recommendation
 
     with StatusLine() as status:
         recommendation = api.recommend(
@@ -612,21 +619,21 @@ def recommend(
     if json:
         typer.echo((recommendation.path / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal_recommend.print_recommendation(recommendation)
+        print_recommendation(recommendation, wide=wide)
     _print_failures(recommendation.evidence.failures, debug)
 
 
-def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool) -> None:
-    from zoosim import terminal_search
+def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool, wide: bool) -> None:
     from zoosim.api.searches import fit_search_world
     from zoosim.progress import StatusLine
+    from zoosim.terminal.fitted_world import print_search_world
 
     with StatusLine() as status:
         world = fit_search_world(log, out, skip_bad=skip_bad, progress=status.show)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal_search.print_search_world(world, out)
+        print_search_world(world, out, wide=wide)
 
 
 @app.command("check-world")

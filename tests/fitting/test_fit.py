@@ -29,7 +29,7 @@ from zoosim.logs.parse import read_log
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.fit import build_page
-from zoosim.terminal import print_world
+from zoosim.terminal.fitted_world import print_world
 from zoosim.worlds.fitted.shop import FittedShop
 
 DAY = 86_400_000_000

@@ -1,6 +1,88 @@
-"""Numbers as the terminal, pages and verdicts write them."""
+"""Numbers as the terminal, notebooks, pages and verdicts write them."""
 
 import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+DIGITS = 3
+"""Significant digits of a value whose interval is not known."""
+
+MOST_DECIMALS = 12
+
+UNITS = {
+    "click": "clicks",
+    "clicked": "clicks",
+    "CTR": "clicks",
+    "purchase": "purchases",
+    "purchased": "purchases",
+    "order": "orders",
+    "ordered": "orders",
+    "eur": "EUR",
+    "usd": "USD",
+}
+"""What rewards of these names are counted in; others are called by their names."""
+
+
+class Written(NamedTuple):
+    """A value and its interval in words, with as many decimals as the interval allows."""
+
+    value: str
+    interval: str
+
+
+def per_visit(reward: str) -> str:
+    """Return the unit of a mean reward, such as "clicks per visit"."""
+    return f"{UNITS.get(reward, reward)} per visit"
+
+
+def decimals(value: float, low: float | None = None, high: float | None = None) -> int:
+    """Return how many decimals tell an interval with two significant digits of its half-width.
+
+    Where an end is open, the distance of the other one counts; without any, `value` has `DIGITS` significant digits.
+    """
+    ends = [end for end in (low, high) if end is not None and math.isfinite(end)]
+    half_width = (ends[1] - ends[0]) / 2.0 if len(ends) == 2 else abs(ends[0] - value) if ends else 0.0
+    if math.isfinite(half_width) and half_width > 0.0:
+        return _decimals_of(half_width, 2)
+    return _decimals_of(value, DIGITS) if math.isfinite(value) else 0
+
+
+def shared_decimals(values: Iterable[float | None]) -> int:
+    """Return how many decimals tell figures of one column apart: their spread has `DIGITS` significant digits."""
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if not finite:
+        return 0
+    spread = max(finite) - min(finite)
+    return _decimals_of(spread if spread > 0.0 else finite[0], DIGITS)
+
+
+def _decimals_of(size: float, digits: int) -> int:
+    """Return the decimals with which a number of this size has so many significant digits; whole numbers are whole."""
+    if size == 0.0:
+        return 0
+    # Of .00996 two digits are .010: the exponent is that of the rounded number.
+    exponent = int(f"{abs(size):.{digits - 1}e}".partition("e")[2])
+    return min(max(digits - 1 - exponent, 0), MOST_DECIMALS)
+
+
+def fixed(value: float | None, places: int, *, signed: bool = False, missing: str = "none") -> str:
+    """Write a number with so many decimals; `missing` is written for None and what is not finite."""
+    if value is None or not math.isfinite(value):
+        return missing
+    return f"{value:{'+' if signed else ''}z,.{places}f}"
+
+
+def with_interval(value: float, low: float | None, high: float | None, *, signed: bool = False) -> Written:
+    """Write a value and its interval with the same decimals: 0.0804 and "0.0771 to 0.0837"."""
+    places = decimals(value, low, high)
+    written = [fixed(end, places, signed=signed, missing="open") for end in (low, high)]
+    return Written(fixed(value, places, signed=signed), " to ".join(written))
+
+
+def in_percent(value: float, low: float | None, high: float | None, *, signed: bool = False) -> Written:
+    """Write a share and its interval as `with_interval` does, in percent but without the sign."""
+    low, high = (None if end is None else 100.0 * end for end in (low, high))
+    return with_interval(100.0 * value, low, high, signed=signed)
 
 
 def percent(value: float | None, missing: str = "-") -> str:

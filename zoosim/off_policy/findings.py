@@ -163,6 +163,7 @@ class _RewardFindings:
             notes={name: self._notes[name] for name in finished},
             unit=self._unit,
             reward=self._reward,
+            level=self._options.level,
         )
 
 

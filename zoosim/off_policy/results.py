@@ -48,9 +48,10 @@ class Evaluation:
 
     `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
     logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
-    remarks on each. `unit` says what `n` counts. `reward` names what is estimated, and `others` holds the same figures
-    for the log's other rewards, by name. `propensities` say how the log's were estimated, None where it has its own;
-    where it `is_deterministic`, `randomisation` says how much chance would make it useful.
+    remarks on each. `unit` says what `n` counts; `level` is that of the intervals. `reward` names what is estimated;
+    `others` holds the same figures for the log's other rewards, by name. `propensities` say how the log's were
+    estimated, None where it has its own; where it `is_deterministic`, `randomisation` says how much chance would make
+    it useful.
     """
 
     results: tuple[Result, ...]
@@ -66,6 +67,7 @@ class Evaluation:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unit: str = "rows"
     reward: str = REWARD
+    level: float = 0.95
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     propensities: PropensityFigures | None = None
     is_deterministic: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import plotly.graph_objects as go
 
+from zoosim.core import tables as text
 from zoosim.report.rendering import render
 
 
@@ -22,6 +23,11 @@ class Table:
     n_text: int = 1
     caption: str = ""
     folded: bool = False
+
+    def as_text(self, essential: int | None = None) -> text.Table:
+        """Return it for a terminal, where its first columns, all by default, are `essential`."""
+        heads = [head if place < self.n_text else head.replace(" ", "\n") for place, head in enumerate(self.heads)]
+        return text.table_of_rows(self.heading, heads, self.rows, n_text=self.n_text, essential=essential)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+"""The figures of a run as a table of text, for the terminal and notebooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.number_format import decimals, fixed, per_visit, shared_decimals, with_interval
+from zoosim.core.tables import Column, Table, two_lines
+
+if TYPE_CHECKING:
+    from zoosim.arena.plan import Plan
+
+PolicyFigures = Mapping[str, Any]
+"""What summary.json holds of a policy."""
+
+MISSING = "-"
+NOTHING: PolicyFigures = {"mean": None, "low": None, "high": None}
+
+SHOP_HEADS = {"gmv": "GMV, EUR\nper visit", "cm2": "CM2, EUR\nper visit", "rank_change": "rank\nchange"}
+"""By key of summary.json, the heads of the columns that only search shops have."""
+
+
+def results_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str]) -> Table:
+    """Return the table of a run, the best policy first.
+
+    The columns stand in order of importance: fraction of oracle, worst seed, failures, what visits earned, the rest.
+
+    Args:
+        plan: The run.
+        summary: Its figures, as summary.json holds them.
+        ranked: Policies that finished a seed, the best first.
+    """
+    seeds = len(summary["seeds"])
+    title = f"{plan.experiment.title}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits per seed"
+    policies = summary["policies"]
+    names = [*ranked, *(name for name in policies if name not in ranked)]
+    columns = [Column("policy", names, is_text=True, is_essential=True)]
+    return Table(title, [*columns, *_columns(plan, [policies[name] for name in names])])
+
+
+def _columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
+    """Return the columns of figures, the most important first, with one cell per policy."""
+    fractions = _in_percent([figures["oracle_fraction"] for figures in policies])
+    places = _places(fractions)
+    worst, deviations = (
+        [fixed(figures[key], place, missing=MISSING) for figures, place in zip(fractions, places, strict=True)]
+        for key in ("min", "sd")
+    )
+    columns = [
+        Column("% of\noracle", _values(fractions), is_essential=True),
+        Column("95%\ninterval", _intervals(fractions), is_text=True, is_essential=True, stacks=True),
+        Column("worst\nseed", worst, is_essential=True),
+    ]
+    return [*columns, *_other_columns(plan, policies), Column("sd", deviations)]
+
+
+def _other_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
+    """Return the columns that are left out where there is no room."""
+    columns = []
+    if any(figures["failed"] for figures in policies):
+        columns.append(Column("failed\nseeds", [str(len(figures["failed"]) or "") for figures in policies]))
+    key = "ctr" if any("ctr" in figures for figures in policies) else "reward"
+    unit = two_lines(per_visit(plan.experiment.reward_name))
+    columns.append(Column(unit, _values([figures.get(key, NOTHING) for figures in policies])))
+    if plan.experiment.tail and len(plan.phases) > 1:
+        columns += _tail_columns(plan, policies, key)
+    columns += _recovery_columns(plan, policies)
+    if any("gmv" in figures for figures in policies):
+        for name, head in SHOP_HEADS.items():
+            columns.append(Column(head, _values([figures.get(name, NOTHING) for figures in policies])))
+        shares = _in_percent([figures.get("strategic_share", NOTHING) for figures in policies])
+        columns.append(Column("strategic\n% of shown", _values(shares)))
+    return columns
+
+
+def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures], key: str) -> list[Column]:
+    """Return what the last visits brought: clicks, in worlds with other rewards the fraction of oracle."""
+    start, stop = plan.phases[-1]
+    visits = f"last {stop - start:,}"
+    phases = [figures["phases"][-1] if figures["phases"] else {} for figures in policies]
+    if key == "ctr":
+        intervals = [phase.get(key, NOTHING) for phase in phases]
+        what = "clicks"
+    else:
+        intervals = _in_percent([phase.get("oracle_fraction", NOTHING) for phase in phases])
+        what = "% of oracle"
+    return [
+        Column(f"{what},\n{visits}", _values(intervals)),
+        Column(f"95% interval,\n{visits}", _intervals(intervals), is_text=True),
+    ]
+
+
+def _recovery_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
+    names = plan.setup.shock_names
+    steps = [f"{shock.step:,}" for shock in plan.shocks]
+    return [
+        Column(f"back after\n{label}", [_recovery(figures["recovery_steps"].get(name)) for figures in policies])
+        for name, label in zip(names, steps or names, strict=True)
+    ]
+
+
+def _recovery(figures: PolicyFigures | None) -> str:
+    if not figures or not figures["of"]:
+        return MISSING
+    median = "never" if figures["median"] is None else f"{figures['median']:,.0f}"
+    return f"{median} ({figures['recovered']}/{figures['of']})"
+
+
+def _in_percent(intervals: Sequence[PolicyFigures]) -> list[PolicyFigures]:
+    """Return intervals, and what else is told of a share, in percent."""
+    keys = ("mean", "low", "high", "sd", "min")
+    return [{key: None if figures.get(key) is None else 100.0 * figures[key] for key in keys} for figures in intervals]
+
+
+def _places(intervals: Sequence[PolicyFigures]) -> list[int]:
+    """Return the decimals of each figure in a column: by its interval; of single seeds such as tell policies apart."""
+    shared = shared_decimals(figures["mean"] for figures in intervals)
+    return [
+        shared if figures["low"] is None else decimals(figures["mean"], figures["low"], figures["high"])
+        for figures in intervals
+    ]
+
+
+def _values(intervals: Sequence[PolicyFigures]) -> list[str]:
+    places = _places(intervals)
+    return [fixed(figures["mean"], place, missing=MISSING) for figures, place in zip(intervals, places, strict=True)]
+
+
+def _intervals(intervals: Sequence[PolicyFigures]) -> list[str]:
+    return [
+        MISSING if figures["low"] is None else with_interval(figures["mean"], figures["low"], figures["high"]).interval
+        for figures in intervals
+    ]

@@ -1,0 +1,75 @@
+"""What the command line prints of policies judged by a log, and of policies trained on one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zoosim.core.number_format import p_value
+from zoosim.off_policy.sentences import sentences
+from zoosim.off_policy.tables import evaluation_tables
+from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
+
+if TYPE_CHECKING:
+    from zoosim.off_policy.results import Evaluation
+    from zoosim.off_policy.training import Training
+
+
+def print_training(training: "Training", *, wide: bool = False, has_page: bool = False) -> None:
+    """Print what later rows say of trained policies, and by what one was chosen."""
+    lines = []
+    if training.evaluation is not None:
+        print_evaluation(training.evaluation, wide=wide, has_page=has_page)
+    else:
+        lines += [f"{name}: {'; '.join(notes)}" for name, notes in training.notes.items()]
+    if training.model.competitors > 1:
+        lines.append(f"{training.policy} was chosen: {training.reason}.")
+    print_lines(lines)
+
+
+def print_evaluation(
+    evaluation: "Evaluation", folder: Path | None = None, *, wide: bool = False, has_page: bool = False
+) -> None:
+    """Print values, intervals and verdicts of policies judged by a log, what speaks against them, and what follows.
+
+    Args:
+        evaluation: The results.
+        folder: Where a page was written, whose address is printed.
+        wide: Print all columns of the tables.
+        has_page: Whether another page shows them.
+    """
+    for table in evaluation_tables(evaluation):
+        print_table(table, wide=wide, has_page=has_page or folder is not None)
+    print_lines(skipped_lines(evaluation.skipped))
+    print_lines(f"note: {remark}." for remark in evaluation.remarks)
+    print_lines(f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines)
+    print_lines(_reason_lines(evaluation))
+    print_lines(_ranking_lines(evaluation))
+    print_lines(f"{name}: {sentence}." for name, sentence in sentences(evaluation).items())
+    if folder is not None:
+        print_address(folder)
+
+
+def _reason_lines(evaluation: "Evaluation") -> list[str]:
+    """Say why estimates are not trusted: one line per policy for estimators of which the same is said."""
+    estimators: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for row in evaluation.results:
+        if row.reasons:
+            estimators.setdefault((row.policy, row.verdict, row.reasons), []).append(row.estimator)
+    return [
+        f"{policy} ({', '.join(names)}): {verdict}: {'; '.join(reasons)}."
+        for (policy, verdict, reasons), names in estimators.items()
+    ]
+
+
+def _ranking_lines(evaluation: "Evaluation") -> list[str]:
+    """Say, where several policies can be ranked, which ones beat the logged choices and which one may be best."""
+    lines = []
+    for estimator in dict.fromkeys(row.estimator for row in evaluation.ranking):
+        rows = [row for row in evaluation.ranking if row.estimator == estimator]
+        if len(rows) > 1:
+            better = [f"{row.policy} (p {p_value(row.p_better)})" for row in rows if row.low > 0.0]
+            best = [row.policy for row in rows if row.may_be_best]
+            lines.append(
+                f"By {estimator}, corrected for {len(rows)} policies: better than the logged choices: "
+                f"{', '.join(better) or 'none shown'}; may be best: {', '.join(best)}"
+            )
+    return lines

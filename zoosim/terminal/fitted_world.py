@@ -1,0 +1,52 @@
+"""What the command line prints of a world that was fitted to a log."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zoosim.fitting.tables import checks_table, positions_table
+from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
+
+if TYPE_CHECKING:
+    from zoosim.fitting import Checks
+    from zoosim.fitting.search_world import FittedSearchWorld
+    from zoosim.worlds.fitted.shop import FittedShop
+
+
+def print_world(shop: "FittedShop", checks: "Checks", folder: Path, *, wide: bool = False) -> None:
+    """Print what a fitted world holds, how far to believe it, and how to run it."""
+    facts = shop.facts
+    holds = f"{facts['visitors']:,} visitors, {shop.n_products:,} products, {facts['responses']:,} responses"
+    print_lines([*skipped_lines(facts["skipped"]), f"{facts['rows']:,} rows: {holds}"])
+    print_table(checks_table(checks, facts["reward"]), wide=wide, has_page=True)
+    n_changes = len(shop.changes)
+    print_lines(
+        [
+            checks.held_out.sentence,
+            f"{n_changes} change{'s' * (n_changes != 1)} over time in what visitors respond to",
+            f"World: {shlex.join(['zoosim', 'run', str(folder / 'shop.world')])}",
+        ]
+    )
+    print_address(folder)
+
+
+def print_search_world(world: "FittedSearchWorld", folder: Path, *, wide: bool = False) -> None:
+    """Print what was estimated, how later searches agree with it, and where the world lies."""
+    print_table(positions_table(world), wide=wide, has_page=True)
+    behaviour = world.behaviour
+    effects = zip(world.segments, behaviour.estimates.price, behaviour.errors.price, strict=True)
+    prices = ", ".join(f"{name} {value:+.2f} ± {1.96 * error:.2f}" for name, value, error in effects)
+    looks = zip(world.query_types, np.asarray(behaviour.estimates.bias), strict=True)
+    first_looks = ", ".join(f"{name} {100 / (1 + np.exp(-bias[0])):.0f}%" for name, bias in looks)
+    print_lines(
+        [
+            f"{world.n:,} searches; behaviour estimated from the latest {world.used:,}",
+            f"Effect of log(1 + price) on the log odds of a click, by segment (95% margin): {prices}",
+            f"Chance that position 1 is looked at, by type of query: {first_looks}",
+            *(f"warning: {warning}" for warning in world.warnings),
+            f"World: {folder / 'world.yaml'}",
+        ]
+    )
+    print_address(folder)

@@ -1,0 +1,68 @@
+"""How results are printed: tables as wide as the terminal, sentences broken at words."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import typer
+
+from zoosim.core.tables import Table, fit_table
+
+NARROWEST = 40
+"""Tables are laid out for this many characters at least."""
+
+WIDTH = 80
+"""Characters of a line where there is no terminal, and the variable COLUMNS says nothing."""
+
+
+def output_width() -> int:
+    """Return the width of the terminal, or what COLUMNS says."""
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+
+
+def print_table(table: Table, *, wide: bool = False, has_page: bool = False) -> None:
+    """Print a table and an empty line, and say where columns are for which there was no room.
+
+    Args:
+        table: The table.
+        wide: Print all columns, however wide the terminal is.
+        has_page: Whether a page shows them, too.
+    """
+    title, lines, left_out = fit_table(table, None if wide else output_width())
+    for line in title:
+        typer.echo(typer.style(line, bold=True))
+    for line in lines:
+        typer.echo(line)
+    if left_out:
+        columns = f"{left_out} more columns" if left_out > 1 else "1 more column"
+        typer.echo(f"{columns}: --wide{' or the page' if has_page else ''} has {'them' if left_out > 1 else 'it'}")
+    typer.echo()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print sentences, broken at words in a terminal; elsewhere each in a line of its own."""
+    is_terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
+    for line in lines:
+        if is_terminal:
+            wrapped = textwrap.wrap(line, output_width(), break_long_words=False, break_on_hyphens=False)
+            typer.echo("\n".join(wrapped))
+        else:
+            typer.echo(line)
+
+
+def print_address(folder: Path) -> None:
+    """Print the address of the page in a folder."""
+    typer.echo(f"Page: {address(folder / 'report.html')}")
+
+
+def address(path: Path) -> str:
+    """Return the address that a browser opens."""
+    return path.resolve().as_uri()
+
+
+def skipped_lines(skipped: Mapping[str, int]) -> list[str]:
+    """Say how many rows were left out, by reason."""
+    return [f"note: skipped {count:,} rows: {reason}" for reason, count in skipped.items()]

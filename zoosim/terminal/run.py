@@ -1,0 +1,19 @@
+"""What the command line prints of a run."""
+
+from typing import TYPE_CHECKING
+
+from zoosim.arena.tables import results_table
+from zoosim.core.number_format import percent
+from zoosim.terminal.output import print_address, print_lines, print_table
+
+if TYPE_CHECKING:
+    from zoosim.api.runs import RunResult
+
+
+def print_result(result: "RunResult", *, wide: bool = False) -> None:
+    """Print the table of a run, the verdict and the page's address."""
+    print_table(results_table(result.plan, result.summary, result.comparison.ranked), wide=wide, has_page=True)
+    if result.reference is not None:
+        print_lines([f"A classifier trained on all labels reaches {percent(result.reference)} (5-fold)."])
+    print_lines([*(f"note: {note}" for note in result.notes), result.verdict])
+    print_address(result.path)

@@ -18,7 +18,11 @@ Seeds = Annotated[
 Steps = Annotated[int | None, typer.Option(metavar="N", help="Visits per seed [default: the experiment's].")]
 PolicyNames = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help="Policies to compare, separated by commas [default: the experiment's]."),
+    typer.Option(
+        metavar="A,B",
+        help="Policies to compare, separated by commas: names, or trained ones as FILE.zoosim "
+        "[default: the experiment's].",
+    ),
 ]
 OwnPolicies = Annotated[
     list[str] | None,

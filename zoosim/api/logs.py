@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import make_folder, write_text
 from zoosim.core.parameters import shown
+from zoosim.policies.files import MODEL, file_and_class, is_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,18 +27,11 @@ if TYPE_CHECKING:
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
 
-MODEL = ".zoosim"
 DIFFERENT_ROWS = 0.9
 """Of a model's rows, the share that differs from each other, above which a few of them are known again."""
 
 FLATTERED = "the best of {} policies by these very rows, so its value is likely too high and its interval too narrow"
 """What to say of a policy that is judged by the rows that chose it."""
-
-FILES = (MODEL, ".npz")
-"""How files of trained policies end: models, and those of `save_policy`."""
-
-OF = "@"
-"""What stands between the file of a model and the `FILE.py:Class` of its policy, one of the user's own."""
 
 
 def evaluate(
@@ -416,20 +410,6 @@ def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
 
 def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
-
-
-def is_file(policy: str) -> bool:
-    """Whether a policy is named by the file that it was saved in."""
-    return policy.endswith(FILES) or any(f"{ending}{OF}" in policy for ending in FILES)
-
-
-def file_and_class(policy: str) -> tuple[str, str | None]:
-    """Return the file that a policy is saved in, and the `FILE.py:Class` behind it where the policy is the user's."""
-    for ending in FILES:
-        path, of, own = policy.partition(f"{ending}{OF}")
-        if of:
-            return f"{path}{ending}", own
-    return policy, None
 
 
 def _opened(given: Any) -> Any:

@@ -209,7 +209,8 @@ def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
 
 def untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     """Return policies by their names; raises `ConfigError` for what is no name and no class."""
-    from zoosim.api.logs import is_file, named_policies
+    from zoosim.api.logs import named_policies
+    from zoosim.policies.files import is_file
 
     named = named_policies(policies)
     for policy in named.values():

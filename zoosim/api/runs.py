@@ -160,7 +160,9 @@ def run(
 
     Args:
         experiment: The name of an experiment (`zoosim list`), or a world of your own, `FILE.py:World`.
-        policies: Who competes: built-in names, `FILE.py:Class` or classes. Default: the experiment's own.
+        policies: Who competes: built-in names, `FILE.py:Class`, classes, or files of trained policies (`FILE.zoosim` of
+            `train`, `FILE.npz` of `save_policy`), which begin each seed with what they have learned. Default: the
+            experiment's own.
         extra: Policies of yours that compete beside those.
         seeds: A count (0 to n - 1), a range `a:b` (b left out) or a list. Default: the experiment's.
         steps: Visits per seed. Default: the experiment's.

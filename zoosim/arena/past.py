@@ -21,10 +21,10 @@ if TYPE_CHECKING:  # what one entry does is not up to the list of all
 def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progress) -> tuple[Policy, Any]:
     """Make the policy and let it learn from the past where it asks for one; return it and what `fit` returned."""
     try:
-        policy = entry.make(world.spec(steps), stream(world.seed, "policy", entry.name))
-        if not policy.past_visits:
+        policy = entry.make(world.spec(steps), stream(world.seed, "policy", entry.name), world.schema())
+        if not entry.past_visits:
             return policy, {}
-        return policy, policy.fit(uniform_log(world, policy.past_visits), progress)
+        return policy, policy.fit(uniform_log(world, entry.past_visits), progress)
     except PolicyFailure:
         raise
     except (Exception, SystemExit) as error:

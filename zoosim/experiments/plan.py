@@ -21,6 +21,7 @@ from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
 from zoosim.policies.base import Policy
+from zoosim.policies.files import is_file
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, check_own_name, find_class, make_entry
 from zoosim.policies.requests import LARGEST
 from zoosim.worlds.setup import WorldSetup
@@ -225,7 +226,7 @@ def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[Poli
         if entry.cls.needs_user_ids and not setup.knows_users:
             raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.title} has none; leave it out")
     for entry in entries:
-        if entry.params.get("past_visits", entry.cls.past_visits) and not setup.has_past:
+        if entry.past_visits and not setup.has_past:
             raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.title} has none")
         _check_rewards(experiment, setup, entry)
 
@@ -291,7 +292,7 @@ def _chosen(
             _add(chosen, _listed_entry(listed[source], overrides))
         elif source in BUILT_IN:
             _add(chosen, make_entry(source, params=overrides[source]))
-        elif is_file_source(source):
+        elif is_file(source) or is_file_source(source):
             _add(chosen, make_entry(source))
         else:
             names = [*listed, *extra]

@@ -169,6 +169,13 @@ class Policy(ABC):
             progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on; what was learned stays.
+
+        So several runs that begin with one trained policy draw independently. The default replaces `self.rng`.
+        """
+        self.rng = rng
+
     def prepare(self) -> None:
         """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
         return None

@@ -146,6 +146,11 @@ class DrawingPolicy(AttachingPolicy):
         self._make_room(candidates, 1)
         self._decided(request, candidates, chosen)
 
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on; what was learned stays."""
+        super().reseed(rng)
+        self.draws = new_draws(rng)
+
     def propensities(self, context: Context) -> FloatArray:
         """Return the probability of each candidate `(K,)` that `select_action` draws from; moves no state."""
         request = checked_request(context, self.spec)
@@ -232,6 +237,12 @@ class KernelPolicy(DrawingPolicy):
             progress(f"learned from {part.stop:,} of {len(log):,} visits")
         self.heed()
         return {}
+
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on, from the posterior, too; what was learned stays."""
+        super().reseed(rng)
+        if "key" in self.learned:
+            self.state.key[:] = draw_key(rng)
 
     def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
         """Return what is derived from candidates that stay the same for a number of compiled decisions."""

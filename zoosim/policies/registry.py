@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.files import is_file
+
+if TYPE_CHECKING:  # policies of tables alone have one
+    from zoosim.schema.schema import FittedSchema
 
 FIXED: dict[str, dict[str, Any]] = {
     f"template-{template}": {"template": template}
@@ -65,8 +69,9 @@ _refuses_user_code: ContextVar[bool] = ContextVar("_refuses_user_code", default=
 class PolicyEntry:
     """One contestant of a run.
 
-    `source` is a built-in name, `FILE.py:Class` or a class; `params` are complete and checked; `fingerprint` changes
-    with the policy's code, what it uses of zoosim included, and the parameters.
+    `source` is a built-in name, `FILE.py:Class`, the file of a trained policy (then it is a `SavedEntry`) or a class;
+    `params` are complete and checked; `fingerprint` changes with the policy's code, what it uses of zoosim included,
+    the parameters, and what a trained policy has learned.
     """
 
     name: str
@@ -84,15 +89,22 @@ class PolicyEntry:
         """The policy's class, imported when asked for."""
         return find_class(self.source)
 
-    def make(self, spec: PolicySpec, rng: np.random.Generator) -> Policy:
-        """Make the policy for a task."""
+    @property
+    def past_visits(self) -> int:
+        """How many visits of a random past the policy wants to learn from before a run; 0 for none."""
+        return int(self.params.get("past_visits", self.cls.past_visits))
+
+    def make(self, spec: PolicySpec, rng: np.random.Generator, schema: "FittedSchema | None" = None) -> Policy:
+        """Make the policy for a task in which features are made by a `schema`, if by any."""
         return self.cls(spec, rng, **self.params)
 
 
 def make_entry(
     source: str | type[Policy], name: str | None = None, params: dict[str, Any] | None = None
 ) -> PolicyEntry:
-    """Return a checked entry, or raise `ConfigError` or `PolicyError`."""
+    """Return a checked entry; raises `ConfigError` or `PolicyError`, and `DataError` for a broken file of a policy."""
+    if isinstance(source, str) and is_file(source):
+        return _saved_entry(source, name, params or {})
     cls = find_class(source)
     name = name or policy_name(cls)
     if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -104,6 +116,19 @@ def make_entry(
     return PolicyEntry(name, source, checked, fingerprint)
 
 
+def _saved_entry(source: str, name: str | None, params: dict[str, Any]) -> PolicyEntry:
+    """Return the entry of a file of a trained policy; raises `ConfigError` for parameters, which it has."""
+    from zoosim.policies.saved_entry import make_saved_entry  # which reads policies, and so needs this registry
+
+    entry = make_saved_entry(source, name)
+    if params:
+        raise ConfigError(
+            f"policies.{entry.name}.{min(params)}: {source} is a trained policy, which keeps the parameters that it "
+            "was trained with; leave it out"
+        )
+    return entry
+
+
 def check_own_name(entry: PolicyEntry) -> None:
     """Refuse a class of the user's that is called as a built-in policy is, with `ConfigError`."""
     if entry.name in BUILT_IN and not entry.built_in:
@@ -111,13 +136,15 @@ def check_own_name(entry: PolicyEntry) -> None:
 
 
 def find_class(source: str | type[Policy]) -> type[Policy]:
-    """Return the policy class of a built-in name, of `FILE.py:Class`, or of itself."""
+    """Return the policy class of a built-in name, of `FILE.py:Class`, of a trained policy's file, or of itself."""
     if isinstance(source, type):
         return _checked_class(source, source.__qualname__)
     if source in BUILT_IN:
         module, _, attribute = BUILT_IN[source].partition(":")
         cls = getattr(importlib.import_module(module), attribute)
         return _with_fixed(cls, source) if source in FIXED else cls
+    if is_file(source):
+        return make_entry(source).cls
     if ":" in source or source.endswith(".py"):
         if _refuses_user_code.get():
             raise PolicyError(f"policy {source}: is named by a file, and no code that a file names is run")

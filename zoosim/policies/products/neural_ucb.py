@@ -37,7 +37,7 @@ from zoosim.policies.choice import (
     pick,
     posterior_key,
 )
-from zoosim.policies.kernel import DrawingPolicy, new_draws
+from zoosim.policies.kernel import DrawingPolicy
 from zoosim.policies.products.neural_products import Products
 from zoosim.policies.requests import (
     LARGEST,
@@ -124,10 +124,7 @@ class _Neural(DrawingPolicy):
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
         self._learner = Learner(self._settings(), spec.user_dim + spec.product_dim, rng)
-        self._make_keys(rng)
-
-    def _make_keys(self, rng: np.random.Generator) -> None:
-        self.draws = new_draws(rng)
+        self.reseed(rng)
 
     def update(
         self,
@@ -352,9 +349,10 @@ class NeuralTS(_Neural):
         super().load_state_dict(state)
         self._key[0] = state["key"]
 
-    def _make_keys(self, rng: np.random.Generator) -> None:
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on, from the posterior, too; what was learned stays."""
         self._key = np.array([draw_key(rng)])
-        super()._make_keys(rng)
+        super().reseed(rng)
 
     @property
     def _posterior_key(self) -> np.uint64:

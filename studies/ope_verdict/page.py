@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from studies.ope_verdict.measuring import SOUND, UNSOUND, Judged
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
-from zoosim.report.drawing import ACCENT, COLORS, axis_style, layout_style
+from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, Table
 
 HALVES = {False: "for tuning", True: "held out"}
@@ -123,7 +123,7 @@ def _figure(rows: Sequence[Judged]) -> go.Figure:
         places = {"x": [r.coverage for r in own], "y": [r.trust / r.logs for r in own]}
         figure.add_scatter(**places, mode="markers", marker=marker, text=hover, hovertemplate="%{text}<extra></extra>")
     for bound in (UNSOUND, SOUND):
-        figure.add_vline(x=bound, line={"color": "#aab2b9", "width": 1, "dash": "dot"})
+        figure.add_vline(x=bound, line={"color": MUTED, "width": 1, "dash": "dot"})
     figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="logs whose interval holds")
     figure.update_yaxes(**axis_style(), tickformat=".0%", range=[-0.04, 1.04], title_text="logs with trust")
     return figure

@@ -8,7 +8,7 @@ from studies.figures import add_interval, rows_figure
 from studies.open_bandit.judging import Told
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import MUTED
-from zoosim.report.evaluation_figures import VERDICT_COLORS
+from zoosim.report.evaluation_figures import VERDICT_KEY, VERDICT_STYLES
 from zoosim.report.sections import Drawing, Page, Table
 
 TERMS = {
@@ -25,8 +25,8 @@ TERMS = {
 def build_page(rows: Sequence[Told]) -> Page:
     """Tell what was found."""
     caption = (
-        "Clicks a visit, with 95% intervals. Blue: trust; yellow: weak; grey: do not use. Squares: what the policy "
-        "earned where it chose itself."
+        f"Clicks per visit, with 95% intervals. {VERDICT_KEY} Squares: what the policy earned where it made the "
+        "choices itself."
     )
     return Page(
         _verdict(rows),
@@ -93,9 +93,10 @@ def _figure(rows: Sequence[Told]) -> go.Figure:
     labels = [f"{row.log} to {row.policy}, {row.estimator}" for row in rows]
     figure = rows_figure(labels, "clicks a visit", row=26)
     for place, row in enumerate(rows):
-        color = VERDICT_COLORS[row.verdict]
+        color, symbol = VERDICT_STYLES[row.verdict]
         value = Interval(row.value, row.low, row.high)
-        add_interval(figure, value, place, color, f"{labels[place]}<br>{row.verdict}<br>{_shares(value)}")
+        hover = f"{labels[place]}<br>{row.verdict}<br>{_shares(value)}"
+        add_interval(figure, value, place, color, hover, symbol=symbol)
         if row.played is not None:
             played = Interval(row.played, row.played_low, row.played_high)
             hover = f"{row.policy} where it chose itself<br>{_shares(played)}"

@@ -65,7 +65,7 @@ class Browser:
     def open(self, page: Path, width: int, scheme: Literal["light", "dark"] = "light") -> None:
         """Open a page at a width in px, and wait until its scripts have run."""
         self.resize(width)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.dress(scheme)
         self.events.clear()
         self.call("Page.navigate", url=page.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
@@ -76,6 +76,17 @@ class Browser:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width <= 640
         )
+
+    def dress(self, scheme: Literal["light", "dark"]) -> None:
+        """Show the page as a reader sees it who prefers this scheme."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def press(self, key: str) -> None:
+        """Press and release a key, such as Enter or Tab, where the focus is."""
+        codes = {"Enter": (13, "\r"), "Tab": (9, "")}
+        code, text = codes[key]
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
 
     def run(self, script: str) -> Any:
         """Return the value of a JavaScript expression, awaited if it is a promise."""

@@ -45,6 +45,26 @@
   for (const box of document.querySelectorAll(".scroll, .chips")) {
     if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 1 && !box.classList.contains("more-right")) found.push(`no hint that more is right of: ${words(box)}`);
   }
+  // Words against what lies behind them (WCAG 2.2, 1.4.3): 4.5, or 3 where they are large.
+  const parsed = color => {
+    const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
+    return [r, g, b, a];
+  };
+  const over = (front, back) => [0, 1, 2].map(i => front[3] * front[i] + (1 - front[3]) * back[i]);
+  const luminance = color => color.map(value => value / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => !element ? [255, 255, 255]
+    : over(parsed(getComputedStyle(element).backgroundColor), behind(element.parentElement));
+  const walker = document.createTreeWalker(document.querySelector("main") ?? document.body, NodeFilter.SHOW_TEXT);
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    const element = text.parentElement;
+    if (!text.data.trim() || element.closest("svg, script, style, noscript") || !element.checkVisibility()) continue;
+    const style = getComputedStyle(element);
+    const back = behind(element);
+    const [low, high] = [luminance(over(parsed(style.color), back)), luminance(back)].sort((one, other) => one - other);
+    const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+    if ((high + 0.05) / (low + 0.05) < needed) found.push(`too pale, ${((high + 0.05) / (low + 0.05)).toFixed(1)}: ${words(element)}`);
+  }
   const wide = document.documentElement.scrollWidth;
   if (wide > document.documentElement.clientWidth) found.push(`the page is ${wide} px wide`);
   return found;

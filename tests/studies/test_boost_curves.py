@@ -99,7 +99,7 @@ def test_a_segment_without_an_optimum_has_no_share() -> None:
 
 def test_changed_behaviour_alone_and_one_seed_have_a_page() -> None:
     page = build_page(made_up(CHANGED, seeds=1))
-    assert page.verdict.startswith("With changed behaviour and nothing retuned, after 1,000 visits")
+    assert page.details[0].startswith("With changed behaviour and nothing retuned, after 1,000 visits")
     assert "one seed" in page.drawings[0].caption
     assert {table.heading.endswith(", changed behaviour") for table in page.tables} == {True}
 

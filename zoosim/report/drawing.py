@@ -16,16 +16,17 @@ MUTED = "#66717e"
 GRID = "#e9ecef"
 ACCENT = "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-# Okabe and Ito (2008), yellow left out for white paper; then, of Tol's muted scheme (2021) and Kelly's colours of
-# maximum contrast (1965), those farthest from the ones before (as Glasbey et al. 2007), also inverted for a dark page.
+# Each has a contrast of 3 or more to the page, light and dark (WCAG 2.2, 1.4.11), where base.html inverts figures. The
+# first follow Okabe and Ito (2008), darker where these are too pale for lines; each further one is the farthest from
+# those before it (as Glasbey et al. 2007, in OKLab), on both pages.
 COLORS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255"),
-    *("#8DB600", "#661100", "#F99379", "#875692", "#C2B280", "#654522", "#2B3D26", "#CC6677"),
+    *("#0072B2", "#D55E00", "#009E73", "#C2569B", "#9A7B00", "#8463D6", "#332288", "#882255"),
+    *("#003C00", "#3C96E1", "#694B1E", "#D27878", "#007800", "#B42D00", "#4B1E00", "#000000"),
 )
-DASHES = ("solid", "dash", "dot")
-GREYS = ("#8a939c", "#aab2b9", "#5b636c")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+GREYS = ("#8a939c", "#5b636c", "#737c85")
 BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
-MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
+MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": GREYS[0], "activecolor": INK}
 NAME = 26  # letters of a name that a label shows
 CHARACTER = 6.6  # px, mean width of a 12 px letter
 LINE_HEIGHT = 16  # px
@@ -42,7 +43,7 @@ class Style(NamedTuple):
 def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Style]:
     """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed.
 
-    With `features`, learners have the colours, sets of features tints of them, and all else is muted.
+    With `features`, learners have the colours, sets of features the dashes, and all else is muted.
     """
     if features:
         return {name: _feature_style(name, features) for name in names}
@@ -53,11 +54,11 @@ def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] 
 
 def _feature_style(name: str, features: Mapping[str, tuple[str, str]]) -> Style:
     if name not in features:
-        return Style(GREYS[1], "solid", muted=True)
+        return Style(GREYS[0], "solid", muted=True)
     learners, sets = (list(dict.fromkeys(part)) for part in zip(*features.values(), strict=True))
     learner, sees = features[name]
     place = sets.index(sees)
-    return Style(tint(COLORS[learners.index(learner) % len(COLORS)], 0.7**place), DASHES[place % len(DASHES)])
+    return Style(COLORS[learners.index(learner) % len(COLORS)], DASHES[place % len(DASHES)])
 
 
 def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
@@ -173,11 +174,6 @@ def _channels(color: str) -> list[int]:
 def rgba(color: str, alpha: float) -> str:
     """Return a colour with transparency."""
     return f"rgba({','.join(map(str, _channels(color)))},{alpha})"
-
-
-def tint(color: str, strength: float) -> str:
-    """Return a colour mixed with white."""
-    return "#" + "".join(f"{round(255 - strength * (255 - channel)):02x}" for channel in _channels(color))
 
 
 def darker(color: str) -> str:

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zoosim.core import number_format
-from zoosim.off_policy.compare import Difference, Lift
+from zoosim.off_policy.compare import LOGGED, Difference, Lift
+from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.overlap import Part
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, PRECISION
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import best_result, percent_more, share_held
 from zoosim.off_policy.sentences import sentences as sentences_of
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
-from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
+from zoosim.report.evaluation_figures import MOST_ACTIONS, VERDICT_KEY, actions_figure, values_figure, weights_figure
 from zoosim.report.filters import p_value
 from zoosim.report.sections import Drawing, Page, Table
 
@@ -43,8 +44,7 @@ def build_page(evaluation: Evaluation) -> Page:
     drawn = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
     values = Drawing(
         "Values",
-        "What a visit would have earned, with intervals. Blue: trust; yellow: weak; grey: do not use. Dotted: what the "
-        "logged choices earned.",
+        f"What a visit would have earned, with intervals. {VERDICT_KEY} Dotted: what the logged choices earned.",
         values_figure(evaluation),
     )
     weights = Drawing(
@@ -81,10 +81,63 @@ def build_page(evaluation: Evaluation) -> Page:
         terms |= RANKING_TERMS
     if "kernel" in families:
         terms |= KERNEL_TERMS
-    return Page(_verdict(evaluation), tables, [values, weights, *actions], terms)
+    return Page(answer(evaluation), tables, [values, weights, *actions], terms, details=_details(evaluation))
 
 
-def _verdict(evaluation: Evaluation) -> str:
+def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str:
+    """Return whether to switch to one of some policies, all by default, in one sentence, by the log's objective."""
+    if evaluation.is_deterministic:
+        return "Choose by chance in some visits and ask again: this log shows the same in each case, so it cannot tell."
+    names = list(dict.fromkeys(row.policy for row in evaluation.results)) if policies is None else policies
+    results = {name: best_result(evaluation, name) for name in names}
+    usable = {name: row for name, row in results.items() if row.verdict != DO_NOT_USE}
+    if not usable:
+        which = f"{names[0]} would earn" if len(names) == 1 else f"any of the {len(names)} policies would earn"
+        return f"Keep today's choices: this log cannot tell what {which}."
+    better = [name for name, row in usable.items() if _is_more(evaluation, row)]
+    best = max(better or usable, key=lambda name: (usable[name].verdict == TRUST, usable[name].value))
+    row = usable[best]
+    gain = _gain(evaluation, row)
+    if best not in better:
+        return f"Keep today's choices: nothing is shown to earn more; {best} comes closest ({gain})."
+    if row.effective_rewards < FEW_REWARDS:
+        rests_on = f"{row.effective_rewards:,.0f} rewards"
+        return f"Collect more data before you switch: what speaks for {best} rests on about {rests_on}."
+    if row.verdict != TRUST:
+        return f"Try {best} in an experiment before you switch: {gain} is a hint, no more (weak)."
+    return f"Switch to {best}: {gain}, which this log is good enough to tell (trust)."
+
+
+def _is_more(evaluation: Evaluation, result: Result) -> bool:
+    """Whether a result is above what the logged choices earned, beyond chance."""
+    over_logged = _over_logged(evaluation, result)
+    return over_logged is not None and over_logged.low is not None and over_logged.low > 0.0
+
+
+def _over_logged(evaluation: Evaluation, result: Result) -> Lift | Difference | None:
+    """Return how much more a policy earns than the logged choices, as a share where there is one."""
+    of_result = (result.policy, result.estimator)
+    for lift in evaluation.lifts:
+        if (lift.policy, lift.estimator) == of_result:
+            return lift
+    for difference in evaluation.differences:
+        if (difference.policy, difference.estimator, difference.other) == (*of_result, LOGGED):
+            return difference
+    return None
+
+
+def _gain(evaluation: Evaluation, result: Result) -> str:
+    """Write how much more a policy earns than today's choices, with its interval."""
+    over_logged = _over_logged(evaluation, result)
+    if isinstance(over_logged, Lift):
+        ends_of = f"{percent_more(over_logged.low)} to {percent_more(over_logged.high)}"
+        return f"{percent_more(over_logged.value)} {evaluation.reward}, {ends_of}"
+    if over_logged is not None:
+        return f"{over_logged.value:+.3g} {evaluation.reward} per visit, {_range(over_logged)}"
+    return f"{result.value:.3g} {evaluation.reward} per visit, {_range(result)}"
+
+
+def _details(evaluation: Evaluation) -> list[str]:
     """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
     sentences = [DETERMINISTIC[:1].upper() + DETERMINISTIC[1:] + "."] if evaluation.is_deterministic else []
     sentences += [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
@@ -96,8 +149,7 @@ def _verdict(evaluation: Evaluation) -> str:
         hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
         value = f"{best.value:.4g} a visit ({best.estimator}: {_range(best)})"
         sentences.append(f"{policy} would have earned {value}{hint}.")
-    more = [f"{policy}: {sentence}." for policy, sentence in sentences_of(evaluation).items()]
-    return " ".join([*sentences, *more])
+    return sentences + [f"{policy}: {sentence}." for policy, sentence in sentences_of(evaluation).items()]
 
 
 def _value(row: Result) -> str:

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.overlap import EDGES, ActionShare, Overlap
-from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import (
     ACCENT,
@@ -25,8 +25,17 @@ from zoosim.report.drawing import (
 )
 from zoosim.report.marks import Mark, add_mark
 
-VERDICT_COLORS = {TRUST: ACCENT, WEAK: COLORS[4], DO_NOT_USE: "#aab2b9"}
+# Beside its colour a verdict has a shape. Each colour has a contrast of 4.5 or more to the page, light and dark.
+VERDICT_STYLES = {TRUST: (ACCENT, "circle"), WEAK: ("#8a5a00", "triangle-up"), DO_NOT_USE: ("#5c6773", "x")}
+VERDICT_KEY = "Blue circles: trust. Brown triangles: weak, a hint only. Grey crosses: do not use."
 MOST_ACTIONS = 20
+
+
+def result_mark(row: Result) -> Mark:
+    """Return an estimate with its interval as a mark, in the style of its verdict."""
+    color, symbol = VERDICT_STYLES[row.verdict]
+    value = Interval(row.value, row.low, row.high)
+    return Mark(f"{row.policy}, {row.estimator}", value, color, row.verdict, symbol)
 
 
 def values_figure(evaluation: Evaluation) -> go.Figure:
@@ -37,9 +46,7 @@ def values_figure(evaluation: Evaluation) -> go.Figure:
     figure = panels(names, estimators, across)
     for row in (each for each in evaluation.results if math.isfinite(each.value)):
         place = panel_of(estimators.index(row.estimator), len(estimators), across)
-        value = Interval(row.value, row.low, row.high)
-        mark = Mark(f"{row.policy}, {row.estimator}", value, VERDICT_COLORS[row.verdict], row.verdict)
-        add_mark(figure, mark, names.index(row.policy), **place)
+        add_mark(figure, result_mark(row), names.index(row.policy), **place)
     for number in range(len(estimators)):
         line = {"color": MUTED, "width": 1, "dash": "dot"}
         figure.add_vline(x=evaluation.logged.mean, line=line, **panel_of(number, len(estimators), across))

@@ -188,7 +188,7 @@ def _anchor(step: int, name: str, steps: int) -> str:
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
     for (step, name), level in zip(shocks, levels, strict=True):
-        figure.add_vline(x=step, line={"color": "#98a2ac", "width": 1, "dash": "4px,3px"})
+        figure.add_vline(x=step, line={"color": GREYS[0], "width": 1, "dash": "4px,3px"})
         words = {"text": label_of(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False}
         place = {"x": step, "y": 1, "yref": "paper", "yshift": 2 + LINE_HEIGHT * level, "yanchor": "bottom"}
         figure.add_annotation(**place, **words, xanchor=_anchor(step, name, steps))

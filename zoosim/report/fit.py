@@ -7,6 +7,7 @@ from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Checks, Comparison
 from zoosim.fitting.columns import ITSELF
 from zoosim.fitting.held_out import HeldOut, Share
+from zoosim.off_policy.verdict import TRUST, WEAK
 from zoosim.report.fit_figures import BEST, MOST_ROWS, calibration_figure, expected_figure, values_figure
 from zoosim.report.sections import Drawing, Page, Table
 from zoosim.worlds.fitted.shop import FittedShop
@@ -59,10 +60,23 @@ def build_page(shop: FittedShop, checks: Checks) -> Page:
         ),
     ]
     tables = [_values(checks), _parts(shop), columns_table(checks.held_out), _effects(shop), _products(shop, checks)]
-    return Page(_verdict(checks), [*tables, _changes(shop), _fit(checks.held_out)], drawings, TERMS)
+    tables += [_changes(shop), _fit(checks.held_out)]
+    return Page(_answer(checks), tables, drawings, TERMS, details=_details(checks))
 
 
-def _verdict(checks: Checks) -> str:
+def _answer(checks: Checks) -> str:
+    """Return whether to rely on what policies earn in the world."""
+    word = checks.verdict.word
+    if word == TRUST:
+        return (
+            "Rehearse policies in this world: it predicts later rows of the log, and earns what the log says (trust)."
+        )
+    if word == WEAK:
+        return "Take what policies earn in this world as a hint: some of it does not fit the log, as said below (weak)."
+    return "Do not compare policies in this world: it predicts later rows no better than simple rates do (do not use)."
+
+
+def _details(checks: Checks) -> list[str]:
     differing = [row.policy for row in checks.comparisons if row.agrees is False]
     agreeing = [row.policy for row in checks.comparisons if row.agrees]
     sentences = [checks.held_out.sentence]
@@ -75,7 +89,7 @@ def _verdict(checks: Checks) -> str:
         for row in checks.comparisons
         if row.why_not
     ]
-    return " ".join(sentences)
+    return sentences
 
 
 def _values(checks: Checks) -> Table:

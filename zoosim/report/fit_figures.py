@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Comparison
 from zoosim.fitting.held_out import Share
-from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, dot_style, escaped, layout_style
+from zoosim.report.drawing import ACCENT, COLORS, GREYS, MUTED, axis_style, dot_style, escaped, layout_style
 from zoosim.report.marks import Mark, marks_figure
 
 BEST = "the best for each visitor"
@@ -16,7 +16,7 @@ BEST = "the best for each visitor"
 MOST_ROWS = 25
 """Parts of each kind that a figure shows, those with the most rows."""
 
-RANGE = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
+RANGE = {"mode": "lines", "line": {"color": GREYS[0], "width": 3}, "hoverinfo": "skip"}
 """The style of a bar over the responses that the world allows."""
 
 

@@ -7,6 +7,7 @@ from zoosim.core.statistics import SIGNIFICANT
 from zoosim.report.data import ReportData, parted, ranked, shock_names
 from zoosim.report.drawing import policy_styles
 from zoosim.report.figures import figures
+from zoosim.report.filters import percent
 from zoosim.report.rendering import render
 
 CURVES = ("ctr", "share", "clicks", "regret")
@@ -24,6 +25,8 @@ def render_page(report: ReportData) -> str:
         "page.html",
         drawn,
         title=report.title,
+        question=report.question,
+        answer=answer(report),
         report=report,
         summary=summary,
         policies={name: summary["policies"][name] for name in ranked(summary)},
@@ -37,6 +40,28 @@ def render_page(report: ReportData) -> str:
         significant=SIGNIFICANT,
         failures=_failures(summary["policies"]),
     )
+
+
+def answer(report: ReportData) -> str:
+    """Return which policy to use, or what to run to find out, in one sentence."""
+    policies = report.summary["policies"]
+    names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
+    if not names:
+        return "Mend the policies and run again: none of them finished a seed."
+    best = names[0]
+    share = f"{percent(policies[best]['oracle_fraction']['mean'])} of what is possible"
+    if len(names) == 1:
+        return f"Run {best} beside other policies: alone it earns {share}, and nothing says whether that is good."
+    second = names[1]
+    pair = next(pair for pair in report.summary["pairs"] if {pair["a"], pair["b"]} == {best, second})
+    if pair["difference"] is None:
+        return f"Run {best} and {second} on the same seeds: they met different visitors, so neither is ahead."
+    lead = f"{100 * abs(pair['difference']):.1f} points"
+    if pair["p"] is None:
+        return f"Run at least 10 seeds before you choose: {best} leads by {lead}, but one seed may be luck."
+    if pair["p"] < SIGNIFICANT:
+        return f"Use {best}: it earns {share}, {lead} more than {second}, the next best."
+    return f"Choose {best} or {second}, or run more seeds: a lead of {lead} may be luck ({best} earns {share})."
 
 
 def _failures(policies: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from zoosim.core.number_format import percent
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.results import Evaluation
-from zoosim.rehearsal.advice import FIRST, Advice, written_gain
+from zoosim.rehearsal.advice import BESIDE, FIRST, Advice, written_gain
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 from zoosim.report.drawing import policy_styles
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
 from zoosim.report.evaluation import lifts_tables, randomisation_tables, reasons_table, results_table
-from zoosim.report.evaluation_figures import values_figure
+from zoosim.report.evaluation_figures import VERDICT_KEY, values_figure
 from zoosim.report.fit import columns_table
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
@@ -51,7 +51,21 @@ def build_page(recommendation: "Recommendation") -> Page:
         drawings.append(_by_log(recommendation.evaluation))
         tables += _log_tables(recommendation.evaluation)
         terms |= {name: EVALUATION_TERMS[name] for name in ("verdict", "effective rows", "estimators")}
-    return Page(recommendation.verdict, [*tables, _next(recommendation), _work(recommendation)], drawings, terms)
+    tables += [_next(recommendation), _work(recommendation)]
+    return Page(_answer(recommendation), tables, drawings, terms, details=[recommendation.verdict])
+
+
+def _answer(recommendation: "Recommendation") -> str:
+    """Return which policy to try first, if any."""
+    first = [each.policy for each in recommendation.advice if each.place == FIRST]
+    beside = [each.policy for each in recommendation.advice if each.place == BESIDE]
+    if first:
+        return f"Try {first[0]} first: it is shown to earn more than today's choices."
+    if beside:
+        return (
+            f"Keep today's choices, and try {beside[0]} beside them in an experiment: no policy is shown to be better."
+        )
+    return "Keep today's choices: no policy is shown to earn more."
 
 
 def _advice(recommendation: "Recommendation") -> Table:
@@ -137,8 +151,8 @@ def _gains(rehearsal: Rehearsal) -> Drawing:
 def _by_log(evaluation: Evaluation) -> Drawing:
     return Drawing(
         "By the log",
-        "What a visit would have earned on the log's later rows, by policies that learned from the earlier ones. Blue: "
-        "trust; yellow: weak; grey: do not use. Dotted: what the logged choices earned.",
+        "What a visit would have earned on the log's later rows, by policies that learned from the earlier ones. "
+        f"{VERDICT_KEY} Dotted: what the logged choices earned.",
         values_figure(evaluation),
     )
 

@@ -23,6 +23,9 @@ from zoosim.report.drawing import (
 from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
+WORTH_LEARNING = 1.02
+"""How many times the clicks of one product for all the best choices must get for learning to be worth it."""
+
 RATES = {"oracle": "the best product for each visitor", "single": "one product for all", "random": "random products"}
 
 
@@ -36,7 +39,32 @@ def render_recommendation(
 ) -> str:
     """Render one self-contained HTML page."""
     return render(
-        "recommendation.html", figures, title=title, world=world, rates=RATES, command=command, config_yaml=config_yaml
+        "recommendation.html",
+        figures,
+        title=title,
+        question="A recommendation world: who visits, what is for sale, who clicks what, and when that changes.",
+        answer=answer(world),
+        world=world,
+        rates=RATES,
+        command=command,
+        config_yaml=config_yaml,
+    )
+
+
+def answer(world: RecommendationDescription) -> str:
+    """Return whether personalising pays in this world, in one sentence."""
+    starts = [*(period.start for period in world.periods), world.steps]
+    visits = np.diff(starts)
+    best, single, chance = (
+        float(np.average([getattr(period, key) for period in world.periods], weights=visits)) for key in RATES
+    )
+    if best < WORTH_LEARNING * single:
+        return (
+            f"Show everybody the same product: {single:.1%} click it, and no choice by visitor gets above {best:.1%}."
+        )
+    return (
+        f"Test policies that learn who likes what: up to {best:.1%} clicks, against {single:.1%} with one product for "
+        f"all and {chance:.1%} by chance."
     )
 
 

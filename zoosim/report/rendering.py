@@ -13,10 +13,18 @@ from zoosim.report.filters import FILTERS
 _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
-def render(template: str, figures: Mapping[str, go.Figure], **values: Any) -> str:
+def render(
+    template: str, figures: Mapping[str, go.Figure], *, title: str, question: str, answer: str, **values: Any
+) -> str:
     """Render a template as one self-contained HTML page: texts are escaped, figures and plotly.js are inlined.
 
-    Besides `values` the template knows the `heights` of the figures in px.
+    Args:
+        template: The file, which extends base.html.
+        figures: Figures by name; the template knows their `heights` in px.
+        title: The page's heading.
+        question: What the page is about, below the heading.
+        answer: What the reader should do, in one sentence of about 120 characters: the first line that is read.
+        values: What else the template knows.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("zoosim.report", "."),
@@ -30,6 +38,9 @@ def render(template: str, figures: Mapping[str, go.Figure], **values: Any) -> st
         heights={key: int(figure.layout.height) for key, figure in figures.items()},
         figures_json=_figures_json(figures),
         plotly_js=Markup(get_plotlyjs()),
+        title=title,
+        question=question,
+        answer=answer,
         **values,
     )
 

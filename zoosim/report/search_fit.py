@@ -51,18 +51,26 @@ def build_page(world: FittedSearchWorld) -> Page:
         ),
     ]
     tables = [_templates(world), _checks(world), _estimates(world)]
-    return Page(_verdict(world), tables, drawings, TERMS)
+    return Page(_answer(world), tables, drawings, TERMS, details=_details(world))
 
 
-def _verdict(world: FittedSearchWorld) -> str:
+def _answer(world: FittedSearchWorld) -> str:
+    """Return whether to rely on what policies earn in the world."""
+    if not world.earned.agrees:
+        return "Do not compare policies in this world: later searches earn something else than it simulates."
+    if world.warnings:
+        return "Take what policies earn in this world as a hint: later searches agree with it, but see the warnings."
+    return "Rehearse boosts and templates in this world: later searches earn what it simulates."
+
+
+def _details(world: FittedSearchWorld) -> list[str]:
     logged, fitted = world.earned.logged, world.earned.fitted
     agreement = "agrees with" if world.earned.agrees else "differs from"
     by_log = f"{logged.mean:.4g} ({ends(logged.low, logged.high, 4)})"
     lines = [
         f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log {by_log}."
     ]
-    lines += [f"Warning: {warning}." for warning in world.warnings]
-    return " ".join(lines)
+    return lines + [f"Warning: {warning}." for warning in world.warnings]
 
 
 def _by_position(world: FittedSearchWorld, what: str) -> Drawing:

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 import plotly.graph_objects as go
 
 from zoosim.core import tables as text
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.rendering import render
+
+MARKS = {TRUST: "trust", WEAK: "weak", DO_NOT_USE: "useless"}
+"""CSS classes of the cells that hold a verdict."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,30 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Page:
-    """The content of a page: a `verdict`, tables (the first is printed to the terminal too), drawings, and terms."""
+    """The content of a page.
 
-    verdict: str
+    Attributes:
+        answer: What the reader should do, in one sentence of about 120 characters.
+        tables: The first is printed to the terminal, too.
+        drawings: Figures, above the tables.
+        terms: Words that the page uses, with their meanings.
+        details: Sentences that say what the answer rests on, the most important first.
+    """
+
+    answer: str
     tables: Sequence[Table]
     drawings: Sequence[Drawing] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
+    details: Sequence[str] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The answer and the details as one text, for a terminal or a summary."""
+        return " ".join([self.answer, *self.details])
 
 
 def render_sections(title: str, question: str, page: Page, command: Sequence[str]) -> str:
     """Render one self-contained HTML page."""
     figures = {str(number): drawing.figure for number, drawing in enumerate(page.drawings)}
-    return render("sections.html", figures, title=title, question=question, page=page, command=shlex.join(command))
+    words = {"title": title, "question": question, "answer": page.answer}
+    return render("sections.html", figures, **words, page=page, command=shlex.join(command), marks=MARKS)

@@ -13,8 +13,8 @@ from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import TASTES, BoostModel
 from zoosim.report.drawing import COLORS, MUTED
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
-from zoosim.report.evaluation import lifts_tables, reasons_table, results_table
-from zoosim.report.evaluation_figures import VERDICT_COLORS
+from zoosim.report.evaluation import answer, lifts_tables, reasons_table, results_table
+from zoosim.report.evaluation_figures import VERDICT_KEY, result_mark
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
 
@@ -61,12 +61,19 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
     tables += [_rows(earlier, later), columns, *_notes(training)]
     terms = PREDICTED if training.predicted else {}
     if training.evaluation is not None:
-        tables += _details(training.evaluation)
+        tables += _estimates_tables(training.evaluation)
         terms = {**terms, **{name: EVALUATION_TERMS[name] for name in ("verdict", "effective rows", "estimators")}}
-    return Page(_verdict(training), tables, drawings, {**terms, **(USES if uses else {})})
+    return Page(_answer(training), tables, drawings, {**terms, **(USES if uses else {})}, details=_details(training))
 
 
-def _verdict(training: Training) -> str:
+def _answer(training: Training) -> str:
+    """Return whether to serve the chosen policy."""
+    if training.evaluation is None:
+        return f"Try {training.policy} in an experiment: this log has no probabilities that could say what it earns."
+    return answer(training.evaluation, [training.policy])
+
+
+def _details(training: Training) -> list[str]:
     lines = [f"{training.policy} was chosen of {training.model.competitors} policies: {training.reason}."]
     if training.model.competitors == 1:
         lines = [f"{training.policy} was trained, and no other."]
@@ -75,7 +82,7 @@ def _verdict(training: Training) -> str:
     else:
         sentence = sentences(training.evaluation).get(training.policy, "")
         lines += [f"Against {LOGGED}: {sentence}."] if sentence else []
-    return " ".join(lines)
+    return lines
 
 
 def _notes(training: Training) -> list[Table]:
@@ -84,7 +91,7 @@ def _notes(training: Training) -> list[Table]:
     return [Table("Notes", ("policy", "note"), rows, n_text=2)] if rows else []
 
 
-def _details(evaluation: Evaluation) -> list[Table]:
+def _estimates_tables(evaluation: Evaluation) -> list[Table]:
     """Return what the page of an evaluation says of each estimate, folded but for the lifts."""
     reasons = replace(reasons_table(evaluation), folded=True)
     results = replace(results_table(evaluation), heading="All estimators", folded=True)
@@ -106,9 +113,7 @@ def _values_drawing(training: Training) -> Drawing:
     for name in dict.fromkeys([training.policy, *estimates, *training.predicted]):
         rows[name] = []
         if name in estimates:
-            row = estimates[name]
-            value = Interval(row.value, row.low, row.high)
-            rows[name].append(Mark(f"{name}, {row.estimator}", value, VERDICT_COLORS[row.verdict], row.verdict))
+            rows[name].append(result_mark(estimates[name]))
         if name in training.predicted:
             value = Interval(training.predicted[name], None, None)
             rows[name].append(Mark(f"{name}, predicted", value, MUTED, symbol="diamond-open"))
@@ -118,7 +123,7 @@ def _values_drawing(training: Training) -> Drawing:
     if training.predicted:
         caption += "Diamonds: predicted by a mixed model of these rows. "
     if estimates:
-        caption += "Dots: estimated, with intervals; blue: trust; yellow: weak; light grey: do not use."
+        caption += f"Estimates have intervals. {VERDICT_KEY}"
     return Drawing("What the policies would earn", caption, marks_figure(rows, "mean reward of a visit"))
 
 

@@ -15,9 +15,7 @@ from zoosim.logs.log import Log
 from zoosim.logs.parse import to_log
 from zoosim.off_policy.actions.products import ESTIMATORS
 from zoosim.off_policy.compare import Lift
-from zoosim.off_policy.estimators.single import ips, self_normalised_ips
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.off_policy.intervals.clusters import group_sums, make_clusters, ratio, standard_error
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.sentences import percent_more, sentences
 from zoosim.report.evaluation import build_page
@@ -34,21 +32,6 @@ def shop_log(seed: int = 0) -> Log:
     fitted = FittedSchema(visitors=Encoder(columns=columns), weights={"click": 1.0, "revenue": 0.05})
     named = {"click": log.rewards, "revenue": revenue}
     return replace(log, rewards=log.rewards + 0.05 * revenue, rewards_by_name=named, fitted=fitted)
-
-
-def test_a_ratio_to_the_logged_mean_by_hand() -> None:
-    """Weights 2, 0, 1, 1 and rewards 1, 1, 0, 2: ips (2 + 0 + 0 + 2) / 4 = 1 over a mean of 1, so a ratio of 1.
-
-    Its influence on row i is (w r - 1 x r) / 1 = 1, -1, 0, 0: a sum of squares of 2, and an error of
-    sqrt(2 x 4/3) / 4. Self-normalised, 4 / 4 = 1, row i's influence is w (r - 1) - (r - 1) = 0, 0, 0, 0.
-    """
-    weights, rewards = np.array([2.0, 0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0, 2.0])
-    clusters = make_clusters(4)
-    logged = group_sums(clusters, ips(np.ones(4), rewards))
-    of_ips = ratio(group_sums(clusters, ips(weights, rewards)), logged)
-    assert (of_ips.value, standard_error(of_ips)) == pytest.approx((1.0, np.sqrt(2.0 * 4.0 / 3.0) / 4.0))
-    of_snips = ratio(group_sums(clusters, self_normalised_ips(weights, rewards)), logged)
-    assert (of_snips.value, standard_error(of_snips)) == pytest.approx((1.0, 0.0), abs=1e-12)
 
 
 def test_lifts_are_shares_of_what_the_log_earned() -> None:

@@ -1,15 +1,16 @@
 """Compare policies with the logged choices and with one another, on the same rows."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from zoosim.off_policy.intervals.bootstrap import bootstrap
-from zoosim.off_policy.intervals.clusters import Sums, difference, ratio, standard_error
-from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, rank_policies
-from zoosim.off_policy.intervals.intervals import asymptotic_interval, bootstrap_interval, bootstrap_p, rows_to_decide
+from zoosim.core.statistics import Interval
+from zoosim.off_policy.intervals.bootstrap import bootstraps
+from zoosim.off_policy.intervals.clusters import Sums, difference, standard_error
+from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
+from zoosim.off_policy.intervals.intervals import asymptotic_interval, ratio_interval, rows_to_decide
 from zoosim.off_policy.options import Options
-from zoosim.off_policy.verdict import WORDS
+from zoosim.off_policy.verdict import DO_NOT_USE, WORDS
 
 LOGGED = "logged"
 """What the log's own choices are called."""
@@ -18,8 +19,9 @@ LOGGED = "logged"
 class Difference(NamedTuple):
     """How much more `policy` earns than `other` (the logged choices, by default), estimated on the same rows.
 
-    `verdict` is the worse of the two policies'; `p` is two-sided, not corrected for several comparisons; `rows_needed`
-    is how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
+    `verdict` is the worse of the two policies'. `p` is two-sided, and it and the interval are corrected for all
+    comparisons by the same estimator: the interval leaves out 0 exactly where p is below 1 - level. `rows_needed` is
+    how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
     there is none.
     """
 
@@ -37,8 +39,9 @@ class Difference(NamedTuple):
 class Lift(NamedTuple):
     """How much more `policy` earns than the logged choices, in shares of what these earned: .1 is 10% more.
 
-    `held` is the share of the rows that it would take to show a difference of this size, as in `Difference`, that the
-    log holds; None where there is no difference. `verdict` is the one on the policy's estimate.
+    Its interval leaves out 0 exactly where that of the difference does. `held` is the share of the rows that it would
+    take to show a difference of this size, as in `Difference`, that the log holds; None where there is no difference.
+    `verdict` is the one on the policy's estimate.
     """
 
     policy: str
@@ -50,64 +53,121 @@ class Lift(NamedTuple):
     verdict: str
 
 
+class Compared(NamedTuple):
+    """Everything that was compared."""
+
+    differences: tuple[Difference, ...] = ()
+    lifts: tuple[Lift, ...] = ()
+    ranking: tuple[Ranked, ...] = ()
+
+
 class Comparison:
-    """Compares each estimate with the logged choices and with those of the same estimator that came before it."""
+    """Compares estimates with the logged choices and with one another.
+
+    Args:
+        logged: What the logged choices earned, by group.
+        options: How to estimate.
+    """
 
     def __init__(self, logged: Sums, options: Options) -> None:
-        self.differences: list[Difference] = []
-        self.lifts: list[Lift] = []
         self._logged = logged
-        clear_of_zero = asymptotic_interval(logged, options.level).low
-        self._can_divide = clear_of_zero is not None and clear_of_zero > 0.0
-        self._least_lift = -1.0 if options.reward_range[0] >= 0.0 else -math.inf
         self._options = options
-        self._earlier: dict[tuple[str, str], tuple[Sums, str]] = {}
-        self._leads: dict[tuple[str, str, str], PairedLead] = {}
+        self._estimates: dict[str, dict[str, tuple[Sums, str]]] = {}
 
     def add(self, policy: str, estimator: str, sums: Sums, verdict: str) -> None:
-        """Compare one more estimate, given as `sums` by group."""
-        self._compare(policy, LOGGED, estimator, difference(sums, self._logged), verdict)
-        if self._can_divide:
-            self._lift(policy, estimator, sums, verdict)
-        for (other, other_estimator), (other_sums, other_verdict) in self._earlier.items():
-            if other_estimator == estimator:
-                worse = max(other_verdict, verdict, key=WORDS.index)
-                self._compare(policy, other, estimator, difference(sums, other_sums), worse)
-        self._earlier[policy, estimator] = (sums, verdict)
+        """Take in one more estimate, given as `sums` by group."""
+        self._estimates.setdefault(estimator, {})[policy] = (sums, verdict)
 
-    def _lift(self, policy: str, estimator: str, sums: Sums, verdict: str) -> None:
-        """Compare an estimate with the logged choices, to which the last difference belongs."""
-        options = self._options
-        value, low, high = bootstrap_interval(
-            ratio(sums, self._logged), options.level, samples=options.samples, seed=options.seed
-        )
-        low, high = (None if end is None else max(end - 1.0, self._least_lift) for end in (low, high))
-        needed = self.differences[-1].rows_needed
-        held = None if needed is None else float(sums.sizes.sum()) / needed
-        self.lifts.append(Lift(policy, estimator, value - 1.0, low, high, held, verdict))
-
-    def _compare(self, policy: str, other: str, estimator: str, sums: Sums, verdict: str) -> None:
-        options = self._options
-        drawn = bootstrap(sums, samples=options.samples, seed=options.seed)
-        interval = bootstrap_interval(sums, options.level, drawn=drawn)
-        p = bootstrap_p(sums, drawn)
-        error = standard_error(sums)
-        rows_needed = rows_to_decide(sums, options.level) if math.isfinite(error) else None
-        self.differences.append(Difference(policy, other, estimator, *interval, p, rows_needed, verdict))
-        self._leads[policy, other, estimator] = PairedLead(sums.value, error, drawn.ratios)
-
-    def ranking(self, values: Mapping[str, Mapping[str, float]]) -> tuple[Ranked, ...]:
-        """Rank policies by their `values`, which are by estimator and policy, where there are any."""
-        ranked: list[Ranked] = []
+    def compared(self, values: Mapping[str, Mapping[str, float]], policies: Sequence[str]) -> Compared:
+        """Compare the estimates of some `policies`; `values`, by estimator and policy, are those that are ranked."""
+        differences: list[Difference] = []
+        lifts: list[Lift] = []
+        ranking: list[Ranked] = []
         for estimator in self._options.estimators:
-            by_policy = values.get(estimator)
-            if not by_policy:
+            estimates = {name: kept for name, kept in self._estimates.get(estimator, {}).items() if name in policies}
+            if not estimates:
                 continue
-            over_logged = {policy: self._leads[policy, LOGGED, estimator] for policy in by_policy}
-            pairs = {
-                (policy, other): lead
-                for (policy, other, used), lead in self._leads.items()
-                if used == estimator and other != LOGGED
-            }
-            ranked += rank_policies(estimator, by_policy, over_logged, pairs, self._options.level)
-        return tuple(ranked)
+            family = _Family(estimator, estimates, self._logged, self._options)
+            differences += family.differences
+            lifts += family.lifts
+            if estimator in values:
+                ranking += family.ranking(values[estimator])
+        differences.sort(key=lambda row: policies.index(row.policy))  # of each policy by all estimators
+        lifts.sort(key=lambda row: policies.index(row.policy))
+        return Compared(tuple(differences), tuple(lifts), tuple(ranking))
+
+
+class _Family:
+    """All comparisons by one estimator, corrected for being several.
+
+    Estimates that cannot be used say nothing, so the others are corrected without them; those themselves with all.
+    """
+
+    def __init__(
+        self, estimator: str, estimates: Mapping[str, tuple[Sums, str]], logged: Sums, options: Options
+    ) -> None:
+        self._estimator = estimator
+        self._estimates = estimates
+        self._logged = logged
+        self._options = options
+        pairs = [
+            (policy, other) for place, policy in enumerate(estimates) for other in [LOGGED, *estimates][: place + 1]
+        ]
+        sums = {pair: difference(self._sums(pair[0]), self._sums(pair[1])) for pair in pairs}
+        drawn = bootstraps(list(sums.values()), samples=options.samples, seed=options.seed)
+        leads = {
+            pair: PairedLead(each.value, standard_error(each), samples.ratios)
+            for (pair, each), samples in zip(sums.items(), drawn, strict=True)
+        }
+        usable = {pair: lead for pair, lead in leads.items() if self._verdict(pair) != DO_NOT_USE}
+        self._corrected = dict(zip(leads, correct(list(leads.values()), options.level), strict=True))
+        self._corrected |= dict(zip(usable, correct(list(usable.values()), options.level), strict=True))
+        self.differences = [self._difference(pair, sums[pair], leads[pair]) for pair in pairs]
+
+    def _sums(self, name: str) -> Sums:
+        return self._logged if name == LOGGED else self._estimates[name][0]
+
+    def _verdict(self, pair: tuple[str, str]) -> str:
+        return max((self._estimates[name][1] for name in pair if name != LOGGED), key=WORDS.index)
+
+    def _difference(self, pair: tuple[str, str], sums: Sums, lead: PairedLead) -> Difference:
+        corrected = self._corrected[pair]
+        rows_needed = rows_to_decide(sums, self._options.level) if math.isfinite(lead.error) else None
+        value, low, high = corrected.interval(lead)
+        verdict = self._verdict(pair)
+        return Difference(*pair, self._estimator, value, low, high, corrected.p, rows_needed, verdict)
+
+    @property
+    def lifts(self) -> list[Lift]:
+        """The differences from the logged choices in shares of what these earned; none where that may be 0."""
+        clear_of_zero = asymptotic_interval(self._logged, self._options.level).low
+        if clear_of_zero is None or clear_of_zero <= 0.0:
+            return []
+        rows = float(self._logged.sizes.sum())
+        lifts = []
+        for row in self.differences:
+            if row.other != LOGGED:
+                continue
+            corrected = self._corrected[row.policy, LOGGED]
+            lift = ratio_interval(self._sums(row.policy), self._logged, corrected.below, corrected.above)
+            ends = (lift.mean, lift.low, lift.high)
+            least = (
+                0.0 if self._options.reward_range[0] >= 0.0 else -math.inf
+            )  # where nobody can earn less than nothing
+            value, low, high = (None if end is None else max(end, least) - 1.0 for end in ends)
+            assert value is not None
+            held = None if row.rows_needed is None else rows / row.rows_needed
+            lifts.append(Lift(row.policy, self._estimator, value, low, high, held, row.verdict))
+        return lifts
+
+    def ranking(self, values: Mapping[str, float]) -> tuple[Ranked, ...]:
+        """Rank the policies that have `values`."""
+        rows = {(row.policy, row.other): row for row in self.differences}
+        intervals = {pair: Interval(row.value, row.low, row.high) for pair, row in rows.items()}
+        return rank_policies(
+            self._estimator,
+            values,
+            {name: intervals[name, LOGGED] for name in values},
+            {name: rows[name, LOGGED].p for name in values},
+            {pair: interval for pair, interval in intervals.items() if set(pair) <= set(values)},
+        )

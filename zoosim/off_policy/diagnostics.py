@@ -8,6 +8,7 @@ import numpy as np
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, group_sums, standard_error
+from zoosim.off_policy.mean_weight import has_light_tail, is_surely_below_one
 
 SHORTFALL_ERRORS = 3.0
 """By how many standard errors an action's weights must fall short before its mass counts as lost."""
@@ -26,6 +27,8 @@ class WeightFigures(NamedTuple):
     is its standard error; `max_share` is the largest weight's share of all. `unsupported_mass` is the share of the
     target's choices that the log does not show, over actions whose weights fall short by more than chance;
     `unsupported_action` names the worst of these. None where the target gives no probabilities of all actions.
+    `mean_is_telling` says that a mean weight far from 1 speaks against the propensities: heavy-tailed weights, of which
+    the log holds few, miss 1 by chance.
     """
 
     ess: float
@@ -35,6 +38,7 @@ class WeightFigures(NamedTuple):
     max_share: float
     unsupported_mass: float | None
     unsupported_action: str | None
+    mean_is_telling: bool = True
 
 
 class Drift(NamedTuple):
@@ -72,7 +76,11 @@ class ModelFigures(NamedTuple):
 
 
 def weight_figures(
-    weights: FloatArray, clusters: Clusters, unsupported: float | None = None, unsupported_action: str | None = None
+    weights: FloatArray,
+    clusters: Clusters,
+    unsupported: float | None = None,
+    unsupported_action: str | None = None,
+    largest_possible: float = math.inf,
 ) -> WeightFigures:
     """Compute the figures of `weights (n,)`; what is unsupported comes from `unsupported_mass`."""
     total = float(weights.sum())
@@ -85,6 +93,7 @@ def weight_figures(
         max_share=largest / total if total else 1.0,
         unsupported_mass=unsupported,
         unsupported_action=unsupported_action,
+        mean_is_telling=has_light_tail(weights) or is_surely_below_one(weights, largest_possible),
     )
 
 

@@ -15,14 +15,13 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
-from zoosim.off_policy.compare import Comparison, Difference, Lift
+from zoosim.off_policy.compare import Compared, Comparison
 from zoosim.off_policy.diagnostics import Drift, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.bootstrap import bootstraps
 from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
-from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
 from zoosim.off_policy.intervals.sequences import confidence_sequence
 from zoosim.off_policy.options import Options
@@ -142,23 +141,19 @@ class _RewardFindings:
     def evaluation(self, finished: Sequence[str]) -> Evaluation:
         """Return what was found of the policies that are finished."""
         results = tuple(row for row in self._results if row.policy in finished)
-        differences: tuple[Difference, ...] = ()
-        lifts: tuple[Lift, ...] = ()
-        ranking: tuple[Ranked, ...] = ()
+        compared = Compared()
         if self._comparison is not None:
-            differences = tuple(each for each in self._comparison.differences if each.policy in finished)
-            lifts = tuple(each for each in self._comparison.lifts if each.policy in finished)
-            ranking = self._comparison.ranking(_usable_values(results))
+            compared = self._comparison.compared(_usable_values(results), finished)
         return Evaluation(
             results,
-            differences,
+            compared.differences,
             self._logged,
             len(self._log),
             self._n_clusters,
             dict(self._log.skipped),
             self._log.source,
-            ranking=ranking,
-            lifts=lifts,
+            ranking=compared.ranking,
+            lifts=compared.lifts,
             overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
             notes={name: self._notes[name] for name in finished},
             unit=self._unit,

@@ -31,6 +31,8 @@ EFFECTIVE_GROUPS_ASYMPTOTIC = Limits(40.0, 5.0)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 MEAN_ERRORS = Limits(3.0, 4.5)
+BLAME_ERRORS = 3.5
+"""From where on a mean weight that can tell is blamed on the propensities, which sound logs reach in under 1%."""
 MEAN_DISTANCE = Limits(0.25, 0.5)
 LEAST_DISTANCE = 1e-3
 """A mean weight as near to 1 as this is none of a fault: logs round their propensities."""
@@ -173,7 +175,10 @@ def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Int
     else:
         errors = math.inf
     mean = f"{weights.mean_weight:.{3 if distance > 0.01 else 10}g}"
-    reason = f"the mean weight is {mean}, expected 1: the propensities are wrong, or actions are missing"
+    cause = "too few rows overlap with the policy's choices to estimate it"
+    if weights.mean_is_telling and errors > BLAME_ERRORS:
+        cause = "the propensities are wrong, or rows are missing"
+    reason = f"the mean weight is {mean}, expected 1: {cause}"
     if distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.weak:
         useless = distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.useless
         findings.add(reason, useless=useless and matters(distance, interval))

@@ -2,15 +2,20 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray
+from zoosim.off_policy.compare import LOGGED, Comparison, Difference, Lift
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.bootstrap import bootstrap
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters, standard_error
-from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, rank_policies
+from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
+from zoosim.off_policy.options import Options
+from zoosim.off_policy.verdict import TRUST
 
 RATIOS = np.linspace(-2, 2, 99)
 
@@ -19,18 +24,40 @@ def lead(value: float, ratios: FloatArray = RATIOS) -> PairedLead:
     return PairedLead(value, 1.0, ratios)
 
 
+def rank(
+    values: dict[str, float], over: dict[str, PairedLead], between: dict[tuple[str, str], PairedLead]
+) -> tuple[Ranked, ...]:
+    """Correct all leads together and rank by them, as an evaluation does."""
+    leads = [*over.values(), *between.values()]
+    corrected = correct(leads)
+    intervals = [each.interval(lead) for each, lead in zip(corrected, leads, strict=True)]
+    p_values = dict(zip(over, (each.p for each in corrected), strict=False))
+    of_pairs = dict(zip(between, intervals[len(over) :], strict=True))
+    return rank_policies("ips", values, dict(zip(over, intervals, strict=False)), p_values, of_pairs)
+
+
 def test_a_small_case_by_hand() -> None:
-    """a leads by 1.9, b by 1.5; both ratios are the same 99 numbers, so the largest of both is each."""
-    over = {"a": lead(1.9), "b": lead(1.5), "c": lead(-1.0)}
-    between = {("b", "a"): lead(-0.4), ("c", "a"): lead(-2.9), ("c", "b"): lead(-2.5)}
-    found = {row.policy: row for row in rank_policies("ips", {"b": 5.5, "a": 5.9, "c": 3.0}, over, between)}
-    assert [found[name].place for name in "abc"] == [1, 2, 3]
-    beyond = int((RATIOS >= 1.9).sum())
-    assert found["a"].p_better == pytest.approx((1 + beyond) / 100)
-    assert found["c"].p_better == 1.0
-    assert found["a"].low == pytest.approx(1.9 - RATIOS[94])  # the 95th of 99
-    # The largest of |ratio|: 99 numbers from 0 to 2, each twice but one; its 95th is below 2.
-    assert [found[name].may_be_best for name in "abc"] == [True, True, False]
+    """One lead of 99 ratios from -2 to 2: at 95% its ends are the third from each side, 2 - 2 x 4/98 = 1.918.
+
+    The 95th of the 99 sizes is the fifth from the top, and two of each size come, so it is the third of one side, too:
+    alone, a lead reaches as far as its own ends. One of 1.95 is beyond these, with 4 sizes as large: p = 5 / 100.
+    """
+    (alone,) = correct([lead(1.95)])
+    assert (alone.below, alone.above) == pytest.approx((1.918367, 1.918367), abs=1e-6)
+    assert alone.p == pytest.approx(0.05)
+    assert correct([lead(1.95), lead(0.0)])[0] == alone  # the same ratios again tell of nothing more
+    mirrored = correct([lead(1.95), PairedLead(0.1, 1.0, np.roll(RATIOS, 5))])[0]
+    assert mirrored.p > alone.p  # other ratios do
+
+
+def test_a_lead_of_which_nothing_can_be_said_widens_no_other() -> None:
+    """A lead whose samples often have no spread is open at that end; it says nothing, and others stay as they are."""
+    open_ratios = np.append(RATIOS[10:], np.full(10, np.inf))
+    unknown, known = correct([lead(0.5, open_ratios), lead(1.95)])
+    assert unknown.below == np.inf
+    assert known.below == pytest.approx(1.918367, abs=0.05)
+    assert correct([PairedLead(0.0, 0.0, RATIOS), PairedLead(1.0, 0.0, RATIOS)])[0].p == 1.0
+    assert correct([]) == []
 
 
 Leads = tuple[dict[str, float], dict[str, PairedLead], dict[tuple[str, str], PairedLead]]
@@ -54,30 +81,65 @@ def leads(rng: np.random.Generator, means: FloatArray, n: int = 400) -> Leads:
 
 
 def test_false_claims_are_as_rare_as_they_should_be() -> None:
-    """300 logs, 6 policies no better than logged, and one of them as good as another: at most 5% (+ 3.5 sd: 9.4%).
+    """300 logs, 4 policies as good as logged, 10 comparisons: any false claim in at most 5% (+ 3.5 sd: 9.4%).
 
-    Taken one by one, the best of the six would be claimed too often.
+    Taken one by one, there would be far more.
     """
-    rng, claims, alone, excluded = np.random.default_rng(0), 0, 0, 0
+    rng, claims, alone = np.random.default_rng(0), 0, 0
     for _ in range(300):
-        values, over, between = leads(rng, np.zeros(6))
-        found = rank_policies("ips", values, over, between)
-        claims += any(row.low > 0.0 for row in found)
-        excluded += not all(row.may_be_best for row in found)
-        single: list[Ranked] = []
-        for name in values:
-            single += rank_policies("ips", {name: values[name]}, {name: over[name]}, {})
-        alone += any(row.low > 0.0 for row in single)
+        values, over, between = leads(rng, np.zeros(4))
+        ranked = rank(values, over, between)
+        claims += any(row.low > 0.0 or not row.may_be_best for row in ranked)
+        single = [correct([each])[0].interval(each) for each in (*over.values(), *between.values())]
+        alone += any((each.low or 0.0) > 0.0 or (each.high or 0.0) < 0.0 for each in single)
     assert claims / 300 < 0.094
-    assert excluded / 300 < 0.094
-    assert alone / 300 > 0.1
+    assert alone / 300 > 0.15
 
 
 def test_what_is_better_is_found() -> None:
-    found = rank_policies("ips", *leads(np.random.default_rng(1), np.array([0.0, 0.3, 0.6]), n=2_000))
-    assert [row.policy for row in found] == ["p2", "p1", "p0"]
-    assert [row.low > 0.0 for row in found] == [True, True, False]
-    assert [row.may_be_best for row in found] == [True, False, False]
+    ranked = rank(*leads(np.random.default_rng(1), np.array([0.0, 0.3, 0.6]), n=2_000))
+    assert [row.policy for row in ranked] == ["p2", "p1", "p0"]
+    assert [row.low > 0.0 for row in ranked] == [True, True, False]
+    assert [row.may_be_best for row in ranked] == [True, False, False]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(8, 60), st.floats(0.0, 3.0))
+@settings(max_examples=60, deadline=None)
+def test_p_values_intervals_and_places_never_disagree(seed: int, n_policies: int, n: int, spread: float) -> None:
+    """Rare, skewed rewards on few rows: whatever comes of them, one statistic decides all."""
+    rng = np.random.default_rng(seed)
+    clusters = make_clusters(n)
+    logged = group_sums(clusters, Terms((rng.random(n) < 0.3).astype(float)))
+    options = Options(("ips",), "bootstrap", 0.95, 99, 0, (0.0, 1.0), False, None)
+    comparison = Comparison(logged, options)
+    values = {}
+    for number in range(n_policies):
+        weights = np.exp(spread * rng.normal(size=n))
+        sums = group_sums(clusters, Terms(weights * (rng.random(n) < rng.random())))
+        values[f"p{number}"] = sums.value
+        comparison.add(f"p{number}", "ips", sums, TRUST)
+    found = comparison.compared({"ips": values}, list(values))
+
+    def sign(row: Difference | Lift) -> int:
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low <= row.value <= row.high
+        return int(row.low > 0.0) - int(row.high < 0.0)
+
+    signs = {(row.policy, row.other): sign(row) for row in found.differences}
+    for row in found.differences:
+        if row.value or row.low != row.high:
+            assert (row.p <= 0.05) == (signs[row.policy, row.other] != 0)
+    for lift in found.lifts:
+        if signs[lift.policy, LOGGED] >= 0:  # nobody earns less than nothing, so a lower end may be cut to -100%
+            assert sign(lift) == signs[lift.policy, LOGGED]
+    behind = {other for (_, other), shown in signs.items() if shown > 0} | {
+        policy for (policy, other), shown in signs.items() if shown < 0 and other != LOGGED
+    }
+    for ranked in found.ranking:
+        assert ranked.may_be_best == (ranked.policy not in behind)
+        assert (ranked.low > 0.0) == (signs[ranked.policy, LOGGED] > 0)
+        assert (ranked.p_better <= 0.05) == (ranked.low > 0.0)
 
 
 def test_an_evaluation_ranks_what_can_be_used() -> None:

@@ -1,5 +1,6 @@
 """What an action space supplies so that policies can be evaluated on its logs; all the rest is shared."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -23,7 +24,8 @@ from zoosim.policies.base import Policy
 class VisitWeights:
     """Importance weights `(n,)`, one per visit, and what follows from them, computed once.
 
-    `unsupported_mass` and `unsupported_action` are as in `WeightFigures`.
+    `unsupported_mass` and `unsupported_action` are as in `WeightFigures`; no weight can be larger than
+    `largest_possible`.
     """
 
     def __init__(
@@ -32,15 +34,17 @@ class VisitWeights:
         clusters: Clusters,
         unsupported_mass: float | None = None,
         unsupported_action: str | None = None,
+        largest_possible: float = math.inf,
     ) -> None:
         self.values = values
         self.clusters = clusters
+        self.largest_possible = largest_possible
         self.unsupported = (unsupported_mass, unsupported_action)
 
     @cached_property
     def figures(self) -> WeightFigures:
         """The effective sample size and other figures."""
-        return weight_figures(self.values, self.clusters, *self.unsupported)
+        return weight_figures(self.values, self.clusters, *self.unsupported, self.largest_possible)
 
     @cached_property
     def clipped(self) -> FloatArray:

@@ -97,7 +97,13 @@ class ProductEvaluation(PolicyEvaluation):
         mass, worst = None, None
         if arrays.mass is not None:
             mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
-        self._weights = VisitWeights(arrays.weights, clusters, mass, None if worst is None else log.action_name(worst))
+        self._weights = VisitWeights(
+            arrays.weights,
+            clusters,
+            mass,
+            None if worst is None else log.action_name(worst),
+            largest_possible=max(1.0 / float(log.propensities.min()), float(arrays.weights.max())),
+        )
 
     def for_reward(self, name: str) -> "ProductEvaluation":
         """Return the evaluation by one of the log's other rewards."""

@@ -10,6 +10,7 @@ from zoosim.logs.log import DAY, Log
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
+from zoosim.off_policy.mean_weight import has_light_tail
 from zoosim.off_policy.verdict import Findings, matters
 
 LEAST_GAP = 0.005
@@ -68,6 +69,9 @@ def check_actions(findings: Findings, log: Log) -> None:
     errors = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-12))
     errors[np.abs(gap) < LEAST_GAP * offered] = 0.0
     is_clear = errors > sure_errors(k)
+    for action in np.flatnonzero(is_clear):
+        is_clear[action] = has_light_tail(inverse[log.actions == action])
+    errors[~is_clear] = 0.0
     if (is_clear & (total < SUPPORTED * offered)).any():
         return  # some visitors can never see it, which says nothing of the propensities of what they see
     worst = int(errors.argmax())

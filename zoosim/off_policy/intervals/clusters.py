@@ -85,16 +85,6 @@ def difference(sums: Sums, less: Sums) -> Sums:
     return Sums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
 
 
-def ratio(sums: Sums, to: Sums) -> Sums:
-    """Return an estimate divided by a plain mean, `to`, of the same log.
-
-    A self-normalised estimate is linearised (the delta method), as `Sums` hold no ratio of ratios.
-    """
-    linearised = sums.value * sums.sizes + sums.influence
-    nothing = np.zeros(len(sums.sizes))
-    return Sums(sums.sizes, nothing, ((linearised, to.base), (nothing, sums.sizes)))
-
-
 def go_together(clusters: Clusters, values: FloatArray) -> bool:
     """Whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than of as many others.
 

@@ -1,10 +1,12 @@
-"""Rank policies evaluated on one log, with claims about all of them that hold at once."""
+"""Comparisons on one log that hold all at once: p values, intervals and who may be best come from one statistic."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 
 
@@ -23,14 +25,32 @@ class PairedLead(NamedTuple):
         """Return the lead in standard errors; 0 for none at all."""
         if self.error > 0.0:
             return self.value / self.error
-        return float(np.sign(self.value)) * np.inf if self.value else 0.0
+        return math.copysign(math.inf, self.value) if self.value else 0.0
+
+
+class Corrected(NamedTuple):
+    """What a lead comes to as one of several: its corrected two-sided `p`, and the interval that leaves out 0 with it.
+
+    The interval ends at value - `below` x error and value + `above` x error.
+    """
+
+    p: float
+    below: float
+    above: float
+
+    def interval(self, lead: PairedLead) -> Interval:
+        """Return the simultaneous interval of a lead, which holds its value."""
+        if lead.error == 0.0:
+            return Interval(lead.value, lead.value, lead.value)
+        return Interval(lead.value, lead.value - self.below * lead.error, lead.value + self.above * lead.error)
 
 
 class Ranked(NamedTuple):
     """A policy's place by its value, 1 the best, among those whose estimate can be used.
 
-    `p_better` is that of earning more than the logged choices, one-sided and corrected for all policies; `low` is how
-    much more it earns at least, for all policies at once. `may_be_best` is False where another is shown to be better.
+    `p_better` is the corrected p of its difference from the logged choices where it earns more than these, else 1;
+    `low` is the lower end of that difference. `may_be_best` is False where another policy is shown to earn more. All
+    three are those of the differences between policies.
     """
 
     policy: str
@@ -43,61 +63,78 @@ class Ranked(NamedTuple):
     may_be_best: bool
 
 
-def rank_policies(
-    estimator: str,
-    values: Mapping[str, float],
-    over_logged: Mapping[str, PairedLead],
-    between: Mapping[tuple[str, str], PairedLead],
-    level: float = 0.95,
-) -> tuple[Ranked, ...]:
-    """Rank policies by their `values`; the chance of any false claim of one kind is at most 1 - `level`.
+def correct(leads: Sequence[PairedLead], level: float = 0.95) -> list[Corrected]:
+    """Correct several leads on the same resampled logs for being several.
 
-    `over_logged` are leads over the logged choices, `between` those of each pair, in one order or the other.
-    Corrections are by the largest statistic of all (Romano & Wolf 2005, stepwise), which knows how estimates from one
-    log go together; those that may be best are told from all pairs at once (as Hsu 1981 does for normal means).
+    Each is measured by its own bootstrapped ends, so that one with heavy tails does not widen the others (balanced
+    intervals, Beran 1988); what the largest of all stays below in a share `level` of the samples widens them all alike,
+    which knows how estimates from one log go together (Romano & Wolf 2005, single-step). An interval leaves out 0
+    exactly where p is at most 1 - `level`.
     """
-    names = sorted(values, key=lambda name: -values[name])
-    corrected = _stepwise([over_logged[name] for name in names])
-    reach = _largest([over_logged[name].ratios for name in names], level)
-    beaten = _beaten(names, between, level)
-    ranked = []
-    for place, name in enumerate(names):
-        lead = over_logged[name]
-        low = lead.value - reach * lead.error if lead.error > 0.0 else lead.value
-        ranked.append(
-            Ranked(name, estimator, place + 1, values[name], lead.value, low, corrected[place], name not in beaten)
-        )
-    return tuple(ranked)
-
-
-def _stepwise(leads: Sequence[PairedLead]) -> list[float]:
-    """Return one-sided p values of leads above 0, corrected for being several."""
-    statistics = np.array([lead.statistic for lead in leads])
-    order = np.argsort(-statistics, kind="stable")
-    corrected = [1.0] * len(leads)
-    highest = 0.0  # a p value is never below that of a larger lead
-    for rank, index in enumerate(order):
-        largest = np.max([leads[other].ratios for other in order[rank:]], axis=0)
-        beyond = len(largest)
-        if statistics[index] > 0.0:
-            beyond = int((largest >= statistics[index]).sum())
-        highest = max(highest, (1 + beyond) / (1 + len(largest)))
-        corrected[index] = min(highest, 1.0)
+    if not leads:
+        return []
+    ends = [_own_ends(lead.ratios, level) for lead in leads]
+    relative = [_relative(lead.ratios, *own) for lead, own in zip(leads, ends, strict=True)]
+    largest = np.max(relative, axis=0)
+    samples = len(largest)
+    rank = min(math.ceil(level * (samples + 1)), samples)
+    reach = float(np.sort(largest)[rank - 1])
+    corrected = []
+    for lead, (below, above) in zip(leads, ends, strict=True):
+        if lead.error == 0.0:
+            corrected.append(Corrected(1.0 if lead.value == 0.0 else 0.0, 0.0, 0.0))
+            continue
+        observed = float(_relative(np.array([lead.statistic]), below, above)[0])
+        beyond = int((largest >= observed).sum()) if observed > 0.0 else samples
+        p = (1 + beyond) / (1 + samples)
+        corrected.append(Corrected(p, *(reach * end if math.isfinite(end) else math.inf for end in (below, above))))
     return corrected
 
 
-def _largest(ratios: Sequence[FloatArray], level: float) -> float:
-    """Return what the largest of several ratios stays below with probability `level`."""
-    largest = np.sort(np.max(ratios, axis=0))
-    rank = min(int(np.ceil(level * (len(largest) + 1))), len(largest))
-    return float(largest[rank - 1])
+def _own_ends(ratios: FloatArray, level: float) -> tuple[float, float]:
+    """Return how many standard errors a studentised interval reaches below and above its value, were it alone.
+
+    An end is infinite where no sample lies on its side of the value, or too many have no spread.
+    """
+    ordered = np.sort(ratios)
+    rank = max(math.floor((1.0 - level) / 2 * (len(ordered) + 1)), 1)
+    below, above = float(ordered[-rank]), float(-ordered[rank - 1])
+    return below if below > 0.0 else math.inf, above if above > 0.0 else math.inf
 
 
-def _beaten(names: Sequence[str], between: Mapping[tuple[str, str], PairedLead], level: float) -> set[str]:
-    """Return the policies that another one is shown to be better than."""
-    pairs = {pair: lead for pair, lead in between.items() if pair[0] in names and pair[1] in names}
-    if not pairs:
-        return set()
-    reach = _largest([side for lead in pairs.values() for side in (lead.ratios, -lead.ratios)], level)
-    ahead = {second for (_, second), lead in pairs.items() if lead.statistic > reach}
-    return ahead | {first for (first, _), lead in pairs.items() if -lead.statistic > reach}
+def _relative(ratios: FloatArray, below: float, above: float) -> FloatArray:
+    """Return ratios over the end on their side; 0 where that is open, as nothing can be said of such a lead."""
+    ends = np.where(ratios > 0.0, below, above)
+    return np.divide(np.abs(ratios), ends, out=np.zeros(len(ratios)), where=np.isfinite(ends))
+
+
+def rank_policies(
+    estimator: str,
+    values: Mapping[str, float],
+    over_logged: Mapping[str, Interval],
+    p_values: Mapping[str, float],
+    between: Mapping[tuple[str, str], Interval],
+) -> tuple[Ranked, ...]:
+    """Rank policies by their `values`, with corrected intervals of their leads.
+
+    Args:
+        estimator: What estimated them.
+        values: By policy.
+        over_logged: Corrected intervals of leads over the logged choices, by policy.
+        p_values: Their corrected p values, by policy.
+        between: Corrected intervals of how far the first policy is ahead of the second, in one order or the other. Who
+            is behind another by any of these is not the best (multiple comparisons with the best, Hsu 1981).
+    """
+    behind = set()
+    for (first, second), interval in between.items():
+        if interval.low is not None and interval.low > 0.0:
+            behind.add(second)
+        if interval.high is not None and interval.high < 0.0:
+            behind.add(first)
+    ranked = []
+    for place, name in enumerate(sorted(values, key=lambda name: -values[name]), start=1):
+        lead = over_logged[name]
+        low = -math.inf if lead.low is None else lead.low
+        p_better = p_values[name] if lead.mean > 0.0 else 1.0
+        ranked.append(Ranked(name, estimator, place, values[name], lead.mean, low, p_better, name not in behind))
+    return tuple(ranked)

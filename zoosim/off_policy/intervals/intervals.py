@@ -11,7 +11,7 @@ from zoosim.core.statistics import Interval, t_quantile
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import check_arrays
 from zoosim.off_policy.intervals.bootstrap import SAMPLES, Bootstrap, bootstrap
-from zoosim.off_policy.intervals.clusters import Clusters, Sums, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, standard_error
 
 LIMITS = tuple(4.0**k for k in range(7))
 """Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
@@ -45,20 +45,39 @@ def bootstrap_interval(
     ratios = np.sort((drawn or bootstrap(sums, samples=samples, seed=seed)).ratios)
     samples = len(ratios)
     rank = math.floor(tail * (samples + 1)) - 1
-    low, high = ratios[samples - 1 - rank], ratios[rank]
+    # Never beyond the value itself, however skewed the samples are.
+    low, high = max(ratios[samples - 1 - rank], 0.0), min(ratios[rank], 0.0)
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
 
-def bootstrap_p(sums: Sums, drawn: Bootstrap) -> float:
-    """Return the two-sided p of a value of 0: how often samples lie as far from the estimate as it lies from 0."""
-    error = standard_error(sums)
-    if error == 0.0:
-        return 1.0 if sums.value == 0.0 else 0.0
-    ratios = drawn.ratios
-    observed = sums.value / error
-    above = int((ratios >= observed).sum())
-    below = int((ratios <= observed).sum())
-    return min(1.0, 2.0 * (min(above, below) + 1) / (len(ratios) + 1))
+def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval:
+    """Return an estimate over a plain mean, `to`, of the same log, with its interval (Fieller 1954).
+
+    A ratio r lies in it where `sums` - r `to` is at most `below` standard errors above 0, and at most `above` below: so
+    the interval holds the ratio itself, and leaves out 1 exactly where that of the difference leaves out 0. Ends are
+    infinite where `to` is not clear of 0 by so many standard errors.
+    """
+    n, groups = float(sums.sizes.sum()), len(sums.sizes)
+    if groups < 2:
+        return Interval(sums.value / to.value, -math.inf, math.inf)
+    scale = groups / (groups - 1) / n**2
+    variance = scale * dot(sums.influence, sums.influence)
+    covariance = scale * dot(sums.influence, to.influence)
+    variance_to = scale * dot(to.influence, to.influence)
+
+    def end(errors: float, sign: float) -> float:
+        """Solve (value - r to)^2 = errors^2 var(sums - r to) for r on one side of the ratio."""
+        if not math.isfinite(errors):
+            return sign * math.inf
+        square = to.value**2 - errors**2 * variance_to
+        middle = sums.value * to.value - errors**2 * covariance
+        rest = sums.value**2 - errors**2 * variance
+        if square <= 0.0:
+            return sign * math.inf
+        return (middle + sign * math.sqrt(max(middle**2 - square * rest, 0.0))) / square
+
+    ratio = sums.value / to.value
+    return Interval(ratio, min(end(below, -1.0), ratio), max(end(above, 1.0), ratio))
 
 
 def bernstein_interval(

@@ -57,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S18": candidate_lists.main,
     "S19": peers.decisions,
     "S20": peers.memory,
+    "S22": command_line.each_command,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

@@ -13,8 +13,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+import typer
 
-from zoosim.cli import run_command
+from zoosim import __version__ as package_version
+from zoosim.cli import app, run_command
+from zoosim.cli_help import SECONDS, STEPS
+from zoosim.core.parameters import parameters_of
+from zoosim.policies.registry import BUILT_IN, find_class
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["--seeds", "2", "--steps", "300", "--policies", "random,linucb"]
@@ -107,7 +112,7 @@ def mine(folder: Path, choose: str) -> str:
         (["run", "labelled", "--data", "none.csv"], "none.csv: no such file"),
         (["run", "labelled", "--policies", "static-mlp"], "needs user ids, but labelled has none"),
         (["report", "none"], "none is not a folder"),
-        (["describe"], "Missing argument 'WORLD'"),
+        (["describe"], "Missing argument 'WORLD|FILE'"),
         (["describe", "serach"], "unknown world 'serach' (did you mean search?)"),
         (["describe", "labelled"], "unknown world 'labelled'"),
         (["describe", "search", "--seed", "-1"], "seed: got -1, expected a whole number, 0 to"),
@@ -342,12 +347,44 @@ def test_a_log_holds_records(tmp_path: Path) -> None:
     assert not (tmp_path / "bad.parquet").exists()
 
 
-def test_policies_are_listed_with_defaults_and_ranges_and_checked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["--version"], ["-h"], ["train", "-h"], ["policies", "LinUCB"]])
+def test_what_a_newcomer_types_first(arguments: list[str], tmp_path: Path) -> None:
+    done = zoosim(*arguments, cwd=tmp_path)
+    if arguments[0] == "--version":
+        assert done.stdout == f"zoosim {package_version}\n"
+    elif arguments[0] == "policies":
+        assert (done.returncode, "(did you mean linucb?)" in done.stderr) == (2, True)
+    else:
+        assert (done.returncode, done.stdout.startswith("Usage: zoosim ")) == (0, True)
+        assert max(map(len, done.stdout.splitlines())) <= 80
+        assert "50,000 rows" in done.stdout
+
+
+def test_commands_are_completed(tmp_path: Path) -> None:
+    asked = {"_ZOOSIM_COMPLETE": "complete_bash", "COMP_WORDS": "zoosim policies mixed", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "zoosim"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**environment(), **asked})
+    assert (done.returncode, done.stdout.split()) == (0, ["mixed-effects"])
+
+
+def test_every_command_has_its_step_in_the_help() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert sorted(commands) == sorted(name for names in STEPS.values() for name in names)
+    assert set(SECONDS) <= set(commands)
+
+
+def test_policies_are_listed_with_defaults_and_ranges_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert max(map(len, zoosim("policies", cwd=tmp_path).stdout.splitlines())) <= 86  # the last line is a sentence
+    monkeypatch.setenv("COLUMNS", "300")
     listed = zoosim("policies", cwd=tmp_path).stdout
-    assert "alpha = 1  (0 to 100)" in listed
-    marked = [line.partition(":")[0] for line in listed.splitlines() if "[baseline as published" in line]
+    marked = [line.split()[0] for line in listed.splitlines() if "[baseline as published" in line]
     assert marked == ["neural-linear-online", "neural-linear-stable"]
-    assert "past_visits = 200,000  (10 to 100,000,000)" in listed
+    assert {line.split()[0] for line in listed.splitlines() if line.startswith("  ")} == set(BUILT_IN)
+    described = zoosim("policies", "d-linucb", cwd=tmp_path).stdout
+    for name in parameters_of(find_class("d-linucb")):
+        assert name in described
     assert {"head-to-head", "showdown", "gauntlet", "labelled"} <= {
         line.split()[0] for line in zoosim("list", cwd=tmp_path).stdout.splitlines()
     }

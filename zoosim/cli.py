@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 import typer.main
 
+from zoosim import __version__
 from zoosim import cli_options as option
+from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
 from zoosim.watched import limit_time, watch
 
@@ -27,10 +29,26 @@ ECHO = 1.0
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
-    add_completion=False,
+    cls=CommandsByStep,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"zoosim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _all_commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -52,7 +70,7 @@ def run_command() -> None:
     try:
         _check_arguments()
         # Not app(), which takes the hook for errors that nobody handles.
-        code = typer.main.get_command(app)(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = typer.main.get_command(app)(sys.argv[1:] or ["--help"], "zoosim", standalone_mode=False)
         if code == 130:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
         _flush_output()
@@ -188,7 +206,7 @@ def run(
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Compare policies on the same visitors and write a report."""
+    """Compare policies on the same visitors, and write a page."""
     from zoosim.api import runs
     from zoosim.progress import Progress
 
@@ -252,7 +270,7 @@ def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
 
 @app.command("list")
 def list_experiments() -> None:
-    """List the experiments, one line each."""
+    """List the experiments."""
     from zoosim.experiments import EXPERIMENTS
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
@@ -261,22 +279,19 @@ def list_experiments() -> None:
 
 
 @app.command("policies")
-def list_policies() -> None:
-    """List the built-in policies and their parameters. Each with its default and range."""
-    from zoosim.core.parameters import parameters_of, written
-    from zoosim.policies.registry import BUILT_IN, find_class
+def list_policies(name: option.PolicyName = None) -> None:
+    """List the built-in policies, or describe one."""
+    from zoosim.terminal.policies import print_policies, print_policy
 
-    for name in BUILT_IN:
-        cls = find_class(name)
-        mark = " [baseline as published, not one to take]" if cls.baseline_only else ""
-        typer.echo(f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}{mark}")
-        for key, value in parameters_of(cls).items():
-            typer.echo(f"    {key} = {written(value.default)}  ({value.range})  {value.help}")
+    if name is None:
+        print_policies()
+    else:
+        print_policy(name)
 
 
 @app.command()
 def report(folder: option.KeptRun, wide: option.Wide = False, debug: option.Debug = False) -> None:
-    """Write a finished run's report again and print its table."""
+    """Print a finished run's table, and write its page again."""
     from zoosim.api import runs
     from zoosim.terminal.run import print_result
 
@@ -293,14 +308,18 @@ def describe(
     out: option.PageFolder = None,
     debug: option.Debug = False,
 ) -> None:
-    """Write a page about a simulated shop. From a --config file only the world's part is read."""
+    """Describe a simulated shop, a fitted world or a model.
+
+    Of a simulated shop a page is written; from a --config file only the world's part is read. Of a file the figures are
+    printed, and a page is written if --out is given.
+    """
     from zoosim.api import worlds
-    from zoosim.terminal.output import address
+    from zoosim.terminal.description import print_description
 
     description = worlds.describe(
         world, seed=seed, visits=visits, config=config, settings=settings or (), out=out, progress=_print_progress
     )
-    typer.echo(f"Page: {address(description.path)}")
+    print_description(description, world)
 
 
 @app.command()
@@ -315,7 +334,7 @@ def optimum(
     json: option.PrintRows = False,
     debug: option.Debug = False,
 ) -> None:
-    """Compute a search shop's best template and boosts (cached). One row per visit type."""
+    """Compute the best template and boosts of a search shop. One row per type of visit; results are cached."""
     from zoosim.api import worlds
     from zoosim.terminal.optimum import print_optimum
 
@@ -357,7 +376,7 @@ def schema(
     out: option.SchemaOut = None,
     debug: option.Debug = False,
 ) -> None:
-    """Guess what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
+    """Infer what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
 
     text, notes = describe_table(table, products, out)
@@ -397,10 +416,10 @@ def import_table(
 
 @app.command("export")
 def export_service(service: option.ServedLog, out: option.ExportedLog, debug: option.Debug = False) -> None:
-    """Write what a service decided as a log, a Parquet file with the table of products beside it.
+    """Write what a service decided as a log.
 
-    Decisions whose wait for feedback is not over are left out. The service may go on meanwhile; `zoosim train`,
-    `evaluate` and `fit-world` read its log directly, too.
+    A Parquet file, with the table of products beside it. Decisions that still wait for feedback are left out. The
+    service may go on meanwhile; `zoosim train`, `evaluate` and `fit-world` read its log directly, too.
     """
     from zoosim.api.served import export_log
 
@@ -410,11 +429,12 @@ def export_service(service: option.ServedLog, out: option.ExportedLog, debug: op
 
 @app.command()
 def forget(service: option.ServedLog, visitor_id: option.VisitorId, debug: option.Debug = False) -> None:
-    """Take a visitor's id and features out of the log of a service, which may go on meanwhile.
+    """Erase a visitor from the log of a service.
 
-    Rows keep their places and what was shown; they are neither learned nor exported any more. What was learned before
-    stays in models and snapshots: to be rid of it, stop the service and remove its snapshots/, so that it learns anew
-    from its log, and train new models. Backups and exported logs are yours to clean.
+    The id and the features are removed; rows keep their places and what was shown, and are neither learned from nor
+    exported any more. The service may go on meanwhile. What was learned before stays in models and snapshots: to remove
+    it, stop the service, delete its snapshots/, so that it learns again from its log, and train new models. Backups and
+    exported logs are yours to clean.
     """
     from zoosim.api.served import forget_visitor
 
@@ -446,7 +466,7 @@ def train(
     wide: option.Wide = False,
     debug: option.Debug = False,
 ) -> None:
-    """Train policies on a log, and save the best. Trained on its earlier rows, judged by the later."""
+    """Train policies on a log, and save the best. Its earlier rows train, the later ones judge."""
     from zoosim.api import models
     from zoosim.core.jit import watch_compilation
     from zoosim.progress import COMPILING, StatusLine
@@ -509,7 +529,7 @@ def evaluate(
 ) -> None:
     """Estimate what policies would have earned, from a log.
 
-    The log is that of another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
+    The log was written by another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
     """
     from zoosim.api import logs
     from zoosim.core.jit import watch_compilation
@@ -599,7 +619,7 @@ def recommend(
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Say which policies are worth trying in your shop, and why. By rehearsal in a shop fitted to your log."""
+    """Say which policies are worth trying in your shop. By rehearsal in a simulated shop fitted to your log."""
     from zoosim.api import recommend as api
     from zoosim.progress import StatusLine
     from zoosim.terminal.recommendation import print_recommendation
@@ -638,7 +658,7 @@ def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool, wide: boo
 
 @app.command("check-world")
 def check_world(source: option.WorldFile, debug: option.Debug = False) -> None:
-    """Test whether your world keeps the contract. Exit code 1 if a check fails."""
+    """Test whether your world keeps its contract. Exit code 1 if a check fails."""
     from zoosim.worlds.check import check_world as check
 
     _print_checks(check(source))
@@ -646,7 +666,7 @@ def check_world(source: option.WorldFile, debug: option.Debug = False) -> None:
 
 @app.command("check-policy")
 def check_policy(source: option.SourceFile, limit: option.CheckLimit = 60.0, debug: option.Debug = False) -> None:
-    """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
+    """Test whether your policy keeps its contract. Exit code 1 if a check fails."""
     from zoosim.policies.checks.policy import check_policy as check
 
     limit_time(limit, f"{source}: importing the file")

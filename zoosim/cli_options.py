@@ -5,8 +5,28 @@ from typing import Annotated
 
 import typer
 
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Return the built-in policies that begin with what was typed."""
+    from zoosim.policies.registry import BUILT_IN
+
+    return [name for name in BUILT_IN if name.startswith(incomplete)]
+
+
+def complete_experiment(incomplete: str) -> list[str]:
+    """Return the experiments that begin with what was typed."""
+    from zoosim.experiments import EXPERIMENTS
+
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
 Experiment = Annotated[
-    str, typer.Argument(metavar="NAME", help="Experiment (`zoosim list` names them), or your own world FILE.py:Class.")
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Experiment (`zoosim list` names them), fitted world FILE.world, or your own world FILE.py:Class.",
+        autocompletion=complete_experiment,
+    ),
 ]
 Seeds = Annotated[
     str | None,
@@ -69,12 +89,24 @@ Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however w
 Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
 
 KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]
+PolicyName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="Policy to describe: a built-in name or FILE.py:Class.",
+        autocompletion=complete_policy,
+    ),
+]
 WorldFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="World class to check.")]
 SourceFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="Policy class to check.")]
 CheckLimit = Annotated[float, typer.Option("--limit", metavar="SECONDS", min=0.1, help="Time limit per check.")]
 
 World = Annotated[
-    str, typer.Argument(metavar="WORLD", help="World to describe: search, recommendation, or that of an experiment.")
+    str,
+    typer.Argument(
+        metavar="WORLD|FILE",
+        help="search, recommendation or an experiment's name; or a fitted world, FILE.world, or a model, FILE.zoosim.",
+    ),
 ]
 SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment with a search world.")]
 WorldSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue, users and visits.")]
@@ -124,7 +156,13 @@ Like = Annotated[
     typer.Option(metavar="FILE", help="Earlier log, or model, whose features the log is to have; else fitted anew."),
 ]
 TrainedPolicies = Annotated[
-    list[str], typer.Option("--policy", metavar="NAME", help="Policy to train (repeatable): a name or FILE.py:Class.")
+    list[str],
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="Policy to train (repeatable): a name or FILE.py:Class.",
+        autocompletion=complete_policy,
+    ),
 ]
 ModelFile = Annotated[Path, typer.Option("--out", metavar="FILE.zoosim", help="Model to write.")]
 TrainingShare = Annotated[

@@ -1,7 +1,9 @@
 """What the command line shows on standard error while it works: a progress bar, or a line now and then."""
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,6 +14,8 @@ from rich.text import Text
 
 from zoosim.arena.store import TrialKey
 from zoosim.arena.time_left import TimeLeft, TrialEvent
+from zoosim.core.jit import watch_compilation
+from zoosim.core.tabular import in_notebook
 
 if TYPE_CHECKING:
     from zoosim.arena.plan import Plan
@@ -93,6 +97,21 @@ class Progress:
         if seconds is None:
             return ""
         return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+
+
+@contextmanager
+def automatic_line() -> Iterator[Callable[[str], None]]:
+    """Show lines of progress where somebody sits before them: on a terminal or in a notebook."""
+    if not is_watched():
+        yield lambda line: None
+        return
+    with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
+        yield status.show
+
+
+def is_watched() -> bool:
+    """Whether somebody sits before standard error: at a terminal or in a notebook."""
+    return sys.stderr.isatty() or in_notebook()
 
 
 class StatusLine:

@@ -1,4 +1,4 @@
-"""S4 and S5: what the command line costs: processor time of --help, wall time and memory of a whole gauntlet."""
+"""S4, S5 and S22: what the command line costs: --help, a whole gauntlet, and each command on a shop of 50,000 rows."""
 
 import os
 import resource
@@ -6,8 +6,30 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
+
+import yaml
+
+from benchmarks.quality.retail_shops import schema, write_shop
 
 COMMAND = [sys.executable, "-m", "zoosim"]
+
+ROWS = 50_000
+
+COMMANDS = (
+    ("schema", "shop.csv", "--products", "products.csv", "--out", "guessed.yaml"),
+    ("import", "shop.csv", "described.yaml", "shop.parquet"),
+    ("train", "shop.parquet", "--policy", "mixed-effects", "--out", "mixed.zoosim"),
+    ("train", "shop.parquet", "--policy", "adaptive", "--out", "adaptive.zoosim"),
+    ("evaluate", "shop.parquet", "--policy", "mixed.zoosim", "--out", "judged"),
+    ("fit-world", "shop.parquet", "--out", "world"),
+    ("recommend", "shop.parquet", "--out", "recommended"),
+    ("run", "world/shop.world", "--seeds", "2", "--steps", "20000", "--out", "run"),
+    ("report", "run"),
+    ("describe", "recommendation", "--out", "described"),
+    ("log", "log.parquet", "--n", "50000"),
+)
+"""What is timed, in the order of the way through the product; the later use what the earlier have written."""
 
 
 def help_time() -> None:
@@ -31,6 +53,21 @@ def whole_run() -> None:
             print(f"S5 zoosim run gauntlet, 10 seeds, all policies ({label}): {time.monotonic() - began:.1f} s")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     print(f"S5 zoosim run gauntlet: largest process {peak / 1e6:,.0f} MB")
+
+
+def each_command(rows: int = ROWS, seed: int = 1000) -> None:
+    """Print how long each command takes on a shop of so many rows: nothing is compiled before the first one that is."""
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"drawing a shop of {rows:,} rows", file=sys.stderr)
+        write_shop(Path(folder), seed, visits=rows)
+        (Path(folder) / "described.yaml").write_text(yaml.safe_dump(schema(Path(folder))), encoding="utf-8")
+        for arguments in COMMANDS:
+            print(f"zoosim {' '.join(arguments)}", file=sys.stderr)
+            began = time.monotonic()
+            before = _children()
+            subprocess.run([*COMMAND, *arguments], check=True, capture_output=True, cwd=folder)
+            took = f"{time.monotonic() - began:.1f} s, {_children() - before:.1f} s of processor time"
+            print(f"S22 zoosim {' '.join(arguments)}: {took}", flush=True)
 
 
 def _children() -> float:

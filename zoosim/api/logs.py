@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import automatic_progress, check_names, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import make_folder, write_text
 from zoosim.core.parameters import shown
@@ -34,6 +35,7 @@ FLATTERED = "the best of {} policies by these very rows, so its value is likely 
 """What to say of a policy that is judged by the rows that chose it."""
 
 
+@public_call
 def evaluate(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     policies: "Mapping[str, Any] | Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]",
@@ -45,7 +47,7 @@ def evaluate(
     train: bool = False,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
     **options: Any,
 ) -> "Evaluation":
     """Estimate what each policy would have earned per visit, from a log that another policy wrote.
@@ -86,6 +88,9 @@ def evaluate(
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
+    passed_on = ("log", "policies", "seed", "overlap", "progress")
+    further = [name for name in inspect.signature(evaluate_on).parameters if name not in passed_on]
+    check_names("evaluate", options, further)
     given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
     given = {name: os.fspath(policy) if isinstance(policy, os.PathLike) else policy for name, policy in given.items()}
     _check_names(given)
@@ -314,6 +319,7 @@ def _checked_yaml(path: Path) -> Path:
     return path
 
 
+@public_call
 def fit_world(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     out: str | os.PathLike[str] | None = None,
@@ -322,7 +328,7 @@ def fit_world(
     data: str | os.PathLike[str] | None = None,
     seed: int = 0,
     skip_bad: bool = False,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> "tuple[FittedShop, Checks]":
     """Estimate a shop from a log, as a world to run policies in, and how far to believe it.
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
 
@@ -26,6 +27,7 @@ SHARE = 0.8
 """Of the rows of a log, the share that policies learn from unless another is asked for."""
 
 
+@public_call
 def train(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     policies: "Sequence[str | type[Policy]]",
@@ -36,7 +38,7 @@ def train(
     skip_bad: bool = False,
     propensity_model: str | None = None,
     report: str | os.PathLike[str] | None = None,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> "Training":
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
@@ -192,6 +194,7 @@ def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options
     return render_sections("Policies trained on a log", f"Which policy is best, by {source}?", page, command)
 
 
+@public_call
 def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
     """Return the model that `train` wrote to a file; nothing in the file is executed.
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
+from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from zoosim.api.runs import RunResult
     from zoosim.arena.plan import Plan
     from zoosim.arena.store import TrialKey
+    from zoosim.core.tables import Table
     from zoosim.core.types import Progress
     from zoosim.fitting import Checks
     from zoosim.logs.log import Log
@@ -45,8 +48,8 @@ WORLD, JUDGED, REHEARSAL = "world", "judged", "rehearsal"
 SHOP = "shop.world"
 
 
-@dataclass(frozen=True)
-class Recommendation:
+@dataclass(frozen=True, repr=False)
+class Recommendation(TabularResult):
     """Which policies to try, and why.
 
     `advice` is by policy, the one to take first on top; `verdict` sums it up. `facts` say what kind of shop it is.
@@ -92,6 +95,24 @@ class Recommendation:
             "seconds": {name: round(seconds, 1) for name, seconds in self.seconds.items()},
         }
 
+    def to_polars(self) -> "pl.DataFrame":
+        """Return what to do with each policy, and why, a row per policy."""
+        import polars as pl
+
+        return pl.DataFrame([each._asdict() for each in self.advice])
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _tables(self) -> "list[Table]":
+        from zoosim.core.tables import table_of_rows
+
+        rows = [(each.policy, each.place, each.reason) for each in self.advice]
+        return [table_of_rows(f"Policies for the shop of {self.source}", ("policy", "advice", "why"), rows, n_text=3)]
+
+    def _page(self) -> str:
+        return self.page()
+
     def page(self) -> str:
         """Return the page."""
         from zoosim.report.recommend import build_page
@@ -101,6 +122,7 @@ class Recommendation:
         return render_sections("Policies for a shop", question, build_page(self), self.command)
 
 
+@public_call
 def recommend(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     *,
@@ -111,7 +133,7 @@ def recommend(
     out: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> Recommendation:
     """Say which policies are worth trying in the shop that wrote a log, and why.
 

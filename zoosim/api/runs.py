@@ -5,14 +5,16 @@ import shlex
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import chdir, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
+    from zoosim.core.tables import Table
     from zoosim.experiments.request import Request
     from zoosim.policies.base import Policy
+    from zoosim.progress import Progress
 
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
@@ -39,8 +43,8 @@ EARNED = (
 """What summary.json tells of a policy's visits: the click rate, or the reward of a search shop and its parts."""
 
 
-@dataclass(frozen=True)
-class RunResult:
+@dataclass(frozen=True, repr=False)
+class RunResult(TabularResult):
     """A finished run: figures, frames and the page.
 
     `summary` is summary.json without its digest; `verdict` a sentence; `failures` the trials whose policy failed;
@@ -106,8 +110,20 @@ class RunResult:
 
         return render_page(self._report())
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
+    def to_polars(self) -> "pl.DataFrame":
+        """Return `policies`, a row per policy."""
+        return self.policies
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _tables(self) -> "list[Table]":
+        from zoosim.arena.tables import results_table
+
+        return [results_table(self.plan, self.summary, self.comparison.ranked)]
+
+    def _page(self) -> str:
+        return self.page()
 
     def _report(self) -> Any:
         import numpy as np
@@ -138,6 +154,7 @@ class RunResult:
         )
 
 
+@public_call
 def run(
     experiment: str,
     *,
@@ -155,6 +172,7 @@ def run(
     isolate: bool = False,
     report: "Report | None" = None,
     started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
+    progress: bool | None = True,
 ) -> RunResult:
     """Compare policies on the same visitors, and return the figures and a page.
 
@@ -178,6 +196,7 @@ def run(
             The command line does; leave it out to step through your code in a debugger.
         report: Called with progress: a trial, visits since the last call, and a line.
         started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
+        progress: Show a bar on standard error where that is a terminal or a notebook, unless `report` is given.
 
     Returns:
         Figures, rows and page. Policies that failed on the way are in its `failures`.
@@ -209,9 +228,12 @@ def run(
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
     try:
         path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
-        if started:
-            started(plan, missing_trials(plan, path, log), jobs)
-        with chdir("."), redirect_stdout(sys.stderr):
+        is_shown = bool(progress) and report is None and started is None
+        with _progress_bar(is_shown) as bar, chdir("."), redirect_stdout(sys.stderr):
+            if bar is not None:
+                report, started = bar.report, bar.start
+            if started:
+                started(plan, missing_trials(plan, path, log), jobs)
             outcome = run_plan(
                 plan,
                 path,
@@ -226,6 +248,18 @@ def run(
             temporary.cleanup()
         raise
     return result
+
+
+@contextmanager
+def _progress_bar(is_shown: bool) -> "Iterator[Progress | None]":
+    """Show a bar where somebody sits before it; None where nobody does, or where it is not to be shown."""
+    from zoosim.progress import Progress, is_watched
+
+    if not is_shown or not is_watched():
+        yield None
+        return
+    with Progress() as bar:
+        yield bar
 
 
 def _with_service(request: "Request", url: str) -> "Request":
@@ -273,6 +307,7 @@ def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
     return Path(out)
 
 
+@public_call
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
     from zoosim.experiments.plan import finished_plan
@@ -286,6 +321,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 
+@public_call
 def write_log(
     out: str | os.PathLike[str],
     *,

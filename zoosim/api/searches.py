@@ -5,17 +5,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import automatic_progress, public_call
+
 if TYPE_CHECKING:
     from zoosim.core.types import Progress
     from zoosim.fitting.search_world import FittedSearchWorld
 
 
+@public_call
 def fit_search_world(
     log: Any,
     out: str | os.PathLike[str],
     *,
     skip_bad: bool = False,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> "FittedSearchWorld":
     """Estimate a search world from a log of searches: its queries, and how visitors examine, click and buy.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 
@@ -34,6 +35,7 @@ def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = 
     return replace(log, columns={name: log.rewards_by_name[name] for name in columns})
 
 
+@public_call
 def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> dict[str, int]:
     """Write what a service decided as a log that every tool reads; it may go on meanwhile.
 
@@ -64,6 +66,7 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     return dict(log.skipped)
 
 
+@public_call
 def forget_visitor(service: str | os.PathLike[str], visitor_id: str) -> int:
     """Take a visitor out of the log of a service: the id, the features, and the hash of each request.
 

@@ -7,45 +7,86 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zoosim.core.calls import automatic_progress, public_call
+from zoosim.core.tabular import TabularResult
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
+    from zoosim.core.tables import Table
     from zoosim.core.types import Progress
     from zoosim.descriptions import RecommendationDescription, SearchDescription
+    from zoosim.policies.model import Model
+    from zoosim.worlds.fitted.shop import FittedShop
 
 
-@dataclass(frozen=True)
-class Description:
-    """A world in figures: `facts`, plain data, `figures` by name, and the `page` that was written to `path`."""
+MODEL, WORLD = SUFFIXES = (".zoosim", ".world")
+"""How files end that can be described: models and fitted worlds."""
+
+
+@dataclass(frozen=True, repr=False)
+class Description(TabularResult):
+    """A world or a model in figures: `facts`, `figures` by name, and the `page`.
+
+    `path` is where the page was written, or the file that is described. Of a file `facts` are its model or its world.
+    """
 
     path: Path
-    facts: "SearchDescription | RecommendationDescription"
+    facts: "SearchDescription | RecommendationDescription | Model | FittedShop"
     figures: "dict[str, go.Figure]"
     page: str
 
+    def _headline(self) -> str:
+        return self.facts._headline() if isinstance(self.facts, TabularResult) else f"World {self.path.stem}"
 
+    def _tables(self) -> "list[Table]":
+        return self.facts._tables() if isinstance(self.facts, TabularResult) else [self.facts.table()]
+
+    def _page(self) -> str:
+        return self.page
+
+
+@public_call
 def describe(
-    world: str,
+    world: str | os.PathLike[str],
     *,
     seed: int = 0,
     visits: int = 4_000,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> Description:
-    """Look at a `world`, search, recommendation or an experiment's, as `seed` fills it; write WORLD.html to `out`.
+    """Look at a world, or at what is in the file of a model or of a fitted world.
 
-    In a search world `visits` are simulated. `out` is runs/describe-WORLD when left out. Raises `ConfigError` or
-    `DataError` before anything is written.
+    Args:
+        world: "search", "recommendation" or an experiment's name, whose page is written to `out`; or a file that ends
+            in `.zoosim` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or in `.world`.
+        seed: Fills the world.
+        visits: How many are simulated in a search world.
+        config: Changes to the world: a YAML file, or what it would hold.
+        settings: Further changes, each `env.KEY=VALUE`.
+        out: A folder; runs/describe-WORLD when left out. Of a file a page is written only if it is named.
+        progress: Called with lines about how far it is.
+
+    Returns:
+        The figures, and the page.
+
+    Raises:
+        ConfigError: an argument is invalid; nothing is written.
+        DataError: a file cannot be read.
     """
+    source, _, policy = os.fspath(world).partition("@")
+    if source.endswith(SUFFIXES):
+        return _describe_file(Path(source), policy or None, out)
     import yaml
 
     from zoosim.core.files import make_folder, write_text
     from zoosim.descriptions.plan import describe_plan, read_world
     from zoosim.report.world import render_world, world_figures
 
+    world = os.fspath(world)
     plan = read_world(world, seed, visits, config, settings)
     for note in plan.notes:
         progress(f"note: {note}")
@@ -60,6 +101,22 @@ def describe(
     return Description(folder / f"{world}.html", facts, figures, page)
 
 
+def _describe_file(path: Path, policy: str | None, out: str | os.PathLike[str] | None) -> Description:
+    """Describe a model or a fitted world; write a page of it where a folder is named."""
+    from zoosim.core.files import make_folder, write_text
+    from zoosim.policies.model import load_model
+    from zoosim.worlds.fitted.file import load_world
+
+    facts = load_model(path, policy) if path.suffix == MODEL else load_world(path)
+    page = facts._page()
+    if out is None:
+        return Description(path, facts, {}, page)
+    where = Path(out) / f"{path.stem}.html"
+    make_folder(where.parent)
+    write_text(where, page)
+    return Description(where, facts, {}, page)
+
+
 def _describe_command(world: str, seed: int, visits: int, config: Any, settings: Sequence[str]) -> str:
     """Say how to draw a page again."""
     file = [] if config is None else ["--config", "config.yaml" if isinstance(config, Mapping) else str(config)]
@@ -67,6 +124,7 @@ def _describe_command(world: str, seed: int, visits: int, config: Any, settings:
     return shlex.join(["zoosim", "describe", world, "--seed", str(seed), "--visits", str(visits), *file, *changed])
 
 
+@public_call
 def optimum(
     world: str = "search",
     *,
@@ -75,7 +133,7 @@ def optimum(
     step: int = 0,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
-    progress: "Progress" = lambda line: None,
+    progress: "Progress" = automatic_progress,
 ) -> "pl.DataFrame":
     """Return the best template and the best boosts of each kind of visit to a search shop, a row each.
 

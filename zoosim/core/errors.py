@@ -2,6 +2,7 @@
 
 ZoosimError
   ConfigError          a configuration, a parameter or a command-line value is refused
+    ArgumentError      a call has an argument too many, too few or by a wrong name
   DataError            a file or a table cannot be read or does not hold what it should
   PolicyError          a policy file, class or decision is not usable
     PolicyFailure      a policy failed while it ran: carries the place in the user's file
@@ -37,6 +38,10 @@ class ZoosimError(Exception):
 
 class ConfigError(ZoosimError, ValueError):
     """A configuration, a parameter or a command-line value is refused."""
+
+
+class ArgumentError(ConfigError, TypeError):
+    """A call has an argument too many, too few or by a wrong name."""
 
 
 class DataError(ZoosimError, ValueError):

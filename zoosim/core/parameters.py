@@ -110,9 +110,21 @@ def check_parameters(label: str, cls: type, values: Mapping[str, Any]) -> dict[s
 
 def unknown(what: str, name: str, known: Mapping[str, Any] | list[str]) -> str:
     """Say that `name` is not known, with the closest known one and the whole list."""
-    close = get_close_matches(name, list(known), n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
+    close = closest(name, list(known))
+    hint = "" if close is None else f" (did you mean {close}?)"
     return f"{what} {shown(name)}{hint}; known: {', '.join(known) or 'none'}"
+
+
+def closest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is most like another one, whatever its case and hyphens; None if none is."""
+    plain = {_plain(each): each for each in reversed(known)}
+    close = get_close_matches(_plain(name), list(plain), n=1)
+    return plain[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    """Return a name without what is easily typed in another way."""
+    return "".join(char for char in name.casefold() if char not in "-_. ")
 
 
 def written(value: Any) -> str:

@@ -59,6 +59,10 @@ class Table:
         """The cells by row."""
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
+    def first(self, most: int) -> "Table":
+        """Return the table with at most so many rows."""
+        return replace(self, columns=[replace(column, cells=column.cells[:most]) for column in self.columns])
+
 
 class FittedTable(NamedTuple):
     """The lines of a table that fits a terminal, those of its title apart, and how many columns were left out."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.blame import reason_of, source_file, user_place
+from zoosim.core.calls import CalledWhileImported, importing
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import unknown
 from zoosim.core.sources import PACKAGE, imports_of, source_digest
@@ -62,8 +63,12 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file
     try:
-        with chdir("."):
+        with chdir("."), importing():
             spec.loader.exec_module(module)
+    except CalledWhileImported as problem:
+        del sys.modules[module_name]
+        where = _place(problem, path)
+        raise error(f'{what} file: {where} {problem}; put that below `if __name__ == "__main__":`') from None
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
         raise error(f"{what} file: {_place(problem, path)} does not import: {reason_of(problem)}") from problem

@@ -1,11 +1,13 @@
 """Describe a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.tables import Column, Table
 from zoosim.core.types import FloatArray
 from zoosim.worlds.table import Period, TableWorld
 
@@ -51,6 +53,24 @@ class RecommendationDescription:
     categories: dict[str, int]
     periods: tuple[PeriodFacts, ...]
     changes: tuple[Change, ...]
+
+    def table(self) -> Table:
+        """Tabulate what visits earn in each period: at best, by the best single product, and at random."""
+        periods = self.periods
+        columns = (
+            Column("from visit", [f"{period.start:,}" for period in periods], is_essential=True),
+            Column("period", [period.name for period in periods], is_text=True, is_essential=True),
+            Column("products\non sale", [f"{sum(period.on_sale):,}" for period in periods], is_essential=True),
+            Column("best choice,\n% clicks", _in_percent(period.oracle for period in periods), is_essential=True),
+            Column("best product,\n% clicks", _in_percent(period.single for period in periods), is_essential=True),
+            Column("random,\n% clicks", _in_percent(period.random for period in periods), is_essential=True),
+        )
+        users, products = sum(self.personas.values()), sum(self.categories.values())
+        return Table(f"{users:,} users of {len(self.personas)} personas, {products:,} products", columns)
+
+
+def _in_percent(shares: Iterable[float]) -> list[str]:
+    return [f"{100.0 * share:.1f}" for share in shares]
 
 
 def describe_recommendation(world: TableWorld, *, steps: int) -> RecommendationDescription:

@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
+from zoosim.core.tables import Column, Table
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.descriptions.shifts import ShiftFacts, shift_facts
 from zoosim.descriptions.spread import Spread, spread_of
@@ -85,6 +86,20 @@ class SearchDescription:
     templates: dict[str, tuple[Interval | None, ...]]
     example: VisitFacts
     shifts: tuple[ShiftFacts, ...] = ()
+
+    def table(self) -> Table:
+        """Tabulate what visits of each segment bring under the neutral template."""
+        segments = self.segments
+        columns = (
+            Column("segment", [each.name for each in segments], is_text=True, is_essential=True),
+            Column("users", [f"{each.users:,}" for each in segments], is_essential=True),
+            Column("visits", [f"{each.visits:,}" for each in segments], is_essential=True),
+            Column("clicks\nper visit", [f"{each.clicks:.2f}" for each in segments], is_essential=True),
+            Column("purchases\nper visit", [f"{each.purchases:.3f}" for each in segments], is_essential=True),
+            Column("GMV, EUR\nper visit", [f"{each.gmv:.2f}" for each in segments], is_essential=True),
+        )
+        n_products = sum(category.products for category in self.categories)
+        return Table(f"{n_products:,} products, {self.visits:,} visits simulated", columns)
 
 
 class SimulatedVisits(NamedTuple):

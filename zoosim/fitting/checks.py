@@ -1,12 +1,13 @@
 """How far to believe a fitted world: what it says of the log's own policies, of later days, and of the best choices."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.rng import stream
 from zoosim.core.statistics import Interval
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.fitting.fit import FittedModels
 from zoosim.fitting.held_out import LEAST_RESPONSES, TAILS, HeldOut, hold_out, with_open_ends
@@ -17,6 +18,9 @@ from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.worlds.fitted.shop import FittedShop
+
+if TYPE_CHECKING:
+    from zoosim.core.tables import Table
 
 MOST_PAIRS = 300_000
 """Visits x products of each draw by which a world's values are computed."""
@@ -48,8 +52,8 @@ def _reaches(low: float | None, high: float | None) -> bool:
     return low is None or high is None or low <= high
 
 
-@dataclass(frozen=True)
-class Checks:
+@dataclass(frozen=True, repr=False)
+class Checks(TabularResult):
     """What is known of a fitted world: policies' values there and by the log, the oracle, and held-out rows.
 
     `oracle` is what the best product for each visitor earns, over the shops that the log allows: the best of a single
@@ -82,6 +86,15 @@ class Checks:
             if row.why_not
         ]
         return Verdict(WEAK if reasons else TRUST, tuple(reasons))
+
+    def _headline(self) -> str:
+        word, reasons = self.verdict
+        return f"How far to believe the fitted world: {word}{'; '.join(('', *reasons))}"
+
+    def _tables(self) -> "list[Table]":
+        from zoosim.fitting.tables import checks_table
+
+        return [checks_table(self)]
 
     @property
     def summary(self) -> dict[str, Any]:

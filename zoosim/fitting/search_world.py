@@ -17,6 +17,8 @@ from zoosim.core.parquet import write_parquet
 from zoosim.core.rng import stream
 from zoosim.core.search_config import TEMPLATES, Behaviour, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
+from zoosim.core.tables import Table
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_behaviour import BehaviourParameters, FittedBehaviour, fit_behaviour
 from zoosim.fitting.search_design import (
@@ -83,8 +85,8 @@ class EarningsCheck(NamedTuple):
         return low is not None and high is not None and low <= self.fitted <= high
 
 
-@dataclass(frozen=True)
-class FittedSearchWorld:
+@dataclass(frozen=True, repr=False)
+class FittedSearchWorld(TabularResult):
     """A search world estimated from `n` searches of the log called `source`, of which `used` told of behaviour.
 
     `checks`, by position, and `earned` are on the latest quarter of the searches, by a fit to the others. `templates`
@@ -118,6 +120,18 @@ class FittedSearchWorld:
         if name == "bias":
             return f"{self.query_types[place[0]]}, position {place[1] + 1}"
         return self.segments[place[0]] if place else ""
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `estimates`, a row per number."""
+        return self.estimates
+
+    def _headline(self) -> str:
+        return f"Search world fitted to {self.n:,} searches of {self.source}"
+
+    def _tables(self) -> list[Table]:
+        from zoosim.fitting.tables import positions_table
+
+        return [positions_table(self)]
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from zoosim.core.number_format import per_visit, with_interval
 from zoosim.core.tables import Column, Table
+from zoosim.core.types import REWARD
 from zoosim.fitting.checks import Checks, Comparison
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ MOST_ROWS = 10
 """Positions in the table of a search world's check."""
 
 
-def checks_table(checks: Checks, reward: str) -> Table:
+def checks_table(checks: Checks, reward: str = REWARD) -> Table:
     """Tabulate what policies earn in a fitted world, and what they earn by its log."""
     rows = checks.comparisons
     best = checks.oracle

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.statistics import Interval
+from zoosim.core.tables import Table
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
 from zoosim.off_policy.evidence import RewardedRow
@@ -42,8 +44,8 @@ class Result(NamedTuple):
     rests_on: tuple[RewardedRow, ...] = ()
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(TabularResult):
     """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
 
     `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
@@ -78,6 +80,30 @@ class Evaluation:
         """One row per policy and estimator; reasons in one string, and without the rows that it rests on."""
         rows = [{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results]
         return pl.DataFrame(rows).drop("rests_on", strict=False)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `table`, a row per policy and estimator."""
+        return self.table
+
+    def _headline(self) -> str:
+        n_policies = len({row.policy for row in self.results})
+        policies = f"{n_policies} polic{'ies' if n_policies > 1 else 'y'}"
+        return f"Evaluation of {policies} by {self.n:,} {self.unit} of {self.source}"
+
+    def _tables(self) -> list[Table]:
+        from zoosim.off_policy.tables import evaluation_tables
+
+        return evaluation_tables(self)
+
+    def _page(self) -> str:
+        if not self.overlaps:  # which the page draws
+            return super()._page()
+        from zoosim.report.evaluation import build_page
+        from zoosim.report.sections import render_sections
+
+        question = f"What would these policies have earned, by {self.source}?"
+        command = ["zoosim", "evaluate", self.source]
+        return render_sections("Policies judged by a log", question, build_page(self), command)
 
     def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
         """Return the same with further notes on some policies."""

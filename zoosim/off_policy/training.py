@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import BoolArray, Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 
 if TYPE_CHECKING:
+    from zoosim.core.tables import Table
     from zoosim.off_policy.results import Evaluation
     from zoosim.policies.model import Model
 
@@ -24,8 +26,8 @@ EARLIER = 0.6
 LEAST_ROWS = 50
 
 
-@dataclass(frozen=True)
-class Training:
+@dataclass(frozen=True, repr=False)
+class Training(TabularResult):
     """What `zoosim.train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
     `reason` says why it was chosen. `evaluation` is None for a log without propensities, on which nothing can be judged
@@ -41,6 +43,18 @@ class Training:
     predicted: Mapping[str, float] = field(default_factory=dict)
     losses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return what later rows say of each policy and estimator; without propensities, facts of the model."""
+        return self.model.to_polars() if self.evaluation is None else self.evaluation.to_polars()
+
+    def _headline(self) -> str:
+        why = f" because {self.reason}" if self.reason and self.model.competitors > 1 else ""
+        return f"Training: {self.policy} was chosen{why}; trained on {self.model.rows:,} rows"
+
+    def _tables(self) -> "list[Table]":
+        judged = [] if self.evaluation is None else self.evaluation._tables()
+        return [*judged, *self.model._tables()]
 
 
 class TrainingJob(NamedTuple):

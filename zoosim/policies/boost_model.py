@@ -90,7 +90,7 @@ class _Exploring(BoostPolicy):
         self._inside.load_state_dict(state)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class BoostModel(Model):
     """A trained policy of boosts and the shop that it ranks for.
 

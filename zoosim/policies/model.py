@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,15 @@ from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.files import checked_file
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import class_of_saved, packed_policy, unpacked_policy
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
+
+if TYPE_CHECKING:
+    from zoosim.core.tables import Table
 
 SUFFIX = ".zoosim"
 PACKING = Packing(b"zoosim model 1\n", "model", "train it anew (zoosim train)", "zoosim train writes models")
@@ -75,8 +79,8 @@ class Catalogue:
         return place
 
 
-@dataclass
-class Model:
+@dataclass(repr=False)
+class Model(TabularResult):
     """A trained policy and what it takes to use it.
 
     Args:
@@ -178,6 +182,16 @@ class Model:
     def arrays(self) -> dict[str, Any]:
         """Return what the model's file holds beside the policy, as arrays."""
         return {"features": self.catalogue.features, "seen": self.seen}
+
+    def _headline(self) -> str:
+        from zoosim.policies.model_tables import headline
+
+        return headline(self)
+
+    def _tables(self) -> "list[Table]":
+        from zoosim.policies.model_tables import model_tables
+
+        return model_tables(self)
 
     def misfit(self) -> bool:
         """Whether the policy is made for other features than those of the schema."""

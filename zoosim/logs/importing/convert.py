@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.calls import public_call
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
@@ -63,6 +64,7 @@ class Converted(NamedTuple):
     imported: Imported
 
 
+@public_call
 def import_log(
     table: Any,
     schema: str | os.PathLike[str] | Mapping[str, Any] | Schema | None,

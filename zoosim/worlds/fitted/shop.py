@@ -15,8 +15,13 @@ from scipy import special
 
 from zoosim.core.arrays import with_ones
 from zoosim.core.rng import stream
+from zoosim.core.tables import Table, table_of_rows
+from zoosim.core.tabular import TabularResult
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.schema import FittedSchema
+
+MOST_NAMES = 5
+"""Products that are named where a world is shown."""
 
 PRIOR_SPREAD = 0.1
 """Mean of the exponential prior of visitors' effects' variances: few effects are larger than a third or two."""
@@ -106,8 +111,8 @@ class ShopDraw(NamedTuple):
     sizes: FloatArray | None
 
 
-@dataclass(frozen=True, eq=False)
-class FittedShop:
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedShop(TabularResult):
     """A shop as a log tells of it.
 
     Args:
@@ -143,6 +148,27 @@ class FittedShop:
     names: tuple[str, ...]
     fitted: FittedSchema | None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def _headline(self) -> str:
+        return f"World fitted to {self.facts['rows']:,} rows of {self.facts['log']}"
+
+    def _tables(self) -> list[Table]:
+        facts = self.facts
+        names = ", ".join(self.names[:MOST_NAMES])
+        rows = [
+            ("reward", str(facts["reward"])),
+            ("responses", f"{facts['responses']:,} at {facts['rows']:,} visits, each worth {self._worth()}"),
+            ("visitors", f"{facts['visitors']:,}"),
+            ("products", f"{self.n_products:,}{': ' * bool(names)}{names}{', ...' * (len(self.names) > MOST_NAMES)}"),
+            ("categories", f"{len(self.category_names):,}"),
+            ("segments", f"{facts['segments_how']}: {', '.join(map(str, facts['segments']))}"),
+            ("changes over time", f"{len(self.changes):,}"),
+            ("draws", f"{self.n_draws:,} shops that the log allows, one per seed"),
+        ]
+        return [table_of_rows("", ("", "what it holds"), rows, n_text=2)]
+
+    def _worth(self) -> str:
+        return "1" if self.sizes is None else "an amount"
 
     @property
     def n_rows(self) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from zoosim.core.calls import public_call
 from zoosim.core.config import Strict, build, read_yaml, with_tables
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
@@ -99,6 +100,7 @@ def describes_searches(schema: Any) -> bool:
     return isinstance(schema, Mapping) and "shop" in schema
 
 
+@public_call
 def import_searches(
     table: Any,
     schema: str | os.PathLike[str] | Mapping[str, Any],

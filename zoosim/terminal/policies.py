@@ -1,0 +1,59 @@
+"""What the command line prints of policies: a list of all, or one with its parameters."""
+
+import inspect
+import textwrap
+
+import typer
+
+from zoosim.core.parameters import parameters_of, written
+from zoosim.core.tables import table_of_rows
+from zoosim.policies.base import Policy
+from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.terminal.output import output_width, print_lines, print_table
+
+KINDS = {
+    "products": "Choose a product, learn online",
+    "from_log": "Choose a product, learn from a log",
+    "templates": "Choose a ranking template",
+    "boosts": "Choose boosts of a ranking",
+}
+"""By the package that a policy stands in, what policies of this kind do."""
+
+
+def print_policies() -> None:
+    """Print the built-in policies by kind, a line or two per policy."""
+    indent = max(map(len, BUILT_IN)) + 4
+    for kind, heading in KINDS.items():
+        typer.echo(typer.style(f"{heading}:", bold=True))
+        for name, place in BUILT_IN.items():
+            if place.split(".")[2] == kind:
+                text = f"  {name:<{indent - 2}}{_summary(find_class(name))}"
+                typer.echo(textwrap.fill(text, output_width(), subsequent_indent=" " * indent, break_on_hyphens=False))
+        typer.echo()
+    print_lines(["`zoosim policies NAME` prints one with its parameters; docs/policies.md compares them."])
+
+
+def print_policy(name: str) -> None:
+    """Print a policy: what it does, its parameters, and how to use it; raises `ConfigError` or `PolicyError`."""
+    cls = find_class(name)
+    typer.echo(typer.style(name, bold=True))
+    for paragraph in (inspect.getdoc(cls) or "It has no docstring.").split("\n\n"):
+        print_lines([" ".join(paragraph.split())])
+        typer.echo()
+    parameters = parameters_of(cls)
+    if parameters:
+        rows = [(key, written(value.default), value.range, value.help) for key, value in parameters.items()]
+        print_table(table_of_rows("Parameters", ("name", "default", "range", "meaning"), rows, n_text=4))
+    else:
+        typer.echo("It has no parameters.")
+    example = next(iter(parameters.items()), None)
+    if cls.chooses[0] == "products":
+        print_lines([f"Compare it with others: zoosim run gauntlet --policies {name},random"])
+    if example is not None:
+        key, value = example
+        print_lines([f"Set a parameter: zoosim run EXPERIMENT --set policies.{name}.{key}={value.default}"])
+
+
+def _summary(cls: type[Policy]) -> str:
+    mark = " [baseline as published, only to compare with]" if cls.baseline_only else ""
+    return (inspect.getdoc(cls) or "").partition("\n")[0] + mark

@@ -124,10 +124,9 @@ def measure_policy(folder: Path, policy: str) -> None:
     print(f"S17 {policy}: computes its state anew from {rebuild(store)}")
 
 
-def make_model(folder: Path, policy: str) -> Path:
+def make_model(folder: Path, policy: str, rows: int = 3_000) -> Path:
     """Train a policy on a table of 64 features, 60 numbers of visitors and 4 categories of products, and of noise."""
     rng = np.random.default_rng(0)
-    rows = 3_000
     names = product_names()
     columns = {
         "item": rng.choice(names, rows),

@@ -121,11 +121,15 @@ class BoostModel(Model):
         return _Exploring(self.policy, self.spread, self._rng).around(context)
 
     def prepare(self) -> None:
-        """Compile what ranking takes, by ranking the first products of the catalogue."""
-        super().prepare()
+        """Load, or compile, what ranking takes, by ranking the first products of the catalogue; moves no state."""
+        self.policy.prepare()
         schema = self.requests.schema
         visitor = {"segment": schema.segments[0], "query_type": next(iter(schema.query_types))}
-        self.recommend(visitor, dict.fromkeys(self.requests.names[: schema.k], 0.0))
+        request = self.request(visitor, dict.fromkeys(self.requests.names[: schema.k], 0.0))
+        distribution = self.distribution(request.context)
+        boosts = distribution.draw(rng=np.random.default_rng(0))
+        distribution.density(boosts)
+        self._named(request, boosts)
 
     def decide(self, visitor: Mapping[str, Any], candidates: Any = None) -> Ranking:  # type: ignore[override]
         """Rank the candidates of a search; the policy may explore.

@@ -172,8 +172,10 @@ class Model(TabularResult):
         self.policy.update(context, 0, reward)
 
     def prepare(self) -> None:
-        """Compile what deciding takes, so that no visitor waits for it."""
+        """Load, or compile, what deciding takes, by deciding once: no visitor waits for it. Moves no state."""
         self.policy.prepare()
+        if self.catalogue.names:
+            self.propensities({}, self.catalogue.names[:2])
 
     def header(self) -> dict[str, Any]:
         """Return what the model's file says beside the policy, as plain values."""

@@ -13,7 +13,7 @@ from zoosim.serving.catalogue import Candidates
 from zoosim.serving.current import Current
 from zoosim.serving.events import Decision, Search, pack_floats, pack_whole
 from zoosim.serving.fresh import EXPLORATION
-from zoosim.serving.growth import Growth
+from zoosim.serving.growth import packed_request
 from zoosim.serving.products import Products
 from zoosim.serving.ranker import Drawn, Slot, Units, check_slots, draw
 from zoosim.serving.searches import rank, search_answer
@@ -22,10 +22,9 @@ from zoosim.serving.searches import rank, search_answer
 class Decider:
     """Makes decisions, and the rankings of searches; what it makes counts once it is logged."""
 
-    def __init__(self, current: Current, products: Products, growth: Growth, secret: bytes) -> None:
+    def __init__(self, current: Current, products: Products, secret: bytes) -> None:
         self._current = current
         self._products = products
-        self._growth = growth
         self._secret = secret
 
     async def decide(
@@ -38,6 +37,12 @@ class Decider:
         else:
             versions = await self._products.versions_of(body.candidates, partial(self._check_slots, body, slots))
             candidates = self._current.catalogue.candidates(versions)  # which may be another catalogue by now
+        return self.decide_among(candidates, slots, body, request, decision_id)
+
+    def decide_among(
+        self, candidates: Candidates, slots: Sequence[SlotBody], body: DecideBody, request: bytes, decision_id: str
+    ) -> tuple[Decision, DecisionAnswer]:
+        """Return the record and the answer of a decision among candidates; moves no state, and stores nothing."""
         if not candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         visitor = self._encoded(body.visitor)
@@ -56,7 +61,7 @@ class Decider:
             deferred=body.defer,
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
-            raw=self._growth.packed(body, slots) if self._current.is_warming_up else b"",
+            raw=packed_request(body, slots) if self._current.is_warming_up else b"",
             products=[candidates.names[place] for place in drawn.shown],
             turn=self._current.start.turn,
             excluded=drawn.excluded,
@@ -67,6 +72,10 @@ class Decider:
 
     async def rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
         """Return what the log says of a new search, and its answer."""
+        return self.rank_now(body, request, decision_id)
+
+    def rank_now(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+        """Return the record and the answer of a search; moves no state, and stores nothing."""
         model = self._current.model
         if not isinstance(model, BoostModel):
             raise PolicyError("searches: this model decides on products; send its decisions to /v1/decisions")

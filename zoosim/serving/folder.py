@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic
 from zoosim.core.packed import packed_digest
@@ -150,6 +151,14 @@ def keep_model(folder: Path, model: Model) -> str:
         return keep_model_file(folder, save_model(model, Path(temporary) / f"model{SUFFIX}"))
 
 
+def prepare_model(model: Model) -> None:
+    """Do what deciding by a model takes at first; where it cannot decide, a line of the service's log says so."""
+    try:
+        model.prepare()
+    except Exception as error:  # a policy of the user's own may raise anything
+        logger.warning("the model cannot decide among its own products: %s", one_line(error))
+
+
 class Models:
     """The models of a service, of which the next one can be prepared while requests go on."""
 
@@ -162,7 +171,7 @@ class Models:
     def prepare(self, digest: str) -> None:
         """Load a model that is needed soon."""
         model = self._loaded(digest)
-        model.policy.prepare()
+        prepare_model(model)
         self._prepared = {digest: model}
 
     def is_prepared(self, digest: str) -> bool:

@@ -29,15 +29,9 @@ class Growth:
         self._looked_at = 0
         self._task: asyncio.Task[None] | None = None
 
-    def packed(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
-        """Return a request as it came, packed: its schema comes later."""
+    def note_request(self) -> None:
+        """Count one of the first requests, which is in the log."""
         self._requests += 1
-        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-        candidates = []
-        for candidate in body.candidates or []:
-            columns = candidate if isinstance(candidate, dict) else {}
-            candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
-        return pack_raw(RawRequest(visitors, candidates))
 
     def tick(self) -> None:
         """Grow a policy where there may be enough requests."""
@@ -66,6 +60,16 @@ class Growth:
             logger.warning("no schema from the first requests: %s; the next try takes %d", error, self._wanted)
         finally:
             self._task = None
+
+
+def packed_request(body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
+    """Return a request as it came, packed: its schema comes later."""
+    visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+    candidates = []
+    for candidate in body.candidates or []:
+        columns = candidate if isinstance(candidate, dict) else {}
+        candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
+    return pack_raw(RawRequest(visitors, candidates))
 
 
 def _logged_requests(address: Address, model: str, most: int) -> list[RawRequest]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.events import Kind, Row, without_gap
-from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models
+from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models, prepare_model
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
@@ -143,6 +143,9 @@ class _Learner:
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
+        self._catch_up()
+        if self._replica.start is not None:
+            prepare_model(self._replica.model)  # so that the first reward is learned as soon as the others
         while True:
             rows_read = self._catch_up()
             if self._message_is_due():

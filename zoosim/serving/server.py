@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import uvicorn
@@ -28,6 +28,12 @@ from zoosim.serving.upkeep import Upkeep
 
 DRAIN_SECONDS = 5
 """How long requests may take to end once the service is told to stop."""
+
+LEARNER_STARTS = 30.0
+"""Seconds for which visitors wait for the learner's first report, at most."""
+
+REACHED_BY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The address at which this process reaches a service that listens everywhere."""
 
 SECONDS_BETWEEN_CLEANINGS = 60.0
 SECONDS_PER_THREAD = 0.0005
@@ -63,16 +69,22 @@ async def _serve(
     service = Service(settings, model_file, loop)
     learner = LearnerProcess(service, loop)
     service.current.ask_learner = learner.ask_for_whole
-    server = _Server(_configuration(service))
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    gc.collect()
     sys.setswitchinterval(SECONDS_PER_THREAD)
-    gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
-    jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service.upkeep), _stop(server, stopping))]
     host, port = listener.getsockname()[:2]
-    announce(f"serving on http://{host}:{port}, {service.address.text()}")
+
+    async def get_ready() -> None:
+        # The learner loads and compiles for seconds, on a core that the first requests would want.
+        await _first_of(learner.has_reported, stopping)
+        await _ask_if_ready(host, port)
+        gc.collect()
+        gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
+        announce(f"serving on http://{host}:{port}, {service.address.text()}")
+
+    server = _Server(_configuration(service), get_ready)
+    jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service.upkeep), _stop(server, stopping))]
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -84,8 +96,38 @@ async def _serve(
         service.close()
 
 
+async def _first_of(*events: asyncio.Event) -> None:
+    """Wait until one of several events has happened, at most for `LEARNER_STARTS` seconds."""
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(tasks, timeout=LEARNER_STARTS, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+async def _ask_if_ready(host: str, port: int) -> None:
+    """Send the first request of all, so that no visitor waits for what the server, the log and its disk do at first."""
+    with contextlib.suppress(OSError):
+        reader, writer = await asyncio.open_connection(REACHED_BY.get(host, host), port)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: zoosim\r\nConnection: close\r\n\r\n")
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the service, which has more to end than the server."""
+    """A server that leaves signals to the service, which has more to end than the server.
+
+    Once it answers requests, it waits for `get_ready`, beside them.
+    """
+
+    def __init__(self, config: uvicorn.Config, get_ready: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._get_ready = get_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and get ready."""
+        await super().startup(sockets)
+        await self._get_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -94,13 +136,18 @@ class _Server(uvicorn.Server):
 
 
 class LearnerProcess:
-    """The learner of a service, started again whenever it ends."""
+    """The learner of a service, started again whenever it ends.
+
+    Attributes:
+        has_reported: Set once what the learner has learned was taken over for the first time, or the learner ended.
+    """
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         """Start it."""
         self._service = service
         self._loop = loop
         self._job = LearnerJob(service.address, service.settings.snapshot, os.getpid())
+        self.has_reported = asyncio.Event()
         self._stopping = threading.Event()
         self._start()
         self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
@@ -138,9 +185,12 @@ class LearnerProcess:
             try:
                 message = decode(self._connection.recv_bytes())
                 self._loop.call_soon_threadsafe(self._service.current.take, message)
+                self._loop.call_soon_threadsafe(self.has_reported.set)
                 pause = 0.1
             except (EOFError, OSError, RuntimeError):
                 self._process.join()
+                with contextlib.suppress(RuntimeError):  # the event loop is over
+                    self._loop.call_soon_threadsafe(self.has_reported.set)
                 if self._stopping.wait(pause):
                     return
                 if self._process.exitcode == LOST:

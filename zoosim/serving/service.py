@@ -40,7 +40,7 @@ from zoosim.serving.events import (
     pack,
 )
 from zoosim.serving.feedback import FeedbackLog
-from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, secret_of
+from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
 from zoosim.serving.fresh import compile_policy
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
@@ -51,6 +51,7 @@ from zoosim.serving.replica import AGREED, JUDGED, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.store.address import open_store
+from zoosim.serving.trial import try_requests
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -106,16 +107,17 @@ class Service:
             self.current.begin(partial(first_start, self.current, settings, model_file))
             if self.is_warming_up:
                 compile_policy()
-            self.model.prepare()
+            prepare_model(self.model)
             self._opened = opened.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._growth = Growth(self, loop)
         self._products = Products(self.current, self._writer, now)
-        self._decider = Decider(self.current, self._products, self._growth, secret)
+        self._decider = Decider(self.current, self._products, secret)
         self._logged = LoggedDecisions(self.current, self._reader)
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, now)
         self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, now)
+        try_requests(self.current, self._decider)
 
     @property
     def settings(self) -> Settings:
@@ -204,6 +206,8 @@ class Service:
                 return stored_answer
             if isinstance(record, Decision):
                 self.current.note_decision(position, record)
+                if record.raw:
+                    self._growth.note_request()
         self.counts["decisions"] += 1
         return answer
 

@@ -44,12 +44,12 @@ class Kind(NamedTuple):
     """A policy, and how many products each decision shows."""
 
     policy: str
-    count: int = 1
+    n_shown: int = 1
 
     @property
     def label(self) -> str:
         """What the printed line calls it."""
-        return self.policy if self.count == 1 else f"{self.policy}, {self.count} shown"
+        return self.policy if self.n_shown == 1 else f"{self.policy}, {self.n_shown} shown"
 
 
 KINDS = (
@@ -125,7 +125,7 @@ def _requests(kind: Kind, count: int) -> Iterator[Visit]:
             yield Visit(SEARCHES, msgspec.json.encode({"visitor": visitor, "candidates": scores}), {"click": 1.0})
         return
     for body, _ in requests(count):
-        asked = msgspec.structs.replace(msgspec.json.decode(body, type=DecideBody), count=kind.count)
+        asked = msgspec.structs.replace(msgspec.json.decode(body, type=DecideBody), count=kind.n_shown)
         yield Visit(DECISIONS, msgspec.json.encode(asked), {"click": 1.0})
 
 

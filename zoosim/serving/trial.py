@@ -13,7 +13,7 @@ from zoosim.core.blame import one_line
 from zoosim.core.types import frozen
 from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import product_ids
-from zoosim.serving.bodies import DecideBody, SearchBody, SearchVisitor, hash_of
+from zoosim.serving.bodies import DecideBody, SearchBody, SearchVisitor, Value, hash_of
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.current import Current
 from zoosim.serving.deciding import Decider
@@ -43,7 +43,7 @@ def try_requests(current: Current, decider: Decider) -> None:
 
 
 def _decide(current: Current, decider: Decider) -> None:
-    visitor = dict.fromkeys(current.model.fitted.visitors.names, VALUE)
+    visitor: dict[str, Value] = dict.fromkeys(current.model.fitted.visitors.names, VALUE)
     for candidates in _candidates(current):
         body = DecideBody(visitor, list(candidates.names), count=min(2, len(candidates.names)))
         record, answer = decider.decide_among(candidates, (), body, hash_of(body), TRIAL)

@@ -105,7 +105,8 @@ def _explain(error: BaseException) -> None:
     """End with one line about an error that a user can do something about; return where it is none, or to debug."""
     if isinstance(error, typer.TyperException):
         message = getattr(error, "format_message", error.__str__)()
-        _stop(f"{message.rstrip('.')}; see zoosim --help and zoosim COMMAND --help", 2)
+        context = getattr(error, "ctx", None)
+        _stop(f"{message.rstrip('.')}; see {'zoosim' if context is None else context.command_path} --help", 2)
     if isinstance(error, BrokenPipeError):
         _drop_output()
         sys.exit(1)
@@ -272,10 +273,10 @@ def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
 def list_experiments() -> None:
     """List the experiments."""
     from zoosim.experiments import EXPERIMENTS
+    from zoosim.terminal.output import print_list
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
-    for name, summary in summaries.items():
-        typer.echo(f"{name:<{max(map(len, summaries))}}  {summary}")
+    print_list(summaries)
 
 
 @app.command("policies")
@@ -362,11 +363,11 @@ def log(
     settings: option.Settings = None,
     debug: option.Debug = False,
 ) -> None:
-    """Log a policy's decisions in a simulated shop. With propensities, for `zoosim evaluate`."""
+    """Write a log of a policy's decisions in a simulated shop. It has propensities, for `zoosim evaluate`."""
     from zoosim.api import runs
 
     mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
-    typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
+    typer.echo(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})")
 
 
 @app.command()
@@ -500,7 +501,7 @@ def serve(
     port: option.Port = None,
     debug: option.Debug = False,
 ) -> None:
-    """Decide for real visitors over HTTP. Logs every decision with its probability, and learns from feedback."""
+    """Make decisions for real visitors over HTTP. Logs each with its propensity, and learns from feedback."""
     from zoosim.api.service import run_service
 
     run_service(model, config, {"store": store, "host": host, "port": port}, announce=typer.echo)
@@ -586,7 +587,7 @@ def fit_world(
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Estimate a simulated shop from a log. For `zoosim run DIR/shop.world`; a search shop from a log of searches."""
+    """Fit a simulated shop to a log. `zoosim run DIR/shop.world` runs in it; a log of searches makes a search shop."""
     from zoosim.api import logs
     from zoosim.logs.searches import has_searches
     from zoosim.progress import StatusLine

@@ -49,37 +49,41 @@ OwnPolicies = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE.py:Class",
-        help="Your own policy, beside those of --policies or of the experiment (repeatable).",
+        help="Your own policy, in addition to --policies or the experiment's (repeatable).",
     ),
 ]
 Config = Annotated[
     str | None,
-    typer.Option(metavar="FILE.yaml", help="File with changes to the defaults of world, run and policies."),
+    typer.Option(metavar="FILE.yaml", help="YAML file that changes defaults of the world, the run and the policies."),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="One such change (repeatable), such as env.n_products=500."),
+    typer.Option("--set", metavar="PATH=VALUE", help="Change one default (repeatable), such as env.n_products=500."),
 ]
 TableFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="labelled: CSV or Parquet table to classify [default: handwritten digits]."),
+    typer.Option(
+        metavar="FILE", help="For `labelled`: CSV or Parquet table to classify [default: handwritten digits]."
+    ),
 ]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: column of --data that holds the classes.")]
+Label = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="For `labelled`: the column of --data that holds the classes.")
+]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes [default: one per core].")]
 RunFolder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Output folder; an interrupted run resumes here [default: runs/NAME-HASH]."),
+    typer.Option(metavar="DIR", help="Output folder; an interrupted run is resumed from it [default: runs/NAME-HASH]."),
 ]
 KeepLog = Annotated[
     bool,
-    typer.Option("--log", help="Also write every decision, with its propensity, to log/ as Parquet."),
+    typer.Option("--log", help="Also write every decision with its propensity, as Parquet files in log/."),
 ]
 WriteCsv = Annotated[bool, typer.Option("--csv", help="Also write rows.csv: one row per visit, like rows.parquet.")]
 Through = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="A running service (zoosim serve) that decides, too, for one seed; alone unless --policies names others.",
+        help="A running service (zoosim serve) that competes, for one seed; alone unless --policies names others.",
     ),
 ]
 PrintSummary = Annotated[
@@ -108,10 +112,10 @@ World = Annotated[
         help="search, recommendation or an experiment's name; or a fitted world, FILE.world, or a model, FILE.zoosim.",
     ),
 ]
-SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment with a search world.")]
-WorldSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue, users and visits.")]
-ShopSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue and users.")]
-Visits = Annotated[int, typer.Option(metavar="N", help="search: visits to simulate.")]
+SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="`search`, or an experiment with a search world.")]
+WorldSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the catalogue, the users and the visits.")]
+ShopSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the catalogue and the users.")]
+Visits = Annotated[int, typer.Option(metavar="N", help="For a search world: visits to simulate.")]
 PageFolder = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Output folder of the page [default: runs/describe-WORLD].")
 ]
@@ -123,23 +127,28 @@ VisitTypes = Annotated[
     ),
 ]
 MarketStep = Annotated[
-    int, typer.Option(metavar="N", help="Visit at which to take the market, where shifts change it.")
+    int, typer.Option(metavar="N", help="Where the market shifts: the visit at which to compute the optimum.")
 ]
 PrintRows = Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead of the table.")]
 
 LogFile = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
-Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Decisions to log.")]
+Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Number of decisions to log.")]
 LoggingPolicy = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="Policy that decides: a built-in name or FILE.py:Class.")
+    str,
+    typer.Option("--policy", metavar="NAME", help="Policy that makes the decisions: a built-in name or FILE.py:Class."),
 ]
 LoggedWorld = Annotated[
     str | None,
-    typer.Option("--world", metavar="FILE.world|FILE.py:World|NAME", help="Shop to log in [default: the gauntlet's]."),
+    typer.Option(
+        "--world",
+        metavar="FILE.world|FILE.py:World|NAME",
+        help="Simulated shop whose visitors come [default: the gauntlet's].",
+    ),
 ]
-LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of world, visitors and decisions.")]
+LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the world, the visitors and the decisions.")]
 UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Parquet table, one row per decision.")]
 SchemaOut = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE.yaml", help="File to write; else it is printed.")
+    Path | None, typer.Option("--out", metavar="FILE.yaml", help="File to write [default: print it].")
 ]
 ProductFile = Annotated[
     Path | None, typer.Option(metavar="TABLE", help="Your CSV or Parquet table of products, one row per product.")
@@ -153,7 +162,9 @@ SchemaAndLog = Annotated[
 ]
 Like = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Earlier log, or model, whose features the log is to have; else fitted anew."),
+    typer.Option(
+        metavar="FILE", help="Earlier log or model whose encoding of features is used again [default: fit a new one]."
+    ),
 ]
 TrainedPolicies = Annotated[
     list[str],
@@ -166,16 +177,21 @@ TrainedPolicies = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Option("--out", metavar="FILE.zoosim", help="Model to write.")]
 TrainingShare = Annotated[
-    float, typer.Option(metavar="X", help="Share of the rows, the earliest, to train on; the rest judge.")
+    float, typer.Option(metavar="X", help="Share of the rows to train on, the earliest; the later ones judge.")
 ]
-TrainingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the policies and of the bootstrap.")]
+TrainingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the policies and the bootstrap.")]
 TrainingPage = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Page to write: why a policy was chosen [default: none]."),
+    typer.Option(
+        "--report", metavar="FILE.html", help="Page to write about the training and the choice [default: none]."
+    ),
 ]
 SkipBad = Annotated[
     bool,
-    typer.Option("--skip-bad", help="Drop invalid rows and count them by reason; biased unless they are random."),
+    typer.Option(
+        "--skip-bad",
+        help="Leave invalid rows out and count them by reason. Estimates are biased unless they are invalid at random.",
+    ),
 ]
 
 LogPath = Annotated[
@@ -197,7 +213,7 @@ Policies = Annotated[
 ]
 Train = Annotated[
     bool,
-    typer.Option("--train", help="Train policies on the first 60% of the rows, and evaluate all by the rest."),
+    typer.Option("--train", help="Train policies on the first 60% of the rows, and evaluate on the rest."),
 ]
 Estimators = Annotated[
     str | None,
@@ -208,14 +224,14 @@ Estimators = Annotated[
 Interval = Annotated[str, typer.Option(metavar="KIND", help="bootstrap, asymptotic, bernstein or sequence.")]
 Level = Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals, between 0 and 1.")]
 Rankings = Annotated[
-    bool, typer.Option("--rankings", help="Read rows with the same decision_id as one ranking, not as single actions.")
+    bool, typer.Option("--rankings", help="Read rows that share a decision_id as one ranking, not as single actions.")
 ]
 Samples = Annotated[int, typer.Option(metavar="N", help="Bootstrap samples; levels close to 1 need more.")]
 RewardRange = Annotated[
     str | None,
     typer.Option(
         metavar="LOW:HIGH",
-        help="Range of a visit's reward, for bernstein and sequence [default: the range seen in the log].",
+        help="Range of the reward per visit, for bernstein and sequence [default: the range in the log].",
     ),
 ]
 Bandwidth = Annotated[
@@ -227,7 +243,7 @@ PropensityModel = Annotated[
     typer.Option(
         "--propensity-model",
         metavar="multinomial",
-        help="Estimate the propensities of a log of products without them, by visitors' features; weak at best.",
+        help="Estimate propensities from visitors' features, for a log without them; the verdict is `weak` at best.",
     ),
 ]
 BoostLimit = Annotated[
@@ -242,13 +258,14 @@ OpenBanditFolder = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Folder of the Open Bandit Dataset, for open-bandit logs.")
 ]
 EvaluationFolder = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Output folder of page and summary [default: none written].")
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Output folder of the page and the summary [default: write none]."),
 ]
 PrintFigures = Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of the tables.")]
-FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of shop.world and the page.")]
+FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of shop.world and its page.")]
 FittedReward = Annotated[
     str | None,
-    typer.Option("--reward", metavar="NAME", help="Reward that the world pays [default: what policies learn]."),
+    typer.Option("--reward", metavar="NAME", help="Reward of the world [default: the log's objective]."),
 ]
 RehearsedPolicies = Annotated[
     str | None,
@@ -271,7 +288,7 @@ RecommendationFolder = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Output folder; an interrupted rehearsal resumes here [default: runs/recommend-LOG].",
+        help="Output folder; an interrupted rehearsal is resumed from it [default: runs/recommend-LOG].",
     ),
 ]
 
@@ -279,26 +296,27 @@ ServedModel = Annotated[
     Path | None,
     typer.Argument(
         metavar="[MODEL.zoosim]",
-        help="Model to begin with [default: the one that the store knows; a new store grows one from its requests].",
+        help="Model to start with [default: the store's latest; a new store starts one from its requests].",
     ),
 ]
 Store = Annotated[
     str | None,
     typer.Option(
-        metavar="sqlite:DIR|redis://...", help="Where log, snapshots and models lie [default: sqlite:zoosim-service]."
+        metavar="sqlite:DIR|redis://...",
+        help="Where the log, snapshots and models are stored [default: sqlite:zoosim-service].",
     ),
 ]
 ServiceSettings = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE.yaml", help="Settings; variables ZOOSIM_SERVE_NAME override them."),
+    typer.Option(
+        "--config", metavar="FILE.yaml", help="File of settings; environment variables ZOOSIM_SERVE_NAME override them."
+    ),
 ]
 ServedLog = Annotated[
     str,
-    typer.Argument(
-        metavar="FOLDER|redis://...", help="Log of a service: its folder, or where the log lies on a server."
-    ),
+    typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),
 ]
 VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]
 ExportedLog = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
-Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen at [default: 127.0.0.1].")]
-Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen at, 0 for any [default: 8100].")]
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on [default: 127.0.0.1].")]
+Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen on, 0 for any [default: 8100].")]

@@ -40,13 +40,13 @@ class Decision:
     Attributes:
         id: The decision's id, which feedback names.
         products: Ids of what to show, from the top.
-        chances: The probability of each, given those above it.
-        propensities: The probability of each candidate to stand at the top.
+        shown_propensities: The propensity of each: its probability, given those above it.
+        propensities: The propensity of each candidate for the top.
     """
 
     id: str
     products: tuple[str, ...]
-    chances: tuple[float, ...]
+    shown_propensities: tuple[float, ...]
     propensities: Mapping[str, float]
 
     @property
@@ -57,7 +57,12 @@ class Decision:
     @property
     def propensity(self) -> float:
         """The probability with which `product` was drawn."""
-        return self.chances[0]
+        return self.shown_propensities[0]
+
+    @property
+    def chances(self) -> tuple[float, ...]:
+        """The former name of `shown_propensities`."""
+        return self.shown_propensities
 
 
 @dataclass(frozen=True)
@@ -386,7 +391,7 @@ def _decision(content: Mapping[str, Any]) -> Decision:
     return Decision(
         id=content["decision_id"],
         products=tuple(each["product"] for each in shown),
-        chances=tuple(each["propensity"] for each in shown),
+        shown_propensities=tuple(each["propensity"] for each in shown),
         propensities=content["propensities"],
     )
 

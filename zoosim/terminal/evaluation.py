@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoosim.core.number_format import p_value
-from zoosim.off_policy.sentences import sentences
+from zoosim.off_policy.sentences import sentences, usual_estimator
 from zoosim.off_policy.tables import evaluation_tables
 from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
 
@@ -62,14 +62,12 @@ def _reason_lines(evaluation: "Evaluation") -> list[str]:
 
 def _ranking_lines(evaluation: "Evaluation") -> list[str]:
     """Say, where several policies can be ranked, which ones beat the logged choices and which one may be best."""
-    lines = []
-    for estimator in dict.fromkeys(row.estimator for row in evaluation.ranking):
-        rows = [row for row in evaluation.ranking if row.estimator == estimator]
-        if len(rows) > 1:
-            better = [f"{row.policy} (p {p_value(row.p_better)})" for row in rows if row.low > 0.0]
-            best = [row.policy for row in rows if row.may_be_best]
-            lines.append(
-                f"By {estimator}, corrected for {len(rows)} policies: better than the logged choices: "
-                f"{', '.join(better) or 'none shown'}; may be best: {', '.join(best)}"
-            )
-    return lines
+    rows = [row for row in evaluation.ranking if row.estimator == usual_estimator(evaluation)]
+    if len(rows) < 2:
+        return []
+    better = [f"{row.policy} (p {p_value(row.p_better)})" for row in rows if row.low > 0.0]
+    best = [row.policy for row in rows if row.may_be_best]
+    return [
+        f"By {rows[0].estimator}, corrected for comparing {len(rows)} policies: better than the logged choices: "
+        f"{', '.join(better) or 'none shown'}; may be best: {', '.join(best)}."
+    ]

@@ -53,6 +53,14 @@ def print_lines(lines: Iterable[str]) -> None:
             typer.echo(line)
 
 
+def print_list(items: Mapping[str, str], indent: int = 0) -> None:
+    """Print what each name stands for, one name per line, and further lines below what is said."""
+    column = indent + max(map(len, items), default=0) + 2
+    for name, text in items.items():
+        line = f"{' ' * indent}{name}".ljust(column) + text
+        typer.echo(textwrap.fill(line, output_width(), subsequent_indent=" " * column, break_on_hyphens=False))
+
+
 def print_address(folder: Path) -> None:
     """Print the address of the page in a folder."""
     typer.echo(f"Page: {address(folder / 'report.html')}")

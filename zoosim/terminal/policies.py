@@ -1,7 +1,6 @@
 """What the command line prints of policies: a list of all, or one with its parameters."""
 
 import inspect
-import textwrap
 
 import typer
 
@@ -9,7 +8,7 @@ from zoosim.core.parameters import parameters_of, written
 from zoosim.core.tables import table_of_rows
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN, find_class
-from zoosim.terminal.output import output_width, print_lines, print_table
+from zoosim.terminal.output import print_lines, print_list, print_table
 
 KINDS = {
     "products": "Choose a product, learn online",
@@ -22,13 +21,10 @@ KINDS = {
 
 def print_policies() -> None:
     """Print the built-in policies by kind, a line or two per policy."""
-    indent = max(map(len, BUILT_IN)) + 4
     for kind, heading in KINDS.items():
         typer.echo(typer.style(f"{heading}:", bold=True))
-        for name, place in BUILT_IN.items():
-            if place.split(".")[2] == kind:
-                text = f"  {name:<{indent - 2}}{_summary(find_class(name))}"
-                typer.echo(textwrap.fill(text, output_width(), subsequent_indent=" " * indent, break_on_hyphens=False))
+        names = [name for name, place in BUILT_IN.items() if place.split(".")[2] == kind]
+        print_list({name: _summary(find_class(name)) for name in names}, indent=2)
         typer.echo()
     print_lines(["`zoosim policies NAME` prints one with its parameters; docs/policies.md compares them."])
 

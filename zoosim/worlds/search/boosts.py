@@ -97,6 +97,10 @@ class BoostWorld(SearchView):
             n_tastes=0 if config.context == "simple" else 2,
         )
 
+    def schema(self) -> None:
+        """Return no schema: logs of searches say themselves what their features are."""
+        return None
+
     def context(self, visit: Visit) -> Context:
         """Return the context of a visit: features, base scores, boost features and the product table."""
         return context_of(self.shop, visit)

@@ -21,7 +21,7 @@ from tests.report.test_world import CASES as WORLDS
 from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
 from zoosim.report.page import render_page
-from zoosim.report.sections import Page, Table, render_sections
+from zoosim.report.sections import Link, Page, Table, render_sections
 from zoosim.report.world import Facts, render_world, world_figures
 
 CHROMIUM = shutil.which("chromium")
@@ -183,6 +183,22 @@ def test_a_click_on_a_head_sorts_and_a_third_restores(browser: Browser, tmp_path
     assert browser.run(names) == ["a", "b", "c 2", "c 10"]  # numbers in words by their size
     assert browser.run(f"{heads}[0].ariaSort + {heads}[2].ariaSort") == "ascendingnull"
     assert browser.complaints() == []
+
+
+def test_a_number_leads_to_its_rows(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    named = [(f"policy {number % 3}", str(number), "") for number in range(12)]
+    tables = [
+        Table("Values", HEADS, [("policy 1", Link("4", "rows", "policy 1"), "")]),
+        Table("Rows", HEADS, named, folded=True, key="rows"),
+    ]
+    page.write_text(render_sections("a page", "Which?", Page("Use a.", tables), ["zoosim"]), encoding="utf-8")
+    browser.open(page, 390)
+    assert not browser.run("document.querySelector('#rows details').open")
+    browser.run("document.querySelector('a[data-filter]').click()")
+    assert browser.run("document.querySelector('#rows details').open")
+    names = "[...document.querySelectorAll('#rows tbody tr:not([hidden])')].map(row => row.cells[1].textContent)"
+    assert browser.run(names) == ["1", "4", "7", "10"]
 
 
 def test_words_filter_the_rows_of_a_long_table(browser: Browser, tmp_path: Path) -> None:

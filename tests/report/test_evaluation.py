@@ -12,9 +12,16 @@ import zoosim
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError
+from zoosim.core.statistics import Interval
+from zoosim.off_policy.compare import Lift
 from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.evidence import RewardedRow
 from zoosim.off_policy.groups import group_rows
-from zoosim.report.evaluation import build_page
+from zoosim.off_policy.results import Evaluation, Result
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
+from zoosim.report.evaluation import answer, build_page
+from zoosim.report.evaluation_tables import decisions_table, rows_table, segment_tables
+from zoosim.report.sections import Link
 from zoosim.schema.columns import YesNoColumn
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.schema import FittedSchema
@@ -43,27 +50,94 @@ def test_overlap_is_summed_by_action_and_segment() -> None:
     assert evaluate(log, {"new": "column:p_new"}).overlaps == {}
 
 
-def test_the_verdict_says_what_the_log_can_tell() -> None:
+def test_the_first_line_says_whether_to_switch() -> None:
     world = TableWorld(0, 0.5)
     log = drawn(world)
     never = np.full(10, 0.01)
     never[9] = 0.91
     new = build_page(evaluate(log, {"new": log.features @ world.target}, overlap=True))
-    assert "new would have earned" in new.verdict
-    assert "(dr: 0." in new.verdict  # all three are trusted, and dr was asked for last
+    assert new.answer.startswith("Switch to new: +") or new.answer.startswith("Keep today's choices: nothing is shown")
+    assert new.details[0].startswith("Today's choices earn 0.")
     other = build_page(evaluate(log.rows(log.actions != 9), {"other": never}, overlap=True))
-    assert "other: the log cannot tell (the mean weight is 0." in other.verdict
+    assert other.answer == "Keep today's choices: this log cannot tell what other would earn."
+    assert any(line.startswith("other: the log cannot tell, because the mean weight is 0.") for line in other.details)
 
 
-def test_the_verdict_speaks_of_all_policies_by_one_estimator() -> None:
-    """Reward models do not serve policies that are known by a column alone: snips serves both as well."""
+def judged(value: float, verdict: str, *, low: float, high: float, rewards: float = 100.0) -> Evaluation:
+    """An evaluation of one policy that earns `value` more than today's choices, as a share, with an interval."""
+    result = Result("new", "dr", 1.0 + value, 1.0 + low, 1.0 + high, 500.0, 1.0, 2.0, verdict, (), rewards)
+    lift = Lift("new", "dr", value, low, high, None, verdict)
+    return Evaluation((result,), (), Interval(1.0, 0.9, 1.1), 1_000, 1_000, {}, "shop.parquet", lifts=(lift,))
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "said"),
+    [
+        (
+            judged(0.38, TRUST, low=0.2, high=0.56),
+            "Switch to new: +38% reward (+20 to +56%), which this log is good enough to tell (trust).",
+        ),
+        (
+            judged(0.38, WEAK, low=0.2, high=0.56),
+            "Try new in an experiment before you switch: +38% reward (+20 to +56%) is a hint, no more (weak).",
+        ),
+        (
+            judged(0.38, WEAK, low=0.2, high=0.56, rewards=3.2),
+            "Collect more data before you switch: what speaks for new rests on about 3 rewards.",
+        ),
+        (
+            judged(0.038, TRUST, low=-0.02, high=0.096),
+            "Keep today's choices: nothing is shown to earn more; new comes closest (+3.8% reward (-2.0 to +9.6%)).",
+        ),
+        (
+            judged(0.38, DO_NOT_USE, low=0.2, high=0.56),
+            "Keep today's choices: this log cannot tell what new would earn.",
+        ),
+    ],
+)
+def test_the_first_line_follows_the_interval_and_the_verdict(evaluation: Evaluation, said: str) -> None:
+    assert answer(evaluation) == said
+
+
+def test_a_deterministic_log_asks_for_chance() -> None:
+    evaluation = replace(judged(0.38, DO_NOT_USE, low=0.2, high=0.56), is_deterministic=True)
+    assert answer(evaluation).startswith("Choose by chance in some visits")
+
+
+def test_few_rewards_give_no_percentage_but_their_rows() -> None:
+    row = RewardedRow(7, 3, "2026-01-02T03:04:05+00:00", "SKU-1", 1.0, 40.0, 0.5)
+    few = judged(0.38, WEAK, low=0.2, high=0.56, rewards=3.2)
+    few = replace(few, results=(few.results[0]._replace(rests_on=(row,)),))
+    cells = decisions_table(few).rows[0]
+    assert cells[3:5] == ("", "")
+    link = cells[7]
+    assert isinstance(link, Link)
+    assert (link, link.key, link.filter) == ("3", "rows", '"new" "reward"')
+    (rows,) = rows_table(few)
+    assert rows.key == link.key
+    assert rows.rows[0] == ("new", "reward", "7", "2026-01-02 03:04:05", "SKU-1", "1", "40", "50.0%")
+    many = decisions_table(judged(0.38, WEAK, low=0.2, high=0.56))
+    assert many.rows[0][3:5] == ("+38", "+20 to +56")
+
+
+def test_segments_lead_to_the_rows_that_weigh_most() -> None:
     world = TableWorld(0, 0.5)
     log = drawn(world)
-    both = build_page(evaluate(log, {"new": log.features @ world.target, "seen": "column:p_new"}, overlap=True))
-    assert both.verdict.count("(snips: 0.") == 2
+    overlap = evaluate(log, {"new": log.features @ world.target}, overlap=True).overlaps["new"]
+    by_segment, rows = segment_tables({"new": overlap})
+    weights = log.columns["p_new"] / log.propensities * log.rewards
+    segment = int(np.argmax(log.features.sum(axis=0)))
+    is_in = log.features[:, segment] == 1.0
+    part = overlap.segments[0]
+    assert [row.row for row in part.rests_on] == np.argsort(-np.where(is_in, weights, 0.0), kind="stable")[:5].tolist()
+    assert part.rests_on[0].share == pytest.approx(weights[is_in].max() / weights[is_in].sum())
+    link = by_segment.rows[0][1]
+    assert isinstance(link, Link)
+    assert link.key == rows.key
+    assert sum(row[:2] == ("new", link) for row in rows.rows) == 5
 
 
-def test_the_page_holds_no_row_of_a_user(tmp_path: Path) -> None:
+def test_the_page_holds_no_id_of_a_user(tmp_path: Path) -> None:
     rng, n = np.random.default_rng(0), 2_000
     actions = rng.integers(4, size=n)
     users = [f"customer-{user}" for user in rng.integers(500, size=n)]
@@ -75,7 +149,7 @@ def test_the_page_holds_no_row_of_a_user(tmp_path: Path) -> None:
     assert "customer-" not in page
     assert "visit-1" not in page
     assert "<b>new" not in page
-    assert "&lt;b&gt;new would have earned" in page
+    assert "&lt;b&gt;new" in page
     assert json.loads((tmp_path / "page" / "summary.json").read_text(encoding="utf-8")) == found.summary
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot be written"):

@@ -21,9 +21,9 @@ def page_of(folder: Path, log: Path, policies: list[str]) -> str:
 
 def test_the_page_says_which_policy_was_chosen_and_why(tmp_path: Path) -> None:
     text = page_of(tmp_path, imported(tmp_path), ["random", "mlp"])
-    assert "mlp was chosen of 2 policies: a mixed model of all rows predicts the most reward per later visit" in text
-    assert "Against the logged choices: " in text
-    assert "Mean squared error of the rewards in each epoch" in text
+    assert "mlp was chosen from 2 policies: a mixed model of all rows predicts the most reward per later visit" in text
+    assert "Compared with today's choices: " in text
+    assert "Mean squared error of the predicted rewards after each epoch" in text
     for words in ("2,400", "600", "2026-01-01 00:00", "country is de", "the best of 2 policies by these very rows"):
         assert words in text
     assert f"zoosim train {tmp_path / 'log.parquet'} --policy random --policy mlp --out" in text
@@ -31,16 +31,16 @@ def test_the_page_says_which_policy_was_chosen_and_why(tmp_path: Path) -> None:
 
 def test_without_propensities_the_page_has_predictions_alone(tmp_path: Path) -> None:
     text = page_of(tmp_path, imported(tmp_path, n=1_000, drop="p"), ["random", "linear"])
-    assert "linear was chosen of 2 policies" in text
+    assert "linear was chosen from 2 policies" in text
     assert "no estimate says how much it would earn" in text
     assert "All estimators" not in text
 
 
 def test_one_policy_of_boosts_has_a_page(tmp_path: Path) -> None:
     text = page_of(tmp_path, write_searches(tmp_path, 400), ["item-critic"])
-    assert "item-critic was trained, and no other" in text
+    assert "item-critic was trained, and no other policy" in text
     assert "What policies see of a search" in text
-    assert "predicted" not in text
+    assert "mixed model" not in text
 
 
 def test_a_page_is_refused_before_training(tmp_path: Path) -> None:

@@ -1,31 +1,34 @@
-"""Tabulate a policy's weights by size, by action, by category of products and by segment of visitors.
-
-Tables hold sums alone, no row of a user.
-"""
+"""Tabulate a policy's weights by size, by action, by category of products and by segment of visitors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
+from zoosim.off_policy.evidence import RewardedRow, rewarded_rows
 from zoosim.off_policy.groups import Groups, group_rows
 
 MOST_SEGMENTS, FEW_SEGMENTS = 12, 6
 MOST_PATTERNS, FEW_GROUPS = 25, 8
+ROWS_PER_SEGMENT = 5
 EDGES = 10.0 ** np.arange(-3.0, 5.5, 0.5)
 """Ends of the classes of weights above 0; smaller and larger ones fall into the first and the last."""
 
 
 class Part(NamedTuple):
-    """Rows that belong together: how many, their mean weight, their effective sample size, and the largest weight."""
+    """Rows that belong together: how many, their mean weight, their effective sample size, and the largest weight.
+
+    Of segments, `rests_on` names the rows with the largest weight x reward, their shares being of the segment's sum.
+    """
 
     name: str
     rows: int
     mean_weight: float
     ess: float
     max_weight: float
+    rests_on: tuple[RewardedRow, ...] = ()
 
 
 class ActionShare(NamedTuple):
@@ -57,15 +60,26 @@ class Overlap(NamedTuple):
 
 
 def overlap_of(
-    weights: FloatArray, actions: tuple[ActionShare, ...], groups: Groups, log: Log | None = None
+    weights: FloatArray, actions: tuple[ActionShare, ...], groups: Groups, log: Log, *, by_category: bool = False
 ) -> Overlap:
-    """Sum up the `weights (n,)` of a policy by size and group of visits, and by category of the products of a `log`."""
+    """Sum up the weights of a policy.
+
+    Args:
+        weights: One for each of the log's n visits `(n,)`.
+        actions: How often the log shows each action, and how often the policy would.
+        groups: The segments of the visits.
+        log: The log.
+        by_category: Whether to sum up by category of products, too.
+    """
     n = len(weights)
     positive = weights[weights > 0.0]
     size_class = np.clip(np.searchsorted(EDGES, positive, side="right") - 1, 0, len(EDGES) - 2)
     classes = np.bincount(size_class, minlength=len(EDGES) - 1) / n
-    segments = _parts(weights, groups.labels, groups.names)
-    categories, categories_how = ((), "") if log is None else _categories(log, weights)
+    segments = tuple(
+        part._replace(rests_on=_rows_of_segment(log, weights, groups.labels == label))
+        for label, part in _parts_by_label(weights, groups.labels, groups.names).items()
+    )
+    categories, categories_how = _categories(log, weights) if by_category else ((), "")
     return Overlap(
         unused=1.0 - len(positive) / n,
         classes=tuple(classes.tolist()),
@@ -102,17 +116,25 @@ def _categories(log: Log, weights: FloatArray) -> tuple[tuple[Part, ...], str]:
     return _parts(weights, groups.labels[log.actions], names), groups.how
 
 
+def _rows_of_segment(log: Log, weights: FloatArray, is_in: BoolArray) -> tuple[RewardedRow, ...]:
+    return rewarded_rows(log, np.where(is_in, weights, 0.0), ROWS_PER_SEGMENT)
+
+
 def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[Part, ...]:
+    return tuple(_parts_by_label(weights, labels, names).values())
+
+
+def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> dict[int, Part]:
     """Sum up by label; labels without rows are left out."""
     rows = np.bincount(labels, None, len(names))
     total = np.bincount(labels, weights, len(names))
     squares = np.bincount(labels, weights**2, len(names))
     largest = np.zeros(len(names))
     np.maximum.at(largest, labels, weights)
-    parts = []
+    parts = {}
     for label, name in enumerate(names):
         if rows[label]:
             ess = float(total[label] ** 2 / squares[label]) if squares[label] else 0.0
             mean = float(total[label] / rows[label])
-            parts.append(Part(name, int(rows[label]), mean, ess, float(largest[label])))
-    return tuple(parts)
+            parts[label] = Part(name, int(rows[label]), mean, ess, float(largest[label]))
+    return parts

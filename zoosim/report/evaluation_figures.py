@@ -1,10 +1,11 @@
-"""Figures of an evaluation: values with intervals, sizes of weights, and overlap by action."""
+"""Figures of an evaluation: what policies would earn, sizes of weights, and thinly logged actions."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from zoosim.core.number_format import per_visit
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.overlap import EDGES, ActionShare, Overlap
 from zoosim.off_policy.results import Evaluation, Result
@@ -22,13 +23,19 @@ from zoosim.report.drawing import (
     legend_style,
     panel_of,
     panels,
+    row_axis_style,
 )
+from zoosim.report.evaluation_tables import best_results, policies_of, policy_share
 from zoosim.report.marks import Mark, add_mark
 
 # Beside its colour a verdict has a shape. Each colour has a contrast of 4.5 or more to the page, light and dark.
 VERDICT_STYLES = {TRUST: (ACCENT, "circle"), WEAK: ("#8a5a00", "triangle-up"), DO_NOT_USE: ("#5c6773", "x")}
 VERDICT_KEY = "Blue circles: trust. Brown triangles: weak, a hint only. Grey crosses: do not use."
-MOST_ACTIONS = 20
+PREDICTED = "dm"
+"""The estimator that takes what a reward model predicts."""
+
+BELOW = 0.3
+"""How far predictions stand below estimates, in rows."""
 
 
 def result_mark(row: Result) -> Mark:
@@ -39,23 +46,32 @@ def result_mark(row: Result) -> Mark:
 
 
 def values_figure(evaluation: Evaluation) -> go.Figure:
-    """Draw values with their intervals, a panel an estimator, coloured by verdict; dotted is what the log earned."""
-    names = list(dict.fromkeys(row.policy for row in evaluation.results))
-    estimators = list(dict.fromkeys(row.estimator for row in evaluation.results))
-    across = min(3, len(estimators))
-    figure = panels(names, estimators, across)
-    for row in (each for each in evaluation.results if math.isfinite(each.value)):
-        place = panel_of(estimators.index(row.estimator), len(estimators), across)
-        add_mark(figure, result_mark(row), names.index(row.policy), **place)
-    for number in range(len(estimators)):
+    """Draw what policies would earn, a panel per reward and a row per policy; dotted is what the log earned.
+
+    The mark of a policy is the estimate to go by. What a model predicts, where it was asked for, is a diamond below it.
+    """
+    names = policies_of(evaluation)
+    rewards = list(evaluation.by_reward)
+    across = min(2, len(rewards))
+    figure = panels(names, [per_visit(reward) for reward in rewards], across)
+    for reward, row in best_results(evaluation):
+        place = panel_of(rewards.index(reward), len(rewards), across)
+        y = names.index(row.policy)
+        if math.isfinite(row.value):
+            add_mark(figure, result_mark(row), y, **place)
+        for predicted in evaluation.by_reward[reward].results:
+            if (predicted.policy, predicted.estimator) == (row.policy, PREDICTED) and row.estimator != PREDICTED:
+                mark = result_mark(predicted)._replace(symbol="diamond-open")
+                add_mark(figure, mark, y + BELOW, **place)
+    for number, by_reward in enumerate(evaluation.by_reward.values()):
         line = {"color": MUTED, "width": 1, "dash": "dot"}
-        figure.add_vline(x=evaluation.logged.mean, line=line, **panel_of(number, len(estimators), across))
-    figure.update_xaxes(nticks=4, rangemode="tozero")
+        figure.add_vline(x=by_reward.logged.mean, line=line, **panel_of(number, len(rewards), across))
+    figure.update_xaxes(nticks=5, rangemode="tozero")
     return figure
 
 
 def weights_figure(overlaps: Mapping[str, Overlap]) -> go.Figure:
-    """Draw the share of rows by the size of their weight, a panel a policy."""
+    """Draw the share of rows by the size of their weight, a bar per policy."""
     labels = ["0", *(f"{edge:.2g}" if edge < 100 else f"{edge:,.0f}" for edge in EDGES[:-1])]
     used = [i for i in range(len(labels)) if any(_classes(overlap)[i] > 0.0 for overlap in overlaps.values())]
     shown = range(min(used), max(used) + 1)
@@ -84,30 +100,19 @@ def _classes(overlap: Overlap) -> Sequence[float]:
     return (overlap.unused, *overlap.classes)
 
 
-def actions_figure(overlap: Overlap) -> go.Figure:
-    """Draw how often the log shows each action and how often the policy would, for those that it takes most."""
-    shares = sorted(overlap.actions, key=lambda share: (-_policy_share(share), share.logged))[:MOST_ACTIONS]
+def actions_figure(shares: Sequence[ActionShare]) -> go.Figure:
+    """Draw how often the log shows each action and how often the policy would, one row per action."""
     labels = [label_of(share.name, 26) for share in shares]
     margin = {"l": 40 + CHARACTER * max(map(len, labels)), "r": 24, "t": 40, "b": 54}
     figure = go.Figure(layout=layout_style(height=110 + 22 * len(shares), margin=margin))
-    for name, color, values in (
-        ("logged", MUTED, [share.logged for share in shares]),
-        ("by the policy", ACCENT, [_policy_share(share) for share in shares]),
+    for name, color, symbol, values in (
+        ("log", MUTED, "diamond-open", [share.logged for share in shares]),
+        ("policy", ACCENT, "circle", [policy_share(share) for share in shares]),
     ):
         hover = f"{name}: %{{x:.2%}}<extra></extra>"
         rows = {"x": values, "y": list(range(len(shares))), "name": name, "showlegend": True}
-        figure.add_scatter(**rows, hovertemplate=hover, **dot_style(color))
-    ticks = {
-        "tickvals": list(range(len(shares))),
-        "ticktext": labels,
-        "range": [len(shares) - 0.4, -0.6],
-        "ticklabelstandoff": 6,
-    }
-    figure.update_yaxes(**{**axis_style(), **ticks})
+        figure.add_scatter(**rows, hovertemplate=hover, **dot_style(color, symbol))
+    figure.update_yaxes(**row_axis_style(labels, size=12))
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="share of choices")
     figure.update_layout(legend_style(1.0, MUTED))
     return figure
-
-
-def _policy_share(share: ActionShare) -> float:
-    return share.weighted if share.chosen is None else share.chosen

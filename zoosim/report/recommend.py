@@ -11,8 +11,14 @@ from zoosim.rehearsal.advice import BESIDE, FIRST, Advice, written_gain
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 from zoosim.report.drawing import policy_styles
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
-from zoosim.report.evaluation import lifts_tables, randomisation_tables, reasons_table, results_table
 from zoosim.report.evaluation_figures import VERDICT_KEY, values_figure
+from zoosim.report.evaluation_tables import (
+    decisions_table,
+    randomisation_tables,
+    reasons_table,
+    results_table,
+    rows_table,
+)
 from zoosim.report.fit import columns_table
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
@@ -50,7 +56,7 @@ def build_page(recommendation: "Recommendation") -> Page:
     if recommendation.evaluation is not None:
         drawings.append(_by_log(recommendation.evaluation))
         tables += _log_tables(recommendation.evaluation)
-        terms |= {name: EVALUATION_TERMS[name] for name in ("verdict", "effective rows", "estimators")}
+        terms |= EVALUATION_TERMS
     tables += [_next(recommendation), _work(recommendation)]
     return Page(_answer(recommendation), tables, drawings, terms, details=[recommendation.verdict])
 
@@ -158,12 +164,12 @@ def _by_log(evaluation: Evaluation) -> Drawing:
 
 
 def _log_tables(evaluation: Evaluation) -> list[Table]:
-    results = replace(results_table(evaluation), heading="By the log, all estimators", folded=True)
     return [
-        *lifts_tables(evaluation),
+        replace(decisions_table(evaluation), heading="What the log says"),
         *randomisation_tables(evaluation),
-        results,
         replace(reasons_table(evaluation), folded=True),
+        *rows_table(evaluation),
+        *map(results_table, evaluation.by_reward.values()),
     ]
 
 

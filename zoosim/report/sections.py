@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import plotly.graph_objects as go
 
@@ -14,11 +15,30 @@ MARKS = {TRUST: "trust", WEAK: "weak", DO_NOT_USE: "useless"}
 """CSS classes of the cells that hold a verdict."""
 
 
+class Link(str):
+    """The text of a cell that leads to the rows of another table, by its key, that have some cells."""
+
+    key: str
+    cells: Sequence[str]
+
+    def __new__(cls, text: str, key: str, *cells: str) -> Self:
+        """Return a text that leads to the rows with these cells in the table with this key."""
+        link = super().__new__(cls, text)
+        link.key = key
+        link.cells = cells
+        return link
+
+    @property
+    def filter(self) -> str:
+        """What to type into the table's filter, each cell in quotes, which it must be whole."""
+        return " ".join('"' + cell.replace('"', "") + '"' for cell in self.cells)
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures.
 
-    One that is `folded` shows its heading alone until it is opened.
+    One that is `folded` shows its heading alone until it is opened; cells of others may lead to it by its `key`.
     """
 
     heading: str
@@ -27,6 +47,7 @@ class Table:
     n_text: int = 1
     caption: str = ""
     folded: bool = False
+    key: str = ""
 
     def as_text(self, essential: int | None = None) -> text.Table:
         """Return it for a terminal, where its first columns, all by default, are `essential`."""
@@ -36,11 +57,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its heading and caption; `figure.layout.height` must be set."""
+    """A figure with its heading and caption; `figure.layout.height` must be set.
+
+    One that is `folded` shows its heading alone until it is opened.
+    """
 
     heading: str
     caption: str
     figure: go.Figure
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,8 +74,8 @@ class Page:
 
     Attributes:
         answer: What the reader should do, in one sentence of about 120 characters.
-        tables: The first is printed to the terminal, too.
-        drawings: Figures, above the tables.
+        tables: The first stands above the figures, and is printed to the terminal, too.
+        drawings: Figures.
         terms: Words that the page uses, with their meanings.
         details: Sentences that say what the answer rests on, the most important first.
     """

@@ -2,10 +2,17 @@
 const FILTERED = 8; // rows from which on a table has a filter
 const words = element => element.textContent.replace(/\s+/g, " ").trim();
 
-// The first number in a cell, or null: "+38% (10 to 60)" is 38; a true minus counts, "<0.001" is .001, "never" is none.
-function numberIn(cell) {
-  const match = words(cell).replaceAll("\u2212", "-").replaceAll(",", "").match(/-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/i);
-  return match && Number(match[0]);
+// The number that a cell begins with, or null: "+38% (10 to 60)" is 38, "<0.001" and "below .001" are .001, and a true
+// minus counts; dates and "never" are none.
+function numberIn(text) {
+  const plain = text.replaceAll("\u2212", "-").replaceAll(",", "");
+  const match = plain.match(/^(?:<|below )?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?![-\w:])/i);
+  return match && Number(match[1]);
+}
+
+// Whether a column holds numbers: one at least, and in every cell with a digit.
+function isNumeric(texts) {
+  return texts.some(text => numberIn(text) !== null) && texts.every(text => !/\d/.test(text) || numberIn(text) !== null);
 }
 
 // Pairs of a head over a single column and that column's number.
@@ -41,8 +48,9 @@ function makeSortable(table) {
   const original = [...body.rows];
   const heads = headsOf(table).filter(([head]) => words(head));
   for (const [head, column] of heads) {
-    const isText = head.classList.contains("text");
-    const key = row => isText ? words(row.cells[column]) || null : numberIn(row.cells[column]);
+    const textOf = row => row.cells[column] ? words(row.cells[column]) : "";
+    const isText = !isNumeric(original.map(textOf));
+    const key = row => isText ? textOf(row) || null : numberIn(textOf(row));
     const compare = (one, other) => isText ? one.localeCompare(other, undefined, {numeric: true}) : one - other;
     const [first, second] = isText ? ["ascending", "descending"] : ["descending", "ascending"];
     const button = document.createElement("button");
@@ -76,11 +84,13 @@ function makeFilter(table) {
   label.append(input, status);
   table.closest(".scroll").before(label);
   input.oninput = () => {
-    const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    // Words in quotes must be all of a cell: "policy 1" is not policy 11.
+    const wanted = [...input.value.toLowerCase().matchAll(/"([^"]*)"|[^\s"]+/g)];
     let shown = 0;
     for (const row of rows) {
       const text = words(row).toLowerCase();
-      row.hidden = !wanted.every(word => text.includes(word));
+      const cells = [...row.cells].map(cell => words(cell).toLowerCase().replaceAll('"', ""));
+      row.hidden = !wanted.every(([word, cell]) => cell === undefined ? text.includes(word) : cells.includes(cell));
       shown += !row.hidden;
     }
     status.textContent = wanted.length ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : "";
@@ -92,10 +102,10 @@ for (const table of document.querySelectorAll(".scroll > table")) {
   makeFilter(table);
 }
 
-// A link to a table opens what it is folded in, and filters it by the link's words.
+// A link to a table unfolds it, and filters it by the link's words.
 for (const link of document.querySelectorAll("a[data-filter]")) link.addEventListener("click", () => {
   const target = document.getElementById(link.hash.slice(1));
-  for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+  for (const box of target.querySelectorAll("details")) box.open = true;
   const input = target.querySelector(".filter input");
   if (!input) return;
   input.value = link.dataset.filter;

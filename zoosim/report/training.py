@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from zoosim.core.number_format import ends
+from zoosim.core.number_format import fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
+from zoosim.core.types import REWARD
 from zoosim.logs.log import Log
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import sentences, usual_estimator
@@ -13,23 +14,30 @@ from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import TASTES, BoostModel
 from zoosim.report.drawing import COLORS, MUTED
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
-from zoosim.report.evaluation import answer, lifts_tables, reasons_table, results_table
+from zoosim.report.evaluation import answer
 from zoosim.report.evaluation_figures import VERDICT_KEY, result_mark
+from zoosim.report.evaluation_tables import (
+    TODAY,
+    decisions_table,
+    notes_table,
+    reasons_table,
+    results_table,
+    rows_table,
+)
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
 
-LOGGED = "the logged choices"
 MOST_NAMED = 4
 """Features of a column that are named."""
 
 MICROSECONDS = 1_000_000
 PREDICTED = {
-    "predicted": "The mean reward of a visit that a mixed model, fitted to the later rows alone, predicts. "
-    "Little noise, but too low as a level: it orders policies, the estimates say how much they earn.",
+    "predicted": "The mean reward per visit that a mixed model of the log's rows predicts. It varies little from log "
+    "to log but tends to be too low: use it to order policies, and the estimates to see how much they earn.",
 }
 USES = {
-    "changes choices": "The share of the chosen policy's choices that is another when a column's values are shuffled "
-    "among the visitors, or among the products (mean total variation on later rows). 0%: the policy does not use it.",
+    "choices that change": "The share of the policy's choices that change when a column's values are shuffled among "
+    "visitors, or among products (mean total variation on later rows). At 0% the policy does not use the column.",
 }
 
 Uses = Mapping[str, Mapping[str, float]]
@@ -44,7 +52,10 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
     drawings = []
     if training.evaluation is not None or training.predicted:
         drawings.append(_values_drawing(training))
-        tables.append(_values(training))
+    if training.evaluation is not None:
+        tables.append(decisions_table(training.evaluation))
+    if training.predicted:
+        tables.append(_predicted(training))
     if training.losses:
         losses = [
             Line(name, range(1, len(values) + 1), values, color)
@@ -52,8 +63,8 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
         ]
         drawings.append(
             Drawing(
-                "Training",
-                "Mean squared error of the rewards in each epoch, on the rows that were learned from.",
+                "Training error",
+                "Mean squared error of the predicted rewards after each epoch, on the rows that policies learned from.",
                 lines_figure(losses, "epoch", "squared error"),
             )
         )
@@ -61,8 +72,8 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
     tables += [_rows(earlier, later), columns, *_notes(training)]
     terms = PREDICTED if training.predicted else {}
     if training.evaluation is not None:
-        tables += _estimates_tables(training.evaluation)
-        terms = {**terms, **{name: EVALUATION_TERMS[name] for name in ("verdict", "effective rows", "estimators")}}
+        tables += _evaluation_tables(training.evaluation)
+        terms = {**terms, **EVALUATION_TERMS}
     return Page(_answer(training), tables, drawings, {**terms, **(USES if uses else {})}, details=_details(training))
 
 
@@ -74,28 +85,28 @@ def _answer(training: Training) -> str:
 
 
 def _details(training: Training) -> list[str]:
-    lines = [f"{training.policy} was chosen of {training.model.competitors} policies: {training.reason}."]
+    lines = [f"{training.policy} was chosen from {training.model.competitors} policies: {training.reason}."]
     if training.model.competitors == 1:
-        lines = [f"{training.policy} was trained, and no other."]
+        lines = [f"{training.policy} was trained, and no other policy."]
     if training.evaluation is None:
         lines.append("The log has no probabilities of what was shown, so no estimate says how much it would earn.")
     else:
         sentence = sentences(training.evaluation).get(training.policy, "")
-        lines += [f"Against {LOGGED}: {sentence}."] if sentence else []
+        lines += [f"Compared with {TODAY}: {sentence}."] if sentence else []
     return lines
 
 
 def _notes(training: Training) -> list[Table]:
-    by_policy = training.notes if training.evaluation is None else training.evaluation.notes
-    rows = [(name, line) for name, lines in by_policy.items() for line in lines]
-    return [Table("Notes", ("policy", "note"), rows, n_text=2)] if rows else []
+    if training.evaluation is not None:
+        return notes_table(training.evaluation)
+    rows = [(name, line) for name, lines in training.notes.items() for line in lines]
+    return [Table("Notes", ("about", "note"), rows, n_text=2)] if rows else []
 
 
-def _estimates_tables(evaluation: Evaluation) -> list[Table]:
-    """Return what the page of an evaluation says of each estimate, folded but for the lifts."""
+def _evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return what the page of an evaluation says of each estimate, folded."""
     reasons = replace(reasons_table(evaluation), folded=True)
-    results = replace(results_table(evaluation), heading="All estimators", folded=True)
-    return [*lifts_tables(evaluation), reasons, results]
+    return [reasons, *rows_table(evaluation), *map(results_table, evaluation.by_reward.values())]
 
 
 def _estimates(evaluation: Evaluation | None) -> dict[str, Result]:
@@ -118,47 +129,38 @@ def _values_drawing(training: Training) -> Drawing:
             value = Interval(training.predicted[name], None, None)
             rows[name].append(Mark(f"{name}, predicted", value, MUTED, symbol="diamond-open"))
     if training.evaluation is not None:
-        rows[LOGGED] = [Mark(LOGGED, training.evaluation.logged, MUTED)]
-    caption = "Mean reward of a visit on the later rows. "
+        rows[TODAY] = [Mark(TODAY, training.evaluation.logged, MUTED)]
+    caption = "Mean reward per visit on the later rows. "
     if training.predicted:
         caption += "Diamonds: predicted by a mixed model of these rows. "
     if estimates:
         caption += f"Estimates have intervals. {VERDICT_KEY}"
-    return Drawing("What the policies would earn", caption, marks_figure(rows, "mean reward of a visit"))
+    reward = REWARD if training.evaluation is None else training.evaluation.reward
+    return Drawing("What each policy would earn", caption, marks_figure(rows, per_visit(reward)))
 
 
-def _values(training: Training) -> Table:
-    estimates = _estimates(training.evaluation)
-    rows = []
-    for name in dict.fromkeys([training.policy, *estimates, *training.predicted]):
-        predicted = f"{training.predicted[name]:.4g}" if name in training.predicted else ""
-        words = [name, "yes" if name == training.policy else ""]
-        row = estimates.get(name)
-        if row is None:
-            rows.append((*words, "", "", predicted, "", "", ""))
-            continue
-        figures = (predicted, f"{row.value:.4g}", ends(row.low, row.high, 4), f"{row.ess:,.0f}")
-        rows.append((*words, row.verdict, row.estimator, *figures))
-    if training.evaluation is not None:
-        logged = training.evaluation.logged
-        figures = ("", f"{logged.mean:.4g}", ends(logged.low, logged.high, 4), f"{training.evaluation.n:,}")
-        rows.append((LOGGED, "", "", "", *figures))
-    heads = ("policy", "chosen", "verdict", "estimator", "predicted", "estimate", "interval", "effective rows")
-    kept = [place for place, head in enumerate(heads) if head != "predicted" or training.predicted]
-    cells = [[row[place] for place in kept] for row in (heads, *rows)]
-    return Table("What the policies would earn", cells[0], cells[1:], n_text=4)
+def _predicted(training: Training) -> Table:
+    places = shared_decimals(training.predicted.values())
+    rows = [
+        (name, "yes" if name == training.policy else "", fixed(value, places))
+        for name, value in training.predicted.items()
+    ]
+    heads = ("policy", "chosen", "predicted per visit")
+    return Table("What a mixed model of the log predicts", heads, rows, n_text=2)
 
 
 def _rows(earlier: Log, later: Log) -> Table:
     rows = []
-    for name, log in (("learned from", earlier), ("judged by", later)):
+    for name, log in (("training", earlier), ("evaluation", later)):
         period = ("", "") if log.times is None else (_day(log.times.min()), _day(log.times.max()))
         rows.append((name, *period, f"{len(log):,}", f"{log.visit_rewards.mean():.4g}"))
-    caption = f"Mean reward of a visit: {later.objective}. "
+    caption = f"Mean reward: {per_visit(later.objective)}. "
     caption += " ".join(f"Skipped {count:,} bad rows: {reason}." for reason, count in later.skipped.items())
     if later.times is None:
-        caption += " The log knows no times: its rows are taken in their order."
-    return Table("Rows", ("", "from (UTC)", "to", "rows", "mean reward"), rows, n_text=3, caption=caption)
+        caption += " The log has no times, so its rows are taken in their order."
+    return Table(
+        "Which rows were used", ("for", "from (UTC)", "to", "rows", "mean reward"), rows, n_text=3, caption=caption
+    )
 
 
 def _day(microseconds: int) -> str:
@@ -174,9 +176,9 @@ def _columns(training: Training, uses: Uses) -> Table:
             named = ", ".join(features[:MOST_NAMED]) + (", ..." if len(features) > MOST_NAMED else "")
             use = f"{uses[of][column.name]:.0%}" if of in uses else ""
             rows.append((column.name, of, column.type, named, f"{len(features):,}", use))
-    heads = ("column", "of", "type", "features", "number", f"changes {training.policy}'s choices")
+    heads = ("column", "table", "type", "features", "number", "choices that change without it")
     nothing = [("none", "", "", "", "", "")]
-    return Table("Columns, and what the policy makes of them", heads, rows or nothing, n_text=4)
+    return Table(f"Which columns {training.policy} uses", heads, rows or nothing, n_text=4)
 
 
 def _search_columns(model: BoostModel) -> Table:
@@ -186,12 +188,12 @@ def _search_columns(model: BoostModel) -> Table:
         ("query_type", ", ".join(schema.query_types), f"{len(schema.query_types):,}"),
     ]
     if schema.n_tastes:
-        rows += [(name, "as the shop estimates it, shrunk and rounded", "1") for name in TASTES]
+        rows += [(name, "the shop's estimate, shrunk and rounded", "1") for name in TASTES]
         left = schema.n_features - len(schema.segments) - len(schema.query_types) - schema.n_tastes
-        rows.append(("base scores", f"what the base ranker's top {schema.k} is like", f"{left}"))
+        rows.append(("base scores", f"means over the base ranker's top {schema.k}", f"{left}"))
     caption = (
-        f"Beside these, policies see the base score of each candidate, and its price, margin, discount, label, "
-        f"popularity and category, of {len(model.requests.names):,} products; boosts lie in ±{schema.a_max:g}. "
-        f"Decisions explore with a spread of {model.spread:.2g} times that."
+        f"Policies also see each candidate's base score, price, margin, discount, label, popularity and category, for "
+        f"{len(model.requests.names):,} products. Boosts lie in ±{schema.a_max:g}; exploration varies them by a "
+        f"standard deviation of {model.spread:.2g} times that."
     )
-    return Table("What policies see of a search", ("", "values", "features"), rows, n_text=2, caption=caption)
+    return Table("What policies see of a search", ("column", "values", "features"), rows, n_text=2, caption=caption)

@@ -110,7 +110,7 @@ class PolicyEvaluation(ABC):
 
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie, by size, action and group of visits."""
-        return overlap_of(self.weights(self.estimators[0]).values, (), groups)
+        return overlap_of(self.weights(self.estimators[0]).values, (), groups, self.log)
 
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
         """Judge an estimate by its weights and its error."""

@@ -136,7 +136,7 @@ class ProductEvaluation(PolicyEvaluation):
         """Return where the weights lie, by category of products, too."""
         log, weights = self.log, self._arrays.weights
         shares = action_shares(log, log.actions, weights, len(log), self._arrays.mass)
-        return overlap_of(weights, shares, groups, log)
+        return overlap_of(weights, shares, groups, log, by_category=True)
 
     def bias(self, estimator: str, value: float, error: float) -> float:
         """Compare with the estimator that does not limit weights."""

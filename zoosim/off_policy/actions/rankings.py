@@ -186,4 +186,4 @@ class RankingEvaluation(PolicyEvaluation):
         log, family = self.log, self._families[CASCADE]
         mass = None if self._weights.mass is None else self._weights.mass.sum(axis=0)
         shares = action_shares(log, log.actions.ravel(), family.counted.ravel(), log.actions.size, mass)
-        return overlap_of(family.visits.values, shares, groups)
+        return overlap_of(family.visits.values, shares, groups, log)

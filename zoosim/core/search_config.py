@@ -72,7 +72,9 @@ class Discounts(Strict):
 class Segment(Strict):
     """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations).
 
-    Without `category_tastes` all categories have the concentration 1 / their number.
+    Without `category_tastes` all categories have the concentration 1 / their number. `intercept` is added to the
+    utility of every product, `category_utility` to that of a category's products; `examination` to the log odds that a
+    position is examined; `purchase_bias`, and `purchase_price` x log(1 + price), to those of buying what was clicked.
     """
 
     share: Probability = 1.0
@@ -81,6 +83,11 @@ class Segment(Strict):
     label_taste_mean: Weight = 0.0
     label_taste_sd: Scale = 0.0
     category_tastes: dict[str, Positive] = Field(default_factory=dict)
+    intercept: Weight = 0.0
+    category_utility: dict[str, Weight] = Field(default_factory=dict)
+    examination: Weight = 0.0
+    purchase_bias: Weight = 0.0
+    purchase_price: Weight = 0.0
 
     def concentrations(self, categories: Iterable[str]) -> list[float]:
         """Return the concentration of each category."""
@@ -89,10 +96,14 @@ class Segment(Strict):
 
 
 class QueryType(Strict):
-    """A type of query: `bias` of examination at each position, the last one for all positions beyond."""
+    """A type of query: `bias` of examination at each position, the last one for all positions beyond.
+
+    `intercept` is added to the utility of every product.
+    """
 
     share: Probability = 1.0
     specificity: Scale = 0.7
+    intercept: Weight = 0.0
     bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)] = Field(
         default_factory=lambda: [1.2, 0.9, 0.7, 0.5, 0.3, 0.2]
     )
@@ -169,7 +180,7 @@ def _category(*figures: float, words: str, strategic: bool = False) -> Category:
 
 
 def _segment(*figures: float, tastes: tuple[float, float, float, float]) -> Segment:
-    names = [name for name in Segment.model_fields if name != "category_tastes"]
+    names = ("share", "price_taste_mean", "price_taste_sd", "label_taste_mean", "label_taste_sd")
     values: dict[str, Any] = dict(zip(names, figures, strict=True))
     return Segment(**values, category_tastes=dict(zip(CATEGORIES, tastes, strict=True)))
 
@@ -267,6 +278,7 @@ class SearchConfig(Strict):
 
 def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category]) -> None:
     check_known(f"segments.{name}.category_tastes: unknown category", segment.category_tastes, categories)
+    check_known(f"segments.{name}.category_utility: unknown category", segment.category_utility, categories)
     for category in categories if segment.category_tastes else ():
         if category not in segment.category_tastes:
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")

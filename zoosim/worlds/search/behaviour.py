@@ -10,12 +10,17 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix, normal, uniform
-from zoosim.core.search_config import Behaviour
+from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 
 class BehaviourParameters(NamedTuple):
-    """The numbers of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position."""
+    """The numbers of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position.
+
+    `segment_utility (S, C)`, by category, and `type_intercept (T,)` are added to utilities, `segment_examination (S,)`
+    to the log odds of examination, `segment_purchase (S, 2)`, an intercept and a slope by log(1 + price), to those of
+    purchases.
+    """
 
     intercept: float
     cosine: float
@@ -36,13 +41,26 @@ class BehaviourParameters(NamedTuple):
     leave_below: float
     max_purchases: int
     bias: FloatArray
+    segment_utility: FloatArray
+    segment_examination: FloatArray
+    segment_purchase: FloatArray
+    type_intercept: FloatArray
 
 
-def behaviour_parameters(behaviour: Behaviour, biases: list[list[float]]) -> BehaviourParameters:
+def behaviour_parameters(config: SearchConfig) -> BehaviourParameters:
     """Return the behaviour parameters of a config; each query type's last bias is repeated up to the longest list."""
+    biases = [kind.bias for kind in config.query_types.values()]
     longest = max(map(len, biases))
-    bias = np.array([row + row[-1:] * (longest - len(row)) for row in biases])
-    return BehaviourParameters(**behaviour.model_dump(), bias=bias)
+    segments = config.segments.values()
+    of_categories = [[part.category_utility.get(name, 0.0) for name in config.categories] for part in segments]
+    return BehaviourParameters(
+        **config.behaviour.model_dump(),
+        bias=np.array([row + row[-1:] * (longest - len(row)) for row in biases]),
+        segment_utility=np.array(of_categories) + np.array([[segment.intercept] for segment in segments]),
+        segment_examination=np.array([segment.examination for segment in segments]),
+        segment_purchase=np.array([(segment.purchase_bias, segment.purchase_price) for segment in segments]),
+        type_intercept=np.array([kind.intercept for kind in config.query_types.values()]),
+    )
 
 
 class Keys(NamedTuple):
@@ -70,7 +88,9 @@ class Slate(NamedTuple):
     """The shown products as their visitor sees them, each `(k,)`: `products`, cosine with the query, log(1 + price).
 
     `score` is the base ranker's, `label` 1 for a private label, `taste` the visitor's for the product's category,
-    `discount` and `bestseller` the product's.
+    `discount` and `bestseller` the product's; `appeal` what product, segment and query type add to utility besides.
+    `purchase (k,)` is what the segment adds to the log odds of buying a product once clicked, `examination` what it
+    adds to those of examining any position.
     """
 
     products: IntArray
@@ -81,6 +101,9 @@ class Slate(NamedTuple):
     taste: FloatArray
     discount: FloatArray
     bestseller: FloatArray
+    appeal: FloatArray
+    purchase: FloatArray
+    examination: float
 
 
 class Outcome(NamedTuple):
@@ -124,7 +147,7 @@ def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_tas
     relevance = behaviour.intercept + behaviour.score * slate.score[n]
     utility = behaviour.cosine * slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
     offer = behaviour.discount * slate.discount[n] + behaviour.bestseller * slate.bestseller[n]
-    total: float = utility + relevance + offer
+    total: float = utility + relevance + offer + slate.appeal[n]
     return total
 
 
@@ -138,16 +161,19 @@ def draw_utility(
 
 
 @jit
-def examine_chance(behaviour: BehaviourParameters, query_type: int, n: int, satisfaction: float) -> float:
+def examine_chance(
+    behaviour: BehaviourParameters, slate: Slate, query_type: int, n: int, satisfaction: float
+) -> float:
     """Return the chance that position `n` is examined."""
-    bias = behaviour.bias[query_type, min(n, behaviour.bias.shape[1] - 1)]
+    bias = behaviour.bias[query_type, min(n, behaviour.bias.shape[1] - 1)] + slate.examination
     return sigmoid(bias + behaviour.examine_satisfaction * satisfaction)
 
 
 @jit
-def purchase_chance(behaviour: BehaviourParameters, utility: float, log_price: float) -> float:
-    """Return the chance that a clicked product of some `utility` is bought."""
-    return sigmoid(behaviour.purchase_slope * utility + behaviour.purchase_bias + behaviour.purchase_price * log_price)
+def purchase_chance(behaviour: BehaviourParameters, slate: Slate, n: int, utility: float) -> float:
+    """Return the chance that the product at position `n`, of some `utility`, is bought once it is clicked."""
+    by_price = behaviour.purchase_price * slate.log_price[n]
+    return sigmoid(behaviour.purchase_slope * utility + behaviour.purchase_bias + by_price + slate.purchase[n])
 
 
 @jit
@@ -185,11 +211,11 @@ def behave(
         utility = draw_utility(behaviour, slate, n, tastes, keys, visit)
         out.utilities[n] = utility
         if present:
-            out.examine[n] = examine_chance(behaviour, query_type, n, satisfaction)
+            out.examine[n] = examine_chance(behaviour, slate, query_type, n, satisfaction)
             present = uniform(keys.examination, visit, n) < out.examine[n]
             out.examined[n] = present
         if present:
-            chance = purchase_chance(behaviour, utility, slate.log_price[n])
+            chance = purchase_chance(behaviour, slate, n, utility)
             out.click[n] = sigmoid(utility)
             out.clicks[n], out.purchases[n], change = react(behaviour, keys, visit, product, utility, chance)
             if out.clicks[n]:
@@ -221,8 +247,8 @@ def replicate_value(
     total = 0.0
     for n in range(slate.products.shape[0]):
         utility = draw_utility(behaviour, slate, n, tastes, keys, visit)
-        examine = examine_chance(behaviour, query_type, n, satisfaction)
-        chance = purchase_chance(behaviour, utility, slate.log_price[n])
+        examine = examine_chance(behaviour, slate, query_type, n, satisfaction)
+        chance = purchase_chance(behaviour, slate, n, utility)
         total += examine * sigmoid(utility) * (values[-1] + chance * values[n])
         if uniform(keys.examination, visit, n) >= examine:
             break

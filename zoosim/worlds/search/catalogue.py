@@ -12,8 +12,8 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 class Catalogue(NamedTuple):
     """K products: `ids (K,)`, `category (K,)` by number, `price (K,)` and `cm2 (K,)` in EUR, `discount (K,)` in [0, 1].
 
-    `label (K,)` is 1 for a private label; `bestseller (K,)` a score of at least 0; `strategic (K,)`; `embeddings
-    (d, K)`, a column per product.
+    `label (K,)` is 1 for a private label; `bestseller (K,)` a score of at least 0; `strategic (K,)`; `appeal (K,)` what
+    a product's utility has beyond its other properties; `embeddings (d, K)`, a column per product.
     """
 
     ids: IntArray
@@ -24,6 +24,7 @@ class Catalogue(NamedTuple):
     label: FloatArray
     bestseller: FloatArray
     strategic: BoolArray
+    appeal: FloatArray
     embeddings: FloatArray
 
     def renewed(self, successors: "Catalogue", replaced: BoolArray) -> "Catalogue":
@@ -75,6 +76,7 @@ def _draw_properties(config: SearchConfig, rng: np.random.Generator) -> Catalogu
         label=frozen(label),
         bestseller=frozen(bestseller),
         strategic=frozen(per_row(config.categories, "strategic", category) > 0.0),
+        appeal=frozen(np.zeros(count)),
         embeddings=np.zeros((config.embedding_dim, 0)),
     )
 

@@ -91,7 +91,7 @@ class SearchShop:
             catalogue=catalogue,
             log_price=np.log1p(catalogue.price),
             users=users,
-            behaviour=behaviour_parameters(config.behaviour, [kind.bias for kind in config.query_types.values()]),
+            behaviour=behaviour_parameters(config),
             keys=Keys(*(self.world.keys[name] for name in Keys._fields)),
         )
 

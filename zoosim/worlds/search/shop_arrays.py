@@ -35,7 +35,9 @@ class ShopArrays(NamedTuple):
 
 
 @jit
-def slate_of(arrays: ShopArrays, user: int, query: FloatArray, base: FloatArray, shown: IntArray) -> Slate:
+def slate_of(
+    arrays: ShopArrays, user: int, query_type: int, query: FloatArray, base: FloatArray, shown: IntArray
+) -> Slate:
     """Return the products `shown (k,)`, with scores in `base (K,)`, as `user` with a query `(d,)` sees them."""
     index = arrays.catalogue_index
     length = np.sqrt(np.sum(query * query))
@@ -48,15 +50,26 @@ def slate_of(arrays: ShopArrays, user: int, query: FloatArray, base: FloatArray,
             cosine[n] *= index.inverse_lengths[p] / length
         taste[n] = arrays.users.category_tastes[user, index.category[p]]
     catalogue = arrays.catalogue
+    behaviour = arrays.behaviour
+    segment = arrays.users.segment[user]
+    log_price = arrays.log_price[shown]
+    appeal = catalogue.appeal[shown] + behaviour.type_intercept[query_type]
+    purchase = np.empty(shown.shape[0])
+    for n, p in enumerate(shown):
+        appeal[n] += behaviour.segment_utility[segment, index.category[p]]
+        purchase[n] = behaviour.segment_purchase[segment, 0] + behaviour.segment_purchase[segment, 1] * log_price[n]
     return Slate(
         shown,
         cosine,
         base[shown],
-        arrays.log_price[shown],
+        log_price,
         catalogue.label[shown],
         taste,
         catalogue.discount[shown],
         catalogue.bestseller[shown],
+        appeal,
+        purchase,
+        behaviour.segment_examination[segment],
     )
 
 
@@ -76,7 +89,7 @@ def serve(
     Returns `(4,)` GMV and CM2 of what was bought in EUR, strategic purchases, clicks.
     """
     tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
-    slate = slate_of(arrays, user, query, base, shown)
+    slate = slate_of(arrays, user, query_type, query, base, shown)
     behave(arrays.behaviour, slate, query_type, tastes, arrays.keys, step, out)
     total = np.zeros(4)
     for n, p in enumerate(shown):
@@ -104,7 +117,7 @@ def value_replicates(
 
     `weights (4,)` value a EUR of GMV, a EUR of CM2, a strategic purchase and a click; see `replicate_value`.
     """
-    slate = slate_of(arrays, user, query, base, shown)
+    slate = slate_of(arrays, user, query_type, query, base, shown)
     values = np.empty(shown.shape[0] + 1)
     for n, p in enumerate(shown):
         values[n] = weights[GMV] * arrays.catalogue.price[p] + weights[CM2] * arrays.catalogue.cm2[p]

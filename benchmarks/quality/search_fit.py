@@ -2,8 +2,10 @@
 
 Each seed has a shop of 180 products and 40 queries, and a log of 10,000 searches with random boosts. A search world is
 fitted to it, and `item-critic` trained on the first 8,000 searches, judged by the others, and valued in the true shop.
+Then come shops that no search world can express (`foreign_search_fit`).
 """
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 import zoosim
+from benchmarks.quality import foreign_search_fit
 from benchmarks.quality.own_search_shop import SEGMENTS, write_shop
 from zoosim.api.runs import write_log
 from zoosim.core.search_config import Behaviour, QueryType, SearchConfig
@@ -61,7 +64,12 @@ class Recovery(NamedTuple):
 
 def main() -> None:
     """Print estimates against truths, and values in fitted shops and by the log against those in the true ones."""
-    report([recover(seed) for seed in SEEDS])
+    found = []
+    for seed in SEEDS:
+        found.append(recover(seed))
+        print(f"Q10 shop {seed}: {len(found)} of {len(SEEDS)}", file=sys.stderr)
+    report(found)
+    foreign_search_fit.main()
 
 
 def report(found: Sequence[Recovery]) -> None:
@@ -165,9 +173,12 @@ def _behaviour(
         label = usual.private_label * segment.label_taste_mean
         rows.append((f"price, {name}", fitted.price[number], errors.price[number], price))
         rows.append((f"private label, {name}", fitted.label[number], errors.label[number], label))
+        for key in ("intercept", "purchase_bias", "purchase_price"):
+            parts = (getattr(part, key)[number] for part in (fitted, errors))
+            rows.append((f"{key}, {name}", *parts, getattr(truth.behaviour, key)))
     price_sd = usual.price * next(iter(truth.segments.values())).price_taste_sd
     rows.append(("price, between visitors", float(fitted.price_sd), float(errors.price_sd), price_sd))
-    for name in ("intercept", "score", "category", "examine_satisfaction", "purchase_slope", "purchase_bias"):
+    for name in ("score", "category", "examine_satisfaction", "purchase_slope"):
         rows.append((name, float(getattr(fitted, name)), float(getattr(errors, name)), getattr(truth.behaviour, name)))
     names, estimates, spreads, truths = zip(*rows, strict=True)
     return tuple(names), np.array(estimates), np.array(spreads), np.array(truths)

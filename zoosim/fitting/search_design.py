@@ -13,6 +13,9 @@ from zoosim.logs.searches import Ragged, Searches
 MOST_CONCENTRATION = 100.0
 """The largest sum of a segment's concentrations: beyond, all of its users are as good as alike."""
 
+MOST_PRODUCTS = 1_000
+"""Products with an effect of their own, those shown most often; the others share one."""
+
 FEW_USERS = 1.0
 """The sum of concentrations where no user comes twice, as in the built-in segments."""
 
@@ -28,7 +31,8 @@ class SearchDesign(NamedTuple):
     """n searches of at most L products shown, each array `(n, L)` but for those of visits, `(n,)`.
 
     `shown`, `clicks`, `purchases` are 0 or 1; `score` of the base ranker, `log_price` = log(1 + price), `label` of
-    private labels, `taste` expected of the visitor for the product's category.
+    private labels, `taste` expected of the visitor for the product's category; `category` by number; `product`, the
+    number of the product's effect.
     """
 
     segment: IntArray
@@ -40,6 +44,8 @@ class SearchDesign(NamedTuple):
     log_price: FloatArray
     label: FloatArray
     taste: FloatArray
+    category: IntArray
+    product: IntArray
 
     def head(self, positions: int) -> "SearchDesign":
         """Return the first positions of the searches."""
@@ -50,6 +56,33 @@ class SearchDesign(NamedTuple):
         """Return some of the searches."""
         columns: list[Any] = [column[chosen] for column in self]
         return SearchDesign(*columns)
+
+
+class Sizes(NamedTuple):
+    """How many segments, types of queries, categories and effects of products a shop has."""
+
+    segments: int
+    types: int
+    categories: int
+    products: int
+
+
+def shop_sizes(searches: Searches) -> Sizes:
+    """Return the sizes of a log's shop."""
+    schema = searches.requests.schema
+    n_products = int(effect_of_products(searches).max()) + 1
+    return Sizes(len(schema.segments), len(schema.query_types), len(schema.categories), n_products)
+
+
+def effect_of_products(searches: Searches) -> IntArray:
+    """Return the number of each product's effect `(K,)`."""
+    n_products = len(searches.requests.names)
+    if n_products <= MOST_PRODUCTS:
+        return np.arange(n_products)
+    counts = np.bincount(Ragged.of(searches.frame["shown"]).values.astype(np.int64), minlength=n_products)
+    effect = np.full(n_products, MOST_PRODUCTS)
+    effect[np.argsort(-counts, kind="stable")[:MOST_PRODUCTS]] = np.arange(MOST_PRODUCTS)
+    return effect
 
 
 def searches_of(log: Log) -> Searches:
@@ -130,6 +163,8 @@ def search_design(log: Log, tastes: Tastes) -> SearchDesign:
         log_price=np.log1p(requests.table.price)[rows],
         label=requests.table.label[rows],
         taste=np.take_along_axis(tastes.taste, requests.table.category[rows], axis=1),
+        category=requests.table.category[rows],
+        product=effect_of_products(searches)[rows],
     )
     if not design.clicks.any():
         raise DataError(f"{log.source}: no search has a click, so nothing can be told of what people like")

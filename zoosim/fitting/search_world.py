@@ -4,35 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
 from zoosim.core.config import read_config
-from zoosim.core.errors import DataError, one_line
-from zoosim.core.files import write_text
-from zoosim.core.parquet import write_parquet
-from zoosim.core.rng import stream
-from zoosim.core.search_config import TEMPLATES, Behaviour, SearchConfig
+from zoosim.core.errors import DataError
+from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.tables import Table
 from zoosim.core.tabular import TabularResult
-from zoosim.core.types import FloatArray, Progress
-from zoosim.fitting.search_behaviour import BehaviourParameters, FittedBehaviour, fit_behaviour
+from zoosim.core.types import IntArray, Progress
+from zoosim.fitting.price_response import price_responses
+from zoosim.fitting.search_behaviour import FittedBehaviour, fit_behaviour
+from zoosim.fitting.search_checks import EarningsCheck, LaterSearches, PartCheck, PositionCheck, check_searches
 from zoosim.fitting.search_design import (
-    SearchDesign,
-    Tastes,
+    effect_of_products,
     estimate_tastes,
-    query_categories,
     search_design,
     searches_of,
+    shop_sizes,
     worth_of_purchases,
 )
+from zoosim.fitting.search_tables import shop_env, shop_tables, write_world
 from zoosim.logs.log import Log
-from zoosim.logs.searches import Searches
-from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.economics import absurd_economics
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import read_search_config
@@ -48,49 +44,20 @@ MOST_SEARCHES = 20_000
 LEAST_SEARCHES = 200
 LEAST_USERS = 1_000
 MOST_USERS = 1_000_000
-DIGITS = 4
+NAMED = 3
+"""Parts that do not fit which a sentence names."""
+
 VISITS = 2_000
 """Visits to the fitted world under each template."""
-
-REPEATS = 20
-"""How often later searches are simulated for the check."""
-
-
-class PositionCheck(NamedTuple):
-    """Clicks and purchases per search at a `position`, from 1: in the log's later searches, and simulated by the fit.
-
-    `click_error` and `purchase_error` are standard errors of the log's figures.
-    """
-
-    position: int
-    shown: int
-    clicks: float
-    fitted_clicks: float
-    click_error: float
-    purchases: float
-    fitted_purchases: float
-    purchase_error: float
-
-
-class EarningsCheck(NamedTuple):
-    """What clicks and purchases of a search earn on average: in the log's later searches, and simulated by the fit."""
-
-    logged: Interval
-    fitted: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the fit lies within the interval of the log."""
-        low, high = self.logged.low, self.logged.high
-        return low is not None and high is not None and low <= self.fitted <= high
 
 
 @dataclass(frozen=True, repr=False)
 class FittedSearchWorld(TabularResult):
     """A search world estimated from `n` searches of the log called `source`, of which `used` told of behaviour.
 
-    `checks`, by position, and `earned` are on the latest quarter of the searches, by a fit to the others. `templates`
-    are the rewards of a visit to the fitted world under each template.
+    `checks`, by position, `earned` and `parts` are on the latest quarter of the searches, by a fit to the others.
+    `price_responses` are the relative changes of each segment's clicks on a product whose price is 10% higher.
+    `templates` are the rewards of a visit to the fitted world under each template.
     """
 
     n: int
@@ -98,9 +65,13 @@ class FittedSearchWorld(TabularResult):
     source: str
     segments: tuple[str, ...]
     query_types: tuple[str, ...]
+    categories: tuple[str, ...]
+    products: tuple[str, ...]
     behaviour: FittedBehaviour
+    price_responses: tuple[Interval, ...]
     checks: tuple[PositionCheck, ...]
     earned: EarningsCheck
+    parts: tuple[PartCheck, ...]
     tables: Mapping[str, pl.DataFrame] = field(repr=False)
     env: Mapping[str, Any] = field(repr=False)
     templates: Mapping[str, Interval] = field(default_factory=dict)
@@ -108,7 +79,7 @@ class FittedSearchWorld(TabularResult):
 
     @cached_property
     def estimates(self) -> pl.DataFrame:
-        """Return what was estimated, one row per number, `of` a segment, or a query type and position."""
+        """What was estimated, one row per number, `of` a segment, category, product, or query type and position."""
         rows = []
         for name, values in self.behaviour.estimates._asdict().items():
             errors = np.asarray(getattr(self.behaviour.errors, name))
@@ -119,7 +90,29 @@ class FittedSearchWorld(TabularResult):
     def _of(self, name: str, place: tuple[int, ...]) -> str:
         if name == "bias":
             return f"{self.query_types[place[0]]}, position {place[1] + 1}"
-        return self.segments[place[0]] if place else ""
+        if name == "segment_category":
+            return f"{self.segments[place[0]]}, {self.categories[place[1]]}"
+        names = {"query_type": self.query_types, "product": self.products}.get(name, self.segments)
+        return names[place[0]] if place else ""
+
+    @property
+    def deviating(self) -> tuple[PartCheck, ...]:
+        """The parts of the later searches about whose clicks the fit is wrong beyond chance, the worst first."""
+        return tuple(sorted((part for part in self.parts if part.deviates), key=lambda part: part.p))
+
+    @property
+    def fit_sentence(self) -> str:
+        """Which parts of the later searches the fit is wrong about, in a sentence."""
+        kinds = "by position, segment, type of query and price"
+        whole = f"{len(self.parts)} parts of the later searches ({kinds})"
+        if not self.deviating:
+            return f"None of {whole} has clicks that differ from the fit's beyond chance."
+        worst = "; ".join(
+            f"{part.kind} {part.name}: {part.clicks:,} clicks, {part.expected:,.0f} expected"
+            for part in self.deviating[:NAMED]
+        )
+        more = f"; and {len(self.deviating) - NAMED} more" if len(self.deviating) > NAMED else ""
+        return f"{len(self.deviating)} of {whole} do not fit, beyond chance: {worst}{more}."
 
     def to_polars(self) -> pl.DataFrame:
         """Return `estimates`, a row per number."""
@@ -135,15 +128,19 @@ class FittedSearchWorld(TabularResult):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return all figures as plain values for JSON."""
+        """All figures as plain values for JSON."""
+        responses = zip(self.segments, self.price_responses, strict=True)
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "log": self.source,
             "searches": self.n,
             "used": self.used,
             "log_likelihood": self.behaviour.log_likelihood,
+            "price_10_percent_higher": {name: response._asdict() for name, response in responses},
             "estimates": self.estimates.to_dicts(),
+            "standard_deviations": self.behaviour.sds,
             "checks": [check._asdict() for check in self.checks],
+            "parts": [part._asdict() for part in self.parts],
             "earned": {"logged": self.earned.logged._asdict(), "fitted": self.earned.fitted},
             "templates": {name: value._asdict() for name, value in self.templates.items()},
             "warnings": list(self.warnings),
@@ -151,7 +148,7 @@ class FittedSearchWorld(TabularResult):
 
     def write(self, folder: Path) -> Path:
         """Write the tables and `world.yaml`, which `zoosim run --config` takes; return its path."""
-        return _write_world(folder, self.tables, self.env, f"{self.n:,} searches of {' '.join(self.source.split())}")
+        return write_world(folder, self.tables, self.env, f"{self.n:,} searches of {' '.join(self.source.split())}")
 
 
 def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line: None) -> FittedSearchWorld:
@@ -174,200 +171,62 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         raise DataError(f"{log.source}: {len(log):,} searches, expected {LEAST_SEARCHES} at least to fit a world to")
     tastes = estimate_tastes(log)
     design = search_design(log, tastes)
-    design = design.rows(slice(max(0, len(log) - MOST_SEARCHES), None))
+    first = max(0, len(log) - MOST_SEARCHES)
+    design = design.rows(slice(first, None))
     schema = searches.requests.schema
-    sizes = (len(schema.segments), len(schema.query_types))
+    sizes = shop_sizes(searches)
     used = len(design.segment)
     cut = int((1.0 - LATER) * used)
-    earlier = fit_behaviour(design.rows(slice(None, cut)), *sizes, errors=False, progress=progress)
-    worth = worth_of_purchases(searches)[-(used - cut) :]
-    checks, earned = _check(earlier.estimates, design.rows(slice(cut, None)), worth, schema.reward.clicks)
-    behaviour = fit_behaviour(design, *sizes, start=earlier.estimates, progress=progress)
-    n_users = len(log) if log.user_ids is None else len(np.unique(log.user_ids))
+    earlier = fit_behaviour(design.rows(slice(None, cut)), sizes, progress=progress)
+    users = _users(log)
+    later = LaterSearches(
+        cut,
+        design.rows(slice(cut, None)),
+        worth_of_purchases(searches)[first + cut :],
+        schema.reward.clicks,
+        users[first + cut :],
+        tuple(schema.segments),
+        tuple(schema.query_types),
+    )
+    checks = check_searches(earlier, later)
+    behaviour = fit_behaviour(design, sizes, start=earlier, progress=progress)
+    n_users = int(np.clip(len(np.unique(users)), LEAST_USERS, MOST_USERS))
     world = FittedSearchWorld(
         n=len(log),
         used=used,
         source=log.source,
         segments=tuple(schema.segments),
         query_types=tuple(schema.query_types),
+        categories=tuple(schema.categories),
+        products=_names_of_effects(searches.requests.names, effect_of_products(searches)),
         behaviour=behaviour,
-        checks=checks,
-        earned=earned,
-        tables=_tables(searches),
-        env=_env(searches, tastes, behaviour.estimates, int(np.clip(n_users, LEAST_USERS, MOST_USERS))),
+        price_responses=price_responses(design, behaviour),
+        checks=checks.positions,
+        earned=checks.earned,
+        parts=checks.parts,
+        tables=shop_tables(searches, behaviour.estimates),
+        env=shop_env(searches, tastes, behaviour.estimates, n_users),
     )
     path = world.write(folder)
     config = read_search_config(read_config(path)["env"])
     return replace(world, templates=_template_rewards(config), warnings=absurd_economics(config))
 
 
+def _users(log: Log) -> IntArray:
+    return np.arange(len(log)) if log.user_ids is None else np.asarray(log.user_ids)
+
+
+def _names_of_effects(names: tuple[str, ...], effect: IntArray) -> tuple[str, ...]:
+    """Return what effects of products are called: the products, and those that share an effect."""
+    named = ["all other products"] * (int(effect.max()) + 1)
+    counts = np.bincount(effect)
+    for name, number in zip(names, effect, strict=True):
+        if counts[number] == 1:
+            named[number] = name
+    return tuple(named)
+
+
 def _template_rewards(config: SearchConfig) -> dict[str, Interval]:
     """Return what visits of seed 0 earn under each template."""
     rewards = reward_of(config, earnings(SearchShop(build_search_world(config, seed=0)), 0, VISITS))
     return {name: mean_interval(column) for name, column in zip(TEMPLATES, rewards.T, strict=True)}
-
-
-def _tables(searches: Searches) -> dict[str, pl.DataFrame]:
-    """Return the shop's tables as a search world reads them."""
-    requests = searches.requests
-    schema = requests.schema
-    columns = {name: getattr(requests.table, name) for name in ProductTable._fields if name != "category"}
-    names = np.array(schema.categories)[requests.table.category]
-    catalogue = pl.DataFrame({"id": requests.names, "category": names, **columns}).rename({"label": "private_label"})
-    typed = searches.frame.group_by("query", maintain_order=True).agg(
-        pl.col("query_type").mode().first().alias("type"), pl.len().cast(pl.Float64).alias("weight")
-    )
-    categories = query_categories(searches)
-    category_names = np.array(schema.categories)[categories["category"].to_numpy()]
-    queries = typed.join(categories.with_columns(category=pl.Series(category_names)), on="query", maintain_order="left")
-    pairs = searches.frame.select("query", "candidates", "base_scores").explode("candidates", "base_scores")
-    by_pair = pairs.group_by("query", "candidates", maintain_order=True)
-    scores = by_pair.agg(pl.col("base_scores").mean().alias("score"))
-    product_names = pl.Series("product", requests.names)[scores["candidates"].to_numpy()]
-    return {
-        "catalogue": catalogue,
-        "queries": queries,
-        "scores": scores.select("query", product_names, "score"),
-    }
-
-
-def _env(searches: Searches, tastes: Tastes, estimates: BehaviourParameters, n_users: int) -> dict[str, Any]:
-    """Return the configuration of the world but for its files."""
-    schema = searches.requests.schema
-    usual = Behaviour()
-    counts = searches.frame["segment"].value_counts()
-    searched = dict(zip(counts["segment"], counts["count"] / counts["count"].sum(), strict=True))
-    types = searches.frame["query_type"].value_counts()
-    typed = dict(zip(types["query_type"], types["count"] / types["count"].sum(), strict=True))
-    strategic = searches.requests.table.strategic
-    in_category = searches.requests.table.category
-    segments = {
-        name: {
-            "share": share,
-            "price_taste_mean": _rounded(estimates.price[number] / usual.price),
-            "price_taste_sd": _rounded(estimates.price_sd / usual.price),
-            "label_taste_mean": _rounded(estimates.label[number] / usual.private_label),
-            "category_tastes": {
-                category: _rounded(value)
-                for category, value in zip(schema.categories, tastes.concentrations[number], strict=True)
-            },
-        }
-        for number, (name, share) in enumerate(_shares(schema.segments, searched).items())
-    }
-    query_types = {
-        name: {
-            "share": share,
-            "specificity": schema.query_types[name],
-            "bias": [_rounded(value) for value in estimates.bias[number]],
-        }
-        for number, (name, share) in enumerate(_shares(list(schema.query_types), typed).items())
-    }
-    counts_of = np.bincount(in_category, minlength=len(schema.categories)) / len(in_category)
-    products = _shares(schema.categories, dict(zip(schema.categories, counts_of.tolist(), strict=True)))
-    categories = {
-        name: {"share": share, "strategic": bool(strategic[in_category == number].any())}
-        for number, (name, share) in enumerate(products.items())
-    }
-    shared = (
-        "examine_satisfaction",
-        "intercept",
-        "score",
-        "category",
-        "purchase_slope",
-        "purchase_bias",
-        "purchase_price",
-    )
-    return {
-        "n_users": n_users,
-        "k": schema.k,
-        "a_max": schema.a_max,
-        "context": schema.context,
-        "categories": categories,
-        "segments": segments,
-        "query_types": query_types,
-        "behaviour": {"cosine": 0.0, **{name: _rounded(getattr(estimates, name)) for name in shared}},
-        "reward": schema.reward.model_dump(),
-    }
-
-
-def _shares(names: list[str], shares: Mapping[str, float]) -> dict[str, float]:
-    """Return rounded shares of all names that add up to 1."""
-    rounded = {name: _rounded(shares.get(name, 0.0)) for name in names}
-    largest = max(rounded, key=lambda name: rounded[name])
-    rounded[largest] = round(1.0 - sum(share for name, share in rounded.items() if name != largest), DIGITS)
-    return rounded
-
-
-def _rounded(value: Any) -> float:
-    return round(float(value), DIGITS)
-
-
-def _write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[str, Any], source: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {}  # by paths from the folder on, so that it can be moved
-    for name, frame in tables.items():
-        files[f"{name}_file"] = f"{name}.parquet"
-        write_parquet(frame, folder / f"{name}.parquet", {})
-    head = f"# Estimated from {one_line(source)}. Run it: zoosim run continuous-vs-discrete --config FILE\n"
-    text = yaml.safe_dump({"env": {**files, **env}}, sort_keys=False, allow_unicode=True, width=120)
-    write_text(folder / "world.yaml", head + text)
-    return folder / "world.yaml"
-
-
-def _check(
-    estimates: BehaviourParameters, later: SearchDesign, worth: FloatArray, worth_of_click: float
-) -> tuple[tuple[PositionCheck, ...], EarningsCheck]:
-    """Compare later searches, clicks and purchases by position and what they earn, with those that the fit simulates.
-
-    `worth (n, L)` is that of a purchase.
-    """
-    rng = stream(0, "fit-search-world", "check")
-    runs = [simulate(estimates, later, rng=rng) for _ in range(REPEATS)]
-    clicks, purchases = (np.mean([run[part].mean(axis=0) for run in runs], axis=0) for part in range(2))
-    n = len(later.segment)
-    errors = [np.sqrt(seen.var(axis=0) / n) for seen in (later.clicks, later.purchases)]
-    columns = (later.clicks.mean(axis=0), clicks, errors[0], later.purchases.mean(axis=0), purchases, errors[1])
-    shown = later.shown.sum(axis=0).astype(int)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    positions = tuple(PositionCheck(place + 1, int(shown[place]), *row) for place, row in enumerate(rows))
-    earned = [
-        (worth_of_click * clicked + worth * bought).sum(axis=1)
-        for clicked, bought in ((later.clicks, later.purchases), *runs)
-    ]
-    return positions, EarningsCheck(mean_interval(earned[0]), float(np.mean(earned[1:])))
-
-
-def simulate(
-    estimates: BehaviourParameters, design: SearchDesign, *, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Draw clicks and purchases `(n, L)` of the rankings in a design, as a search world would."""
-    usual = Behaviour()
-    n, length = design.shown.shape
-    mean = estimates.intercept + estimates.score * design.score + estimates.category * design.taste
-    price = estimates.price[design.segment] + estimates.price_sd * rng.normal(size=n)
-    mean = mean + price[:, None] * design.log_price
-    utility = (
-        mean + estimates.label[design.segment, None] * design.label + usual.utility_sd * rng.normal(size=(n, length))
-    )
-    odds = estimates.purchase_slope * utility + estimates.purchase_bias + estimates.purchase_price * design.log_price
-    draws = rng.random((3, n, length))
-    clicks, purchases = np.zeros((2, n, length))
-    satisfaction = np.zeros(n)
-    present = np.ones(n, bool)
-    for place in range(length):
-        bias = estimates.bias[design.query_type, min(place, estimates.bias.shape[1] - 1)]
-        chance = _sigmoid(bias + estimates.examine_satisfaction * satisfaction)
-        present &= (design.shown[:, place] > 0) & (draws[0, :, place] < chance)
-        clicked = present & (draws[1, :, place] < _sigmoid(utility[:, place]))
-        bought = clicked & (draws[2, :, place] < _sigmoid(odds[:, place]))
-        clicks[:, place] = clicked
-        purchases[:, place] = bought
-        gain = np.where(clicked, usual.click_satisfaction * utility[:, place], usual.skip_satisfaction)
-        satisfaction += np.where(present, gain + usual.purchase_satisfaction * bought, 0.0)
-        present &= (purchases.sum(axis=1) < usual.max_purchases) & (satisfaction >= usual.leave_below - 1e-9)
-    return clicks, purchases
-
-
-def _sigmoid(x: FloatArray) -> FloatArray:
-    chance: FloatArray = 1.0 / (1.0 + np.exp(-x))
-    return chance

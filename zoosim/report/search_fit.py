@@ -5,6 +5,7 @@ import numpy as np
 from zoosim.core.number_format import ends
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
+from zoosim.fitting.search_checks import LEAST_CLICKS, REPEATS
 from zoosim.fitting.search_world import LATER, VISITS, FittedSearchWorld
 from zoosim.report.drawing import ACCENT, COLORS, MUTED
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
@@ -16,14 +17,31 @@ BESIDE = 0.1
 NORMAL = 1.96
 """How many standard errors reach from an estimate to the ends of its interval."""
 
-NAMES = {"bias": "examination, log odds", "price": "log(1 + price)", "label": "private label"}
-"""What parameters are called that are not called so already."""
+NAMES = {
+    "bias": "examination, log odds",
+    "examination": "examination, of a segment",
+    "intercept": "utility of any product",
+    "segment_category": "utility of a category",
+    "query_type": "utility, of a type of query",
+    "product": "utility of a product beyond its columns",
+    "price": "log(1 + price)",
+    "label": "private label",
+    "price_sd": "log(1 + price), between visitors",
+}
+"""Readable names of parameters."""
 
 LOGGED = "the log's rankings"
 TERMS = {
     "examination": "Visitors look at products from the top and leave sooner or later (cascade): the chance to look at "
     "a position, having looked at the one above. Which were looked at below the last click is summed out.",
     "log odds": "What an effect adds to the log odds of a click: .1 makes clicks about 10% more frequent.",
+    "price 10% higher": "By which share a segment's clicks on a product change if its price is 10% higher, its place "
+    "and all other prices unchanged; averaged over the products that the segment was shown. Where dear products are "
+    "better in ways that no column tells, that counts as liking a high price.",
+    "pooling": "Segments, categories and products each have effects of their own, drawn towards the others of their "
+    "kind where the log says little; how far they differ is estimated.",
+    "what does not fit": f"Later searches are simulated {REPEATS} times. Parts of at least {LEAST_CLICKS:.0f} expected "
+    "clicks are tested; p is corrected for their number.",
     "held out": f"The world in the folder is fitted to all searches. The check is by a fit to the others on the latest "
     f"{LATER:.0%}, whose rankings it simulates.",
     "templates": f"Eight rules of boosts; each serves {VISITS:,} visits to the fitted world. The log's rankings are no "
@@ -39,9 +57,9 @@ def build_page(world: FittedSearchWorld) -> Page:
         _by_position(world, "purchases"),
         _examination(world),
         Drawing(
-            "What price does to clicks",
-            "Effect of log(1 + price) on the log odds of a click, by segment, with 95% intervals.",
-            marks_figure(_segment_marks(world), "effect of log(1 + price), log odds"),
+            "What a price 10% higher does to clicks",
+            "Change of the clicks on a product whose price is 10% higher, by segment, with 95% intervals.",
+            marks_figure(_segment_marks(world), "change of clicks, %"),
         ),
         Drawing(
             "What templates earn",
@@ -50,7 +68,7 @@ def build_page(world: FittedSearchWorld) -> Page:
             marks_figure(_template_marks(world), "mean reward of a visit, EUR"),
         ),
     ]
-    tables = [_templates(world), _checks(world), _estimates(world)]
+    tables = [_responses(world), _templates(world), _parts(world), _checks(world), _estimates(world)]
     return Page(_answer(world), tables, drawings, TERMS, details=_details(world))
 
 
@@ -58,8 +76,8 @@ def _answer(world: FittedSearchWorld) -> str:
     """Return whether to rely on what policies earn in the world."""
     if not world.earned.agrees:
         return "Do not compare policies in this world: later searches earn something else than it simulates."
-    if world.warnings:
-        return "Take what policies earn in this world as a hint: later searches agree with it, but see the warnings."
+    if world.warnings or world.deviating:
+        return "Take what policies earn in this world as a hint: some of it does not fit, as said below."
     return "Rehearse boosts and templates in this world: later searches earn what it simulates."
 
 
@@ -70,6 +88,7 @@ def _details(world: FittedSearchWorld) -> list[str]:
     lines = [
         f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log {by_log}."
     ]
+    lines.append(world.fit_sentence)
     return lines + [f"Warning: {warning}." for warning in world.warnings]
 
 
@@ -111,9 +130,14 @@ def _interval(value: float, error: float) -> Interval:
 
 
 def _segment_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
-    behaviour = world.behaviour
-    effects = zip(world.segments, behaviour.estimates.price, behaviour.errors.price, strict=True)
-    return {name: [Mark(name, _interval(float(value), float(error)), ACCENT)] for name, value, error in effects}
+    responses = zip(world.segments, world.price_responses, strict=True)
+    return {name: [Mark(name, _in_percent(response), ACCENT)] for name, response in responses}
+
+
+def _in_percent(value: Interval) -> Interval:
+    assert value.low is not None
+    assert value.high is not None
+    return Interval(100 * value.mean, 100 * value.low, 100 * value.high)
 
 
 def _template_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
@@ -139,6 +163,35 @@ def _templates(world: FittedSearchWorld) -> Table:
     caption = f"Of {world.n:,} searches; behaviour is estimated from the latest {world.used:,}."
     heads = ("", "fitted world, EUR a visit", "95% interval", "by the log", "95% interval")
     return Table("What templates earn", heads, rows, caption=caption)
+
+
+def _responses(world: FittedSearchWorld) -> Table:
+    behaviour = world.behaviour
+    rows = []
+    effects = zip(world.segments, world.price_responses, behaviour.estimates.price, behaviour.errors.price, strict=True)
+    for name, response, effect, error in effects:
+        low, high = _interval(float(effect), float(error))[1:]
+        change = f"{response.low:+.1%} to {response.high:+.1%}"
+        rows.append((name, f"{response.mean:+.1%}", change, f"{effect:+.2f}", f"{low:+.2f} to {high:+.2f}"))
+    heads = ("segment", "clicks at a price 10% higher", "95% interval", "log odds by log(1 + price)", "95% interval")
+    return Table("What price does to clicks", heads, rows)
+
+
+def _parts(world: FittedSearchWorld) -> Table:
+    rows = [
+        (
+            part.kind,
+            part.name,
+            f"{part.shown:,}",
+            f"{part.clicks:,}",
+            f"{part.expected:,.1f}",
+            f"{part.low:,.1f} to {part.high:,.1f}",
+            f"{part.p:.2g}" if part.p < 1.0 else "1",
+        )
+        for part in sorted(world.parts, key=lambda part: part.p)
+    ]
+    heads = ("by", "", "shown", "clicks", "expected", "95% if it fits", "p")
+    return Table("What does not fit, first", heads, rows, n_text=2, caption=world.fit_sentence)
 
 
 def _checks(world: FittedSearchWorld) -> Table:

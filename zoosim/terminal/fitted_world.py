@@ -36,14 +36,17 @@ def print_search_world(world: "FittedSearchWorld", folder: Path, *, wide: bool =
     """Print what was estimated, how later searches agree with it, and where the world lies."""
     print_table(positions_table(world), wide=wide, has_page=True)
     behaviour = world.behaviour
-    effects = zip(world.segments, behaviour.estimates.price, behaviour.errors.price, strict=True)
-    prices = ", ".join(f"{name} {value:+.2f} ± {1.96 * error:.2f}" for name, value, error in effects)
+    responses = zip(world.segments, world.price_responses, strict=True)
+    prices = ", ".join(
+        f"{name} {response.mean:+.1%} ({response.low:+.1%} to {response.high:+.1%})" for name, response in responses
+    )
     looks = zip(world.query_types, np.asarray(behaviour.estimates.bias), strict=True)
     first_looks = ", ".join(f"{name} {100 / (1 + np.exp(-bias[0])):.0f}%" for name, bias in looks)
     print_lines(
         [
             f"{world.n:,} searches; behaviour estimated from the latest {world.used:,}",
-            f"Effect of log(1 + price) on the log odds of a click, by segment (95% margin): {prices}",
+            f"Clicks on a product whose price is 10% higher, by segment (95% interval): {prices}",
+            world.fit_sentence,
             f"Chance that position 1 is looked at, by type of query: {first_looks}",
             *(f"warning: {warning}" for warning in world.warnings),
             f"World: {folder / 'world.yaml'}",

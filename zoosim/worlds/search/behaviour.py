@@ -161,9 +161,7 @@ def draw_utility(
 
 
 @jit
-def examine_chance(
-    behaviour: BehaviourParameters, slate: Slate, query_type: int, n: int, satisfaction: float
-) -> float:
+def examine_chance(behaviour: BehaviourParameters, slate: Slate, query_type: int, n: int, satisfaction: float) -> float:
     """Return the chance that position `n` is examined."""
     bias = behaviour.bias[query_type, min(n, behaviour.bias.shape[1] - 1)] + slate.examination
     return sigmoid(bias + behaviour.examine_satisfaction * satisfaction)

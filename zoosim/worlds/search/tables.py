@@ -2,8 +2,8 @@
 
 Catalogue: `id` (whole numbers or texts, each once) and `price` in EUR; and where they are given `category` (without it
 all are of one, "all"), `cm2` in EUR (else the category's `cm2_slope` times the price), `discount` (0 to 1, else 0),
-`private_label` (else 0), `bestseller` (at least 0, else 0), `strategic` (else the category's), `appeal` (what is added to
-the product's utility, else 0).
+`private_label` (else 0), `bestseller` (at least 0, else 0), `strategic` (else the category's), `appeal` (what is added
+to the product's utility, else 0).
 
 Users: `segment` (a name of `SearchConfig.segments`), `price_taste`, `label_taste`, and `taste_CATEGORY` (at least 0)
 for each category; a user's number is the row in the file, sorted by segment.

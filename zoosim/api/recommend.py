@@ -133,7 +133,7 @@ def recommend(
     out: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> Recommendation:
     """Say which policies are worth trying in the shop that wrote a log, and why.
 
@@ -152,13 +152,15 @@ def recommend(
             of their own; finished trials in it are not run again. Default: runs/recommend-LOG.
         data: The folder of the Open Bandit Dataset.
         skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Raises:
         ConfigError: an option is invalid, or `out` holds something else.
         DataError: the log is bad.
         PolicyError: a policy cannot be found or made.
     """
+    assert progress is not None  # `public_call` sees to that
     from zoosim.api.logs import writable_folder
     from zoosim.core.checks import check_whole
     from zoosim.experiments.plan import MAX_STEPS

@@ -171,7 +171,7 @@ def _training(kept: Kept, seed: int) -> "Training":
     if n_policies > 1:
         notes[kept.best] = (FLATTERED.format(n_policies),)
     model = kept.models[kept.best]
-    model.facts = _facts(kept, seed) | {"judged": _judged(kept)}
+    model.facts = describe_training(kept.earlier, kept.best, seed) | {"judged": _judged(kept)}
     if n_policies > 1:
         model.seen = np.concatenate([model.seen, row_hashes(kept.later)])
     evaluation = None if kept.evaluation is None else kept.evaluation.with_notes(notes)
@@ -332,10 +332,9 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
     return worse - may_be_best  # what the ranking, which is corrected for all pairs, does not exclude
 
 
-def _facts(kept: Kept, seed: int) -> dict[str, Any]:
-    """Say what a model was trained on."""
-    earlier = kept.earlier
-    return {"log": earlier.source, "rows": len(earlier), "seed": seed, "policy": kept.best, **_period(earlier)}
+def describe_training(log: "Log", policy: str, seed: int) -> dict[str, Any]:
+    """Return what a model of a policy says that it was trained on: the rows of a log."""
+    return {"log": log.source, "rows": len(log), "seed": seed, "policy": policy, **_period(log)}
 
 
 def _judged(kept: Kept) -> dict[str, Any]:

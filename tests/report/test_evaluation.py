@@ -75,7 +75,7 @@ def judged(value: float, verdict: str, *, low: float, high: float, rewards: floa
     [
         (
             judged(0.38, TRUST, low=0.2, high=0.56),
-            "Switch to new: +38% reward (+20 to +56%), which this log is good enough to tell (trust).",
+            "Switch to new: +38% reward (+20 to +56%), and the log can tell (trust).",
         ),
         (
             judged(0.38, WEAK, low=0.2, high=0.56),
@@ -97,6 +97,14 @@ def judged(value: float, verdict: str, *, low: float, high: float, rewards: floa
 )
 def test_the_first_line_follows_the_interval_and_the_verdict(evaluation: Evaluation, said: str) -> None:
     assert answer(evaluation) == said
+
+
+def test_the_first_line_counts_what_a_month_brings() -> None:
+    """At 100 visits a day, .38 more per visit makes 30 x 100 x .38 = 1,140 a month, to two digits 1,100."""
+    evaluation = replace(judged(0.38, TRUST, low=0.2, high=0.56), per_day=100.0)
+    assert answer(evaluation) == (
+        "Switch to new: +38% reward (+20 to +56%), about +1,100 a month, and the log can tell (trust)."
+    )
 
 
 def test_a_deterministic_log_asks_for_chance() -> None:

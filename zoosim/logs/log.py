@@ -97,6 +97,12 @@ class Log:
         return np.asarray(self.rewards.sum(axis=1))
 
     @property
+    def visits_per_day(self) -> float | None:
+        """Return the log's traffic; None where it has no times, or one alone."""
+        span = 0 if self.times is None else int(self.times.max() - self.times.min())
+        return len(self) * DAY / span if span > 0 else None
+
+    @property
     def objective(self) -> str:
         """Return what `rewards` are called: a reward by name, a weighted sum of some, or `reward` without names."""
         weights = {} if self.fitted is None else {name: w for name, w in self.fitted.weights.items() if w}

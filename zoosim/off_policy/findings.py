@@ -157,6 +157,7 @@ class _RewardFindings:
             overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
             notes={name: self._notes[name] for name in finished},
             unit=self._unit,
+            per_day=self._log.visits_per_day,
             reward=self._reward,
             level=self._options.level,
         )

@@ -50,7 +50,8 @@ class Evaluation(TabularResult):
 
     `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
     logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
-    remarks on each. `unit` says what `n` counts; `level` is that of the intervals. `reward` names what is estimated;
+    remarks on each. `unit` says what `n` counts, and `per_day` how many came a day, None where the log has no times;
+    `level` is that of the intervals. `reward` names what is estimated;
     `others` holds the same figures for the log's other rewards, by name. `propensities` say how the log's were
     estimated, None where it has its own; where it `is_deterministic`, `randomisation` says how much chance would make
     it useful.
@@ -68,6 +69,7 @@ class Evaluation(TabularResult):
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unit: str = "rows"
+    per_day: float | None = None
     reward: str = REWARD
     level: float = 0.95
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
@@ -131,6 +133,7 @@ class Evaluation(TabularResult):
             "log": self.source,
             "rows": self.n,
             "clusters": self.n_clusters,
+            "rows_per_day": self.per_day,
             "skipped": dict(self.skipped),
             "reward": self.reward,
             **self._figures,

@@ -40,6 +40,9 @@ MOST_THIN = 12
 THIN_SHARE, THIN_FACTOR = 0.01, 3.0
 """An action is thinly logged if a policy takes it in this share of its choices or more, so many times the log's."""
 
+MONTH = 30.0
+"""Days."""
+
 TERMS = {
     "verdict": "trust: the interval holds about as often as it says. weak: take it as a hint. do not use: the log "
     "cannot tell. The reasons stand in a table.",
@@ -146,7 +149,7 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
         return f"Collect more data before you switch: what speaks for {best} rests on about {rests_on}."
     if row.verdict != TRUST:
         return f"Try {best} in an experiment before you switch: {gain} is a hint, no more (weak)."
-    return f"Switch to {best}: {gain}, which this log is good enough to tell (trust)."
+    return f"Switch to {best}: {gain}{_per_month(evaluation, row)}, and the log can tell (trust)."
 
 
 def _is_better(evaluation: Evaluation, result: Result) -> bool:
@@ -177,6 +180,16 @@ def _gain(evaluation: Evaluation, result: Result) -> str:
         gain = with_interval(over_logged.value, over_logged.low, over_logged.high, signed=True)
         return f"{gain.value} {per_visit(evaluation.reward)} ({gain.interval})"
     return f"{result.value:.3g} {per_visit(evaluation.reward)} ({ends(result.low, result.high, 3)})"
+
+
+def _per_month(evaluation: Evaluation, result: Result) -> str:
+    """Write how much more a policy earns in a month at the log's traffic; nothing where the log has no times."""
+    if evaluation.per_day is None:
+        return ""
+    more = (result.value - evaluation.logged.mean) * evaluation.per_day * MONTH
+    if abs(more) < 1.0:
+        return ""
+    return f", about {float(f'{more:.2g}'):+,.0f} a month"
 
 
 def details(evaluation: Evaluation) -> list[str]:

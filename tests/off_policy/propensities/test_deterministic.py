@@ -114,8 +114,8 @@ def test_the_direct_method_is_for_information() -> None:
     assert found.summary["randomisation"][0]["rows_to_compare"] > found.summary["randomisation"][3]["rows_to_compare"]
     assert len(found.remarks) == 7  # estimated, deterministic, what to log, and four shares
     page = build_page(found)
-    assert page.verdict.startswith("This log is deterministic")
+    assert page.answer.startswith("Choose by chance in some visits and ask again")
+    assert page.details[0].startswith("This log is deterministic")
     assert "What would settle it" in [table.heading for table in page.tables]
-    lifts = [table.rows for table in page.tables if table.heading == "Against the logged choices"]
-    assert [row[3:] for rows in lifts for row in rows] == [("do not use", "", "", "")] * 2
+    assert [row[2:7] for row in page.tables[0].rows[:2]] == [("do not use", "", "", "", "")] * 2
     assert all(sentence.startswith("reward: the log cannot tell") for sentence in found.summary["sentences"].values())

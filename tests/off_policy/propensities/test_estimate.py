@@ -97,7 +97,8 @@ def test_it_is_said_everywhere() -> None:
     assert "probabilities were estimated from the log: multinomial by 4 features" in found.summary["remarks"][0]
     page = build_page(found)
     assert "Estimated probabilities" in [table.heading for table in page.tables]
-    assert "Probabilities were estimated from the log" in page.tables[0].caption
+    notes = next(table for table in page.tables if table.heading == "Notes")
+    assert any("robabilities were estimated from the log" in note for _, note in notes.rows)
     column = evaluate(log, {"seen": "column:p_new"}, propensity_model="multinomial")
     assert [row.estimator for row in column.results] == ["snips"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import FloatArray
-from zoosim.logs.log import DAY, Log
+from zoosim.logs.log import Log
 from zoosim.off_policy.intervals.intervals import POWER
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 
@@ -88,7 +88,7 @@ def plan_randomisation(
     precision = PRECISION * abs(float(log.rewards.mean()))
     if not precision > 0.0 or not chances:
         return ()
-    per_day = _rows_per_day(log)
+    per_day = log.visits_per_day
     n_planned = len(next(iter(chances.values())))
     available = log.available(0, n_planned)
     uniform = available / available.sum(axis=1, keepdims=True)
@@ -124,14 +124,6 @@ def _rows(spread: float, reach: float, log: Log, precision: float) -> int:
     """Return how many rows make an error so small that `reach` of it comes to the precision, to 3 digits."""
     rows = max(1, math.ceil(spread * float(log.rewards.var()) * (reach / precision) ** 2))
     return int(float(f"{rows:.3g}"))
-
-
-def _rows_per_day(log: Log) -> float | None:
-    """Return the log's traffic; None where it knows no times, or one alone."""
-    if log.times is None:
-        return None
-    span = int(log.times.max() - log.times.min())
-    return len(log) * DAY / span if span > 0 else None
 
 
 def plan_sentences(plans: tuple[Randomisation, ...]) -> list[str]:

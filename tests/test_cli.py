@@ -17,7 +17,7 @@ import typer
 
 from zoosim import __version__ as package_version
 from zoosim.cli import app, run_command
-from zoosim.cli_help import SECONDS, STEPS
+from zoosim.cli_help import DURATIONS, STEPS
 from zoosim.core.parameters import parameters_of
 from zoosim.policies.registry import BUILT_IN, find_class
 
@@ -370,7 +370,7 @@ def test_commands_are_completed(tmp_path: Path) -> None:
 def test_every_command_has_its_step_in_the_help() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert sorted(commands) == sorted(name for names in STEPS.values() for name in names)
-    assert set(SECONDS) <= set(commands)
+    assert set(DURATIONS) <= set(commands)
 
 
 def test_policies_are_listed_with_defaults_and_ranges_and_checked(

@@ -13,16 +13,15 @@ STEPS = {
 }
 """The commands by what they are for, in the order in which a shop needs them."""
 
-SECONDS = {
-    "schema": 2,
-    "import": 2,
-    "recommend": 600,
-    "train": 10,
-    "evaluate": 10,
-    "fit-world": 60,
-    "run": 60,
+DURATIONS = {
+    "schema": "2 s",
+    "import": "2 s",
+    "recommend": "15 min",
+    "train": "10 to 70 s",
+    "evaluate": "10 s",
+    "fit-world": "50 s",
 }
-"""About how long commands take on 50,000 rows, as `python -m benchmarks S22` prints it."""
+"""About how long commands take on 50,000 rows on one core, by the figures that `python -m benchmarks S22` prints."""
 
 
 class CommandsByStep(TyperGroup):
@@ -36,8 +35,8 @@ class CommandsByStep(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, whose help ends with how long it takes."""
         command = super().get_command(ctx, cmd_name)
-        if command is not None and cmd_name in SECONDS:
-            command.epilog = f"Takes about {duration(SECONDS[cmd_name])} for 50,000 rows of a log."
+        if command is not None and cmd_name in DURATIONS:
+            command.epilog = f"Takes about {DURATIONS[cmd_name]} for 50,000 rows of a log, on one core."
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -46,7 +45,7 @@ class CommandsByStep(TyperGroup):
         for step, names in STEPS.items():
             rows = []
             for name in names:
-                took = f" ({duration(SECONDS[name])})" if name in SECONDS else ""
+                took = f" ({DURATIONS[name]})" if name in DURATIONS else ""
                 rows.append((name.ljust(width), _summary(self.get_command(ctx, name)) + took))
             with formatter.section(step):
                 formatter.write_dl(rows)
@@ -59,8 +58,3 @@ class CommandsByStep(TyperGroup):
 def _summary(command: Any) -> str:
     """Return the first sentence of a command's help."""
     return str(command.help).partition("\n\n")[0].replace("\n", " ").partition(". ")[0].rstrip(".")
-
-
-def duration(seconds: int) -> str:
-    """Write how long something takes."""
-    return f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -23,11 +23,11 @@ COMMANDS = (
     ("train", "shop.parquet", "--policy", "adaptive", "--out", "adaptive.zoosim"),
     ("evaluate", "shop.parquet", "--policy", "mixed.zoosim", "--out", "judged"),
     ("fit-world", "shop.parquet", "--out", "world"),
-    ("recommend", "shop.parquet", "--out", "recommended"),
     ("run", "world/shop.world", "--seeds", "2", "--steps", "20000", "--out", "run"),
     ("report", "run"),
     ("describe", "recommendation", "--out", "described"),
     ("log", "log.parquet", "--n", "50000"),
+    ("recommend", "shop.parquet", "--seeds", "2", "--out", "recommended"),
 )
 """What is timed, in the order of the way through the product; the later use what the earlier have written."""
 

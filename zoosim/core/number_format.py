@@ -29,6 +29,9 @@ class Written(NamedTuple):
     value: str
     interval: str
 
+    def __str__(self) -> str:
+        return f"{self.value} ({self.interval})"
+
 
 def unit_of(reward: str) -> str:
     """Return what rewards of a name are counted in, such as "clicks"."""
@@ -78,7 +81,10 @@ def fixed(value: float | None, places: int, *, signed: bool = False, missing: st
 
 
 def with_interval(value: float, low: float | None, high: float | None, *, signed: bool = False) -> Written:
-    """Write a value and its interval with the same decimals: 0.0804 and "0.0771 to 0.0837"."""
+    """Write a value and its interval with the same decimals: 0.0804 and "0.0771 to 0.0837".
+
+    An end that the log leaves open is called so.
+    """
     places = decimals(value, low, high)
     written = [fixed(end, places, signed=signed, missing="open") for end in (low, high)]
     return Written(fixed(value, places, signed=signed), " to ".join(written))
@@ -93,12 +99,6 @@ def in_percent(value: float, low: float | None, high: float | None, *, signed: b
 def percent(value: float | None, missing: str = "-") -> str:
     """Write 0.8412 as 84.1%."""
     return missing if value is None else f"{100 * value:.1f}%"
-
-
-def ends(low: float | None, high: float | None, digits: int) -> str:
-    """Write an interval as "0.1 to 0.2"; an end that the log leaves open is called so."""
-    written = ["open" if end is None or not math.isfinite(end) else f"{end:.{digits}g}" for end in (low, high)]
-    return " to ".join(written)
 
 
 def weight(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from zoosim.core.number_format import ends, in_percent, per_visit, with_interval
+from zoosim.core.number_format import in_percent, per_visit, with_interval
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.overlap import ActionShare, Overlap
@@ -179,7 +179,8 @@ def _gain(evaluation: Evaluation, result: Result) -> str:
     if over_logged is not None:
         gain = with_interval(over_logged.value, over_logged.low, over_logged.high, signed=True)
         return f"{gain.value} {per_visit(evaluation.reward)} ({gain.interval})"
-    return f"{result.value:.3g} {per_visit(evaluation.reward)} ({ends(result.low, result.high, 3)})"
+    value = with_interval(result.value, result.low, result.high)
+    return f"{value.value} {per_visit(evaluation.reward)} ({value.interval})"
 
 
 def _per_month(evaluation: Evaluation, result: Result) -> str:

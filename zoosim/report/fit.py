@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zoosim.core.number_format import ends
+from zoosim.core.number_format import with_interval
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Checks, Comparison
 from zoosim.fitting.columns import ITSELF
@@ -106,7 +106,7 @@ def _compared(row: Comparison) -> tuple[str, ...]:
 
 
 def _figures(value: Interval) -> tuple[str, str]:
-    return f"{value.mean:.4g}", ends(value.low, value.high, 4)
+    return with_interval(*value)
 
 
 def _parts(shop: FittedShop) -> Table:
@@ -179,7 +179,7 @@ def _fit(held_out: HeldOut) -> Table:
     ]
     gains = []
     for name, gain in held_out.gains.items():
-        gains.append(f"above {name} {gain.mean:.3g} ({ends(gain.low, gain.high, 3)})")
+        gains.append(f"above {name} {with_interval(*gain)}")
     caption = f"Log likelihood a row, in thousandths: {', '.join(gains)}."
     heads = ("by", "", "rows", "responses", "expected", "95% of the time")
     return Table("Fit on held-out rows", heads, rows, n_text=2, caption=caption)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from zoosim.core.number_format import ends
+from zoosim.core.number_format import with_interval
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import (
     CHARACTER,
@@ -43,9 +43,8 @@ class Mark(NamedTuple):
 def add_mark(figure: go.Figure, mark: Mark, y: float, **place: Any) -> None:
     """Draw a mark at the height of a row of a figure, or of its panel at a `place`; an end that is open has no bar."""
     mean, low, high = mark.value
-    words = f"{escaped(mark.name)}: {mean:.5g}"
-    if low is not None or high is not None:
-        words += f" ({ends(low, high, 5)})"
+    written = with_interval(mean, low, high)
+    words = f"{escaped(mark.name)}: {written.value if low is None and high is None else written}"
     if mark.note:
         words += f"<br>{escaped(mark.note)}"
     bar = error_bar(mean, *(end if end is not None and math.isfinite(end) else None for end in (low, high)))

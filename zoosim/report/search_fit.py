@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zoosim.core.number_format import ends
+from zoosim.core.number_format import with_interval
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.fitting.search_checks import LEAST_CLICKS, REPEATS
@@ -84,9 +84,9 @@ def _answer(world: FittedSearchWorld) -> str:
 def _details(world: FittedSearchWorld) -> list[str]:
     logged, fitted = world.earned.logged, world.earned.fitted
     agreement = "agrees with" if world.earned.agrees else "differs from"
-    by_log = f"{logged.mean:.4g} ({ends(logged.low, logged.high, 4)})"
     lines = [
-        f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log {by_log}."
+        f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log "
+        f"{with_interval(*logged)}."
     ]
     lines.append(world.fit_sentence)
     return lines + [f"Warning: {warning}." for warning in world.warnings]
@@ -155,11 +155,11 @@ def _template_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
 
 def _templates(world: FittedSearchWorld) -> Table:
     rows = [
-        (name, f"{value.mean:.4g}", ends(value.low, value.high, 4), "", "")
+        (name, *with_interval(*value), "", "")
         for name, value in sorted(world.templates.items(), key=lambda item: -item[1].mean)
     ]
     logged = world.earned.logged
-    rows.append((LOGGED, f"{world.earned.fitted:.4g}", "", f"{logged.mean:.4g}", ends(logged.low, logged.high, 4)))
+    rows.append((LOGGED, f"{world.earned.fitted:.4g}", "", *with_interval(*logged)))
     caption = f"Of {world.n:,} searches; behaviour is estimated from the latest {world.used:,}."
     heads = ("", "fitted world, EUR a visit", "95% interval", "by the log", "95% interval")
     return Table("What templates earn", heads, rows, caption=caption)

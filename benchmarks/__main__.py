@@ -15,7 +15,6 @@ from benchmarks.quality import (
     guardrail,
     kinds_of_shops,
     own_shops,
-    recommendations,
     round_trip,
     same_rows,
     search_fit,
@@ -77,7 +76,6 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q14": search_shops.main,
     "Q15": fooled_verdicts.main,
     "Q16": kinds_of_shops.main,
-    "Q21": recommendations.main,
 }
 
 

@@ -50,7 +50,7 @@ def test_from_an_event_loop(service: ServiceProcess) -> None:
     [
         ([], "got none"),
         (["p1", "p1"], "twice"),
-        (["p1", "nobody"], "'nobody'"),
+        (["nobody"], "'nobody'"),
         ([{"category": "c1"}], "expected an id"),
     ],
 )

@@ -237,6 +237,8 @@ class Model(TabularResult):
     def product_features(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
         """Return the features `(d_p,)` of a candidate as `decide` takes it; raises `PolicyError` as that does."""
         encoder = self.fitted.products
+        if encoder.names == [ID]:
+            return encoder.encode_one({ID: name_of(candidate)})  # the id alone describes a product
         if isinstance(candidate, Mapping) and not candidate.keys().isdisjoint(encoder.names):
             lacking = [name for name in encoder.names if name not in candidate]
             if lacking:

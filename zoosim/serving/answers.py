@@ -23,6 +23,7 @@ def decision_answer(decision_id: str, decision: Decision, names: Sequence[str] |
         propensities=dict(known),
         model=decision.model,
         state=decision.state,
+        ignored=decision.ignored,
     )
 
 

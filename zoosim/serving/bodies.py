@@ -57,14 +57,19 @@ class Shown(msgspec.Struct):
     propensity: float
 
 
-class DecisionAnswer(msgspec.Struct):
-    """What to show: products from the top; `propensities` are those of all candidates to stand at the top."""
+class DecisionAnswer(msgspec.Struct, omit_defaults=True):
+    """What to show: products from the top; `propensities` are those of all candidates to stand at the top.
+
+    `ignored` are candidates that could not be shown, since they are unknown and not described, or hidden: the decision
+    was made among the others, and they have probability 0. Absent where there are none.
+    """
 
     decision_id: str
     shown: list[Shown]
     propensities: dict[str, float]
     model: str
     state: int
+    ignored: list[str] = []
 
 
 class SearchVisitor(Body):
@@ -99,8 +104,11 @@ class SearchBody(Body):
     defer: bool = False
 
 
-class SearchAnswer(msgspec.Struct):
-    """A ranking, from the top, and the boosts that made it; `density` is theirs, null where they were not drawn."""
+class SearchAnswer(msgspec.Struct, omit_defaults=True):
+    """A ranking, from the top, and the boosts that made it; `density` is theirs, null where they were not drawn.
+
+    `ignored` are candidates that the model does not know: the others were ranked. Absent where there are none.
+    """
 
     decision_id: str
     ranking: list[str]
@@ -108,6 +116,7 @@ class SearchAnswer(msgspec.Struct):
     density: float | None
     model: str
     state: int
+    ignored: list[str] = []
 
 
 class FeedbackBody(Body):

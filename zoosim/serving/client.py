@@ -42,12 +42,14 @@ class Decision:
         products: Ids of what to show, from the top.
         shown_propensities: The propensity of each: its probability, given those above it.
         propensities: The propensity of each candidate for the top.
+        ignored: Ids of candidates that could not be shown: unknown ones without a description, and hidden ones.
     """
 
     id: str
     products: tuple[str, ...]
     shown_propensities: tuple[float, ...]
     propensities: Mapping[str, float]
+    ignored: tuple[str, ...] = ()
 
     @property
     def product(self) -> str:
@@ -74,12 +76,14 @@ class Ranking:
         products: Ids of what to show, from the top.
         boosts: The boosts that made the ranking.
         density: That of the boosts; None where they were not drawn.
+        ignored: Ids of candidates that the model does not know, so that they are not ranked.
     """
 
     id: str
     products: tuple[str, ...]
     boosts: tuple[float, ...]
     density: float | None
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -393,6 +397,7 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         products=tuple(each["product"] for each in shown),
         shown_propensities=tuple(each["propensity"] for each in shown),
         propensities=content["propensities"],
+        ignored=tuple(content.get("ignored", ())),
     )
 
 
@@ -402,4 +407,5 @@ def _ranking(content: Mapping[str, Any]) -> Ranking:
         products=tuple(content["ranking"]),
         boosts=tuple(content["boosts"]),
         density=content["density"],
+        ignored=tuple(content.get("ignored", ())),
     )

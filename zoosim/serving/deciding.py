@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.answers import decision_answer
@@ -34,13 +35,21 @@ class Decider:
         self._products.check_model()
         if body.candidates is None:
             candidates = self._current.catalogue.everything()
+            ignored: list[str] = []
         else:
-            versions = await self._products.versions_of(body.candidates, partial(self._check_slots, body, slots))
-            candidates = self._current.catalogue.candidates(versions)  # which may be another catalogue by now
-        return self.decide_among(candidates, slots, body, request, decision_id)
+            usable = await self._products.usable(body.candidates, partial(self._check_slots, body, slots))
+            candidates = self._current.catalogue.candidates(usable.versions)  # which may be another catalogue by now
+            ignored = usable.ignored
+        return self.decide_among(candidates, slots, body, request, decision_id, ignored)
 
     def decide_among(
-        self, candidates: Candidates, slots: Sequence[SlotBody], body: DecideBody, request: bytes, decision_id: str
+        self,
+        candidates: Candidates,
+        slots: Sequence[SlotBody],
+        body: DecideBody,
+        request: bytes,
+        decision_id: str,
+        ignored: Sequence[str] = (),
     ) -> tuple[Decision, DecisionAnswer]:
         """Return the record and the answer of a decision among candidates; moves no state, and stores nothing."""
         if not candidates.names:
@@ -67,6 +76,7 @@ class Decider:
             excluded=drawn.excluded,
             baseline=drawn.baseline,
             agrees=self._agrees(decision_id, to_fill[0], candidates, drawn),
+            ignored=list(ignored),
         )
         return decision, decision_answer(decision_id, decision, candidates.names)
 
@@ -95,7 +105,13 @@ class Decider:
             ranking=ranked.ranking,
             deferred=body.defer,
             turn=self._current.start.turn,
+            ignored=ranked.ignored,
         )
+        if ranked.ignored:
+            self._products.complain(
+                f"candidates: got {shown(ranked.ignored[0])}, which is not in the catalogue of "
+                f"{len(model.requests.names):,} products; train another model when your catalogue changes"
+            )
         return search, search_answer(decision_id, search)
 
     def _agrees(self, decision_id: str, slot: Slot, candidates: Candidates, drawn: Drawn) -> bool | None:
@@ -118,12 +134,17 @@ class Decider:
     def _slots(
         self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, names: Sequence[str]
     ) -> list[Slot]:
-        """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
+        """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
+
+        Where candidates of the request are ignored, fewer products are shown than it asked for; slots that differ all
+        have to be filled.
+        """
         count = len(slots) or body.count
-        if count > len(names):
-            raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates")
+        named = names if body.candidates is None else body.candidates
+        if count > (len(names) if slots else len(named)):
+            raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
         if not slots:
-            return [Slot(visitor)] * count
+            return [Slot(visitor)] * min(count, len(names))
         places = {name: place for place, name in enumerate(names)}
         to_fill = []
         for slot in slots:

@@ -101,7 +101,8 @@ class Decision(msgspec.Struct, array_like=True):
     `RawRequest`, while there is no schema. `products` are the names of what was shown, and `turn` is that of the start.
     `excluded` are places among the candidates that could not stand at the top, and `baseline` is the place of what the
     shop would have shown there. Where that was shown for sure, since the policy is an apprentice, `agrees` says
-    whether the policy would have shown it, too.
+    whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
+    shown, so that the decision was made among the others.
     """
 
     request: bytes
@@ -122,6 +123,7 @@ class Decision(msgspec.Struct, array_like=True):
     excluded: list[int] = []
     baseline: int = 0
     agrees: bool | None = None
+    ignored: list[str] = []
 
     @property
     def origin(self) -> str:
@@ -148,7 +150,7 @@ class Search(msgspec.Struct, array_like=True):
 
     `request`, `model`, `state` and `turn` are as in `Decision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
-    were not drawn, and `ranking` places among the candidates from the top.
+    were not drawn, and `ranking` places among the candidates from the top. `ignored` is as in `Decision`.
     """
 
     request: bytes
@@ -163,6 +165,7 @@ class Search(msgspec.Struct, array_like=True):
     ranking: list[int]
     deferred: bool
     turn: int = 0
+    ignored: list[str] = []
 
     @property
     def origin(self) -> str:

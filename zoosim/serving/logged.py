@@ -45,7 +45,8 @@ class LoggedDecisions:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         if isinstance(body, SearchBody) or body.candidates is None:
             return await self._answer_to(decision_id, decision)
-        return await self._answer_to(decision_id, decision, [name_of(candidate) for candidate in body.candidates])
+        names = [name for name in map(name_of, body.candidates) if name not in decision.ignored]
+        return await self._answer_to(decision_id, decision, names)
 
     async def find(self, key: bytes) -> Row | None:
         """Return the row with a key, None where there is none."""

@@ -1,8 +1,11 @@
 """The products that requests name: what is new of them is stored before any decision rests on it."""
 
 import asyncio
+import logging
+import math
+import time
 from collections.abc import Callable, Sequence, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
@@ -18,6 +21,18 @@ from zoosim.serving.writer import Writer
 
 Candidate = str | int | dict[str, Any]
 
+SECONDS_BETWEEN_COMPLAINTS = 60.0
+"""Between two lines of the service's log about candidates that are left out: they may come with each request."""
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class Usable(NamedTuple):
+    """Candidates of a request that can be shown, as `versions`, and the names of those that cannot, `ignored`."""
+
+    versions: list[int]
+    ignored: list[str]
+
 
 class Products:
     """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
@@ -28,35 +43,68 @@ class Products:
         self._writer = writer
         self._now = now
         self._storing = asyncio.Lock()
+        self._complained_at = -math.inf
 
-    async def versions_of(
+    async def usable(
         self, candidates: Sequence[Candidate], check: Callable[[Sequence[str]], None] = lambda names: None
-    ) -> list[int]:
-        """Return the versions of a request's candidates, once the log holds all of them.
+    ) -> Usable:
+        """Return those of a request's candidates that can be shown, once the log holds all of them.
+
+        A shop's catalogue changes daily, so a product that is neither known nor described, or that is hidden, does not
+        refuse the request: it is left out, and a line of the service's log says why.
 
         Args:
             candidates: The candidates.
-            check: Called with their names before what is new of them is stored: what it raises leaves no trace.
+            check: Called with the names that can be shown before what is new of them is stored: what it raises leaves
+                no trace.
 
         Raises:
-            PolicyError: a candidate is unknown, comes twice or may not be shown, or there are too many.
+            PolicyError: no candidate can be shown, or one comes twice or has no id, or there are too many.
             StoreError: what is new could not be stored.
         """
         self.check_size(candidates)
         while True:
             self.check_model()
             origin = self._current.start.origin
-            products = [self._product_of(candidate) for candidate in candidates]
-            names = [name for name, _ in products]
-            if len(set(names)) < len(names):
-                repeated = next(name for place, name in enumerate(names) if name in names[:place])
-                raise PolicyError(f"candidates: got {shown(repeated)} twice, expected each once")
-            new = [product for _, product in products if product is not None]
+            products, reasons = self._sort_out(candidates)
+            if reasons:
+                reason = next(iter(reasons.values()))
+                if not products:
+                    raise PolicyError(reason)
+                self.complain(reason)
+            new = [product for product in products.values() if product is not None]
             if new:
-                check(names)
+                check(list(products))
             stored = await self._store(new) if new else {}
             if self._current.start.origin == origin:  # else another model reads other features
-                return [stored.get(name) or self._version_of(name) for name in names]
+                versions = [stored.get(name) or self._version_of(name) for name in products]
+                return Usable(versions, list(reasons))
+
+    def complain(self, reason: str) -> None:
+        """Say in the service's log why a candidate was left out, at most once a minute."""
+        moment = time.monotonic()
+        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
+            self._complained_at = moment
+            logger.warning("left out of a decision: %s", reason)
+
+    def _sort_out(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Product | None], dict[str, str]]:
+        """Return candidates by name, those that can be shown as `_product_of` has them, and why others cannot."""
+        products: dict[str, Product | None] = {}
+        reasons: dict[str, str] = {}
+        for candidate in candidates:
+            reason = ""
+            try:
+                name, product = self._product_of(candidate)
+            except PolicyError as error:
+                name, product = name_of(candidate), None  # which refuses what has no id
+                reason = str(error)
+            if name in products or name in reasons:
+                raise PolicyError(f"candidates: got {shown(name)} twice, expected each once")
+            if reason:
+                reasons[name] = reason
+            else:
+                products[name] = product
+        return products, reasons
 
     def check_model(self) -> None:
         """Refuse decisions on products where the model ranks searches: `PolicyError`."""
@@ -111,11 +159,16 @@ class Products:
             candidate = {**dict.fromkeys(encoder.names), ID: name, **columns}
         is_shown = catalogue.may_be_shown(name)
         if not is_shown and catalogue.version_of(name) is not None:
-            raise PolicyError(f"candidates: got {shown(name)}, which may not be shown (available: false)")
+            hidden = "which may not be shown (available: false); PUT /v1/products/ID with available: true shows it"
+            raise PolicyError(f"candidates: got {shown(name)}, {hidden}")
         is_described = isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names)
         if is_shown and not is_described:
             return name, None
-        product = Product(name, pack_floats(model.product_features(candidate)), True, self._current.start.model)
+        try:
+            features = model.product_features(candidate)
+        except PolicyError as error:
+            raise PolicyError(f"{error}; or add it once by PUT /v1/products/ID") from None
+        product = Product(name, pack_floats(features), True, self._current.start.model)
         return name, None if catalogue.is_current(product) else product
 
     def _version_of(self, name: str) -> int:

@@ -10,7 +10,8 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import FloatArray
 from zoosim.policies.boost_model import BoostModel
-from zoosim.serving.bodies import SearchAnswer, SearchBody
+from zoosim.schema.values import text_of
+from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody
 from zoosim.serving.events import Search, unpack_floats
 from zoosim.serving.join import CLICK, PURCHASE, Closing
 
@@ -18,7 +19,8 @@ from zoosim.serving.join import CLICK, PURCHASE, Closing
 class Ranked(NamedTuple):
     """A ranking: places `ranking (k,)` among the candidates `products (n,)` with their base `scores (n,)`.
 
-    `density` is that of the `boosts (10,)`, None where these were not drawn.
+    `density` is that of the `boosts (10,)`, None where these were not drawn. `ignored` are the ids of candidates that
+    the model does not know.
     """
 
     visitor: dict[str, Any]
@@ -27,6 +29,7 @@ class Ranked(NamedTuple):
     boosts: FloatArray
     density: float | None
     ranking: list[int]
+    ignored: list[str]
 
 
 def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -> Ranked:
@@ -38,10 +41,11 @@ def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -
         rng: Where boosts are drawn from; None for the base ranker's own ranking, without boosts.
 
     Raises:
-        PolicyError: a candidate is unknown or comes twice, or the segment or query type is unknown.
+        PolicyError: no candidate is known, or one comes twice, or the segment or query type is unknown.
     """
     visitor = msgspec.to_builtins(body.visitor)
-    request = model.request(visitor, msgspec.to_builtins(body.candidates))
+    candidates, ignored = _known_candidates(model, body.candidates)
+    request = model.request(visitor, candidates)
     if rng is None:
         boosts = np.zeros(model.policy.spec.product_dim)
         density = None
@@ -51,7 +55,24 @@ def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -
         density = distribution.density(boosts)
     products = [model.requests.names[row] for row in request.rows]
     ranking = model.requests.ranking(request.context, boosts).tolist()
-    return Ranked(visitor, products, request.context.base_scores, boosts, density, ranking)
+    return Ranked(visitor, products, request.context.base_scores, boosts, density, ranking, ignored)
+
+
+def _known_candidates(model: BoostModel, candidates: dict[str, float] | list[ScoredProduct]) -> tuple[Any, list[str]]:
+    """Return the candidates that a model knows, as it takes them, and the ids of the others.
+
+    Where it knows none, all of them are returned, which it refuses.
+    """
+    if isinstance(candidates, dict):
+        scored = [ScoredProduct(name, score) for name, score in candidates.items()]
+    else:
+        scored = candidates
+    is_known = [text_of(candidate.id) in model.requests.row_of for candidate in scored]
+    known = [candidate for candidate, keep in zip(scored, is_known, strict=True) if keep]
+    ignored = [str(candidate.id) for candidate, keep in zip(scored, is_known, strict=True) if not keep]
+    if not known:
+        return msgspec.to_builtins(scored), []
+    return msgspec.to_builtins(known), ignored
 
 
 def search_answer(decision_id: str, search: Search) -> SearchAnswer:
@@ -63,6 +84,7 @@ def search_answer(decision_id: str, search: Search) -> SearchAnswer:
         density=search.density,
         model=search.model,
         state=search.state,
+        ignored=search.ignored,
     )
 
 

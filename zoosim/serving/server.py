@@ -81,7 +81,7 @@ async def _serve(
         await _ask_if_ready(host, port)
         gc.collect()
         gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
-        announce(f"serving on http://{host}:{port}, {service.address.text()}")
+        announce(f"serving on http://{host}:{port}, {service.address.text()}; {service.knowledge()}")
 
     server = _Server(_configuration(service), get_ready)
     jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service.upkeep), _stop(server, stopping))]

@@ -41,7 +41,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
-from zoosim.serving.fresh import compile_policy
+from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.logged import LoggedDecisions
@@ -166,7 +166,7 @@ class Service:
 
         Raises:
             Conflict: the decision's id was used for another request.
-            PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none; or the model ranks
+            PolicyError: no candidate is known, or described, and may be shown; or one comes twice; or the model ranks
                 searches.
             StoreError: the log cannot be written.
         """
@@ -177,8 +177,8 @@ class Service:
 
         Raises:
             Conflict, StoreError: as `decide`.
-            PolicyError: a candidate, the segment or the query type is unknown, or a candidate comes twice; or the
-                model decides on products.
+            PolicyError: no candidate is known, or the segment or the query type is not, or a candidate comes twice; or
+                the model decides on products.
         """
         return await self._answered(body, self._decider.rank)
 
@@ -209,6 +209,8 @@ class Service:
                 if record.raw:
                     self._growth.note_request()
         self.counts["decisions"] += 1
+        if record.ignored:
+            self.counts["candidates left out"] += len(record.ignored)
         return answer
 
     @contextlib.asynccontextmanager
@@ -298,6 +300,12 @@ class Service:
             "apprentice": self.agreement(),
             "events": dict(self.counts),
         }
+
+    def knowledge(self) -> str:
+        """Return in words what decides, and how many products it knows."""
+        if self.is_warming_up:
+            return f"no model yet: one grows from the first {FIRST_REQUESTS} requests"
+        return f"{policy_name(type(self.model.policy))} knows {len(self.catalogue.names()):,} products"
 
     def agreement(self) -> dict[str, Any]:
         """Return how many decisions an apprentice was asked about, and how often it would show the baseline, too.

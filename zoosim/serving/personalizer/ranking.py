@@ -47,7 +47,7 @@ async def rank(service: Service, request: RankRequest) -> RankResponse:
     answer = await service.decide(decide, request=_hash_of(request))
     shown = answer.shown[0].product
     return RankResponse(
-        ranking=_ranking(request.actions, excluded, answer),
+        ranking=_ranking(request.actions, excluded | _ignored(request.actions, answer), answer),
         event_id=answer.decision_id,
         reward_action_id=next(action.id for action in included if product_name(action.id) == shown),
     )
@@ -155,6 +155,12 @@ def _ranking(actions: Sequence[Action], excluded: set[str], answer: DecisionAnsw
             ranked = next(order)
             ranking.append(RankedAction(ranked, answer.propensities[product_name(ranked)]))
     return ranking
+
+
+def _ignored(actions: Sequence[Action], answer: DecisionAnswer) -> set[str]:
+    """Return the ids of actions that could not be shown, as the service hides them."""
+    ignored = set(answer.ignored)
+    return {action.id for action in actions if product_name(action.id) in ignored}
 
 
 async def _slots_of(service: Service, event_id: str) -> list[str] | None:

@@ -15,6 +15,7 @@ from benchmarks.quality import (
     guardrail,
     kinds_of_shops,
     own_shops,
+    recommendations,
     round_trip,
     same_rows,
     search_fit,
@@ -76,6 +77,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q14": search_shops.main,
     "Q15": fooled_verdicts.main,
     "Q16": kinds_of_shops.main,
+    "Q21": recommendations.main,
 }
 
 

@@ -610,6 +610,7 @@ def fit_world(
 def recommend(
     log: option.LogPath,
     policies: option.RehearsedPolicies = None,
+    horizon: option.Horizon = None,
     seeds: option.RehearsalSeeds = "10",
     visits: option.RehearsalVisits = None,
     jobs: option.Jobs = None,
@@ -620,7 +621,7 @@ def recommend(
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Say which policies are worth trying in your shop. By rehearsal in a simulated shop fitted to your log."""
+    """Say what to show your visitors over the next visits. By rehearsal in a simulated shop fitted to your log."""
     from zoosim.api import recommend as api
     from zoosim.progress import StatusLine
     from zoosim.terminal.recommendation import print_recommendation
@@ -629,6 +630,7 @@ def recommend(
         recommendation = api.recommend(
             log,
             policies=None if policies is None else _split_names(policies),
+            horizon=horizon,
             seeds=seeds,
             visits=visits,
             jobs=jobs,

@@ -272,8 +272,14 @@ RehearsedPolicies = Annotated[
     typer.Option(
         "--policies",
         metavar="A,B",
-        help="Policies to try, names or FILE.py:Class, separated by commas [default: those of `zoosim run` in a fitted "
-        "world, mixed-effects and linear].",
+        help="Policies to compare, names or FILE.py:Class, separated by commas [default: adaptive, mixed-effects, "
+        "linear, linucb and d-linucb].",
+    ),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option(
+        "--horizon", metavar="N", help="Visits to plan for [default: a month's by the log's times, else its rows]."
     ),
 ]
 RehearsalSeeds = Annotated[
@@ -281,7 +287,7 @@ RehearsalSeeds = Annotated[
 ]
 RehearsalVisits = Annotated[
     int | None,
-    typer.Option("--visits", metavar="N", help="Visits per seed [default: as many as the log has, 20,000 at most]."),
+    typer.Option("--visits", metavar="N", help="Visits rehearsed per seed [default: the horizon, 20,000 at most]."),
 ]
 RecommendationFolder = Annotated[
     Path | None,

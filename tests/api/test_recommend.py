@@ -23,7 +23,7 @@ from zoosim.api.recommend import Recommendation, _rehearse
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.logs.log import Log
-from zoosim.rehearsal.advice import FIRST
+from zoosim.rehearsal.advice import FIRST, TEST
 from zoosim.rehearsal.shop import Delay
 
 SMALL: dict[str, Any] = {"policies": ["random", "linucb", "linear"], "seeds": 3, "visits": 600, "jobs": 1}
@@ -45,23 +45,35 @@ def recommended(folder: Path) -> Recommendation:
 
 
 def named(advice: Any) -> list[str]:
-    return [each.policy for each in advice if each.place == FIRST]
+    return [each.policy for each in advice if each.place in (FIRST, TEST)]
 
 
-def test_a_policy_that_learns_is_named_with_what_it_gains_and_costs(recommended: Recommendation) -> None:
-    """Both double what the log's choices earn: 3 seeds x 600 visits."""
-    assert named(recommended.advice) == ["linear"]
-    rows = {row.policy: row for row in recommended.rehearsal.policies} if recommended.rehearsal else {}
-    assert set(rows) == {"random", "linucb", "linear"}
-    assert rows["linear"].gain.low is not None
-    assert rows["linear"].gain.low > 0.0
-    assert rows["linear"].worth_after is not None
-    assert rows["linear"].worth_after < 50
+def test_policies_are_rehearsed_as_they_would_be_deployed(recommended: Recommendation) -> None:
+    """Trained on the log, both double what the log's choices earn: 3 seeds x 600 visits."""
+    assert set(named(recommended.advice)) <= {"linear-trained", "linucb-trained"}, "they are not told apart"
+    assert recommended.rehearsal is not None
+    rows = {row.policy: row for row in recommended.rehearsal.policies}
+    assert set(rows) == {"random", "linucb-trained", "linear-trained"}
+    assert rows["linear-trained"].gain.low is not None
+    assert rows["linear-trained"].gain.low > 0.0
+    assert rows["linear-trained"].worth_after is not None
+    assert rows["linear-trained"].worth_after < 50
     assert rows["random"].worth_after is None
     assert rows["random"].gain.mean < 0.0
-    assert 0.0 < rows["linucb"].seconds < 1.0
+    assert 0.0 < rows["linucb-trained"].seconds < 1.0
     assert recommended.evaluation is not None
-    assert {row.policy for row in recommended.evaluation.results} == {"linear"}, "linucb learns online"
+    assert {row.policy for row in recommended.evaluation.results} == {"linear-trained"}, "linucb learns online"
+
+
+def test_a_month_is_planned_for_where_the_log_knows_times(recommended: Recommendation) -> None:
+    assert recommended.horizon == 3_000, "as many as the log has rows"
+    assert recommended.rehearsal is not None
+    assert recommended.rehearsal.steps == 600
+    more = {row.policy: row.more.mean for row in recommended.rehearsal.policies}
+    today = recommended.rehearsal.today.mean
+    for row in recommended.rehearsal.policies:
+        assert more[row.policy] == pytest.approx(3_000 * today * row.gain.mean)
+    assert "over the next 3,000 visits" in recommended.verdict
 
 
 def test_todays_choices_earn_in_the_rehearsal_what_the_log_earned(recommended: Recommendation) -> None:
@@ -83,7 +95,7 @@ def test_the_folder_holds_the_page_and_each_part(recommended: Recommendation, fo
     for part in ("world/shop.world", "world/report.html", "rehearsal/report.html", "judged/report.html"):
         assert (folder / part).is_file()
     page = (folder / "report.html").read_text(encoding="utf-8")
-    for words in ("Ahead of today", "What to take", "The shop", "Which columns tell", "zoosim train"):
+    for words in ("Ahead of today", "What to do", "The shop", "Which columns tell", "over the next 3,000 visits"):
         assert words in page
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["advice"][0]["place"] == FIRST
@@ -106,7 +118,7 @@ def without_seconds(summary: Mapping[str, Any]) -> dict[str, Any]:
 def test_late_rewards_are_rehearsed_late(recommended: Recommendation, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "world", tmp_path / "world")
     delay = Delay(5.0, 40, 10)
-    result = _rehearse(tmp_path, {"linucb": "linucb"}, (0,), 50, 3_000, delay, 1, lambda line: None)
+    result = _rehearse(tmp_path, ["linucb"], (0,), 50, delay, 1, lambda line: None)
     assert result.plan.feedback.delay == 40
 
 
@@ -125,7 +137,7 @@ def test_a_small_log_names_no_policy_and_rehearses_none(n: int, reason: str, tmp
     )
     assert result.rehearsal is None
     assert named(result.advice) == []
-    assert result.verdict.startswith("No policy is named")
+    assert result.verdict.startswith("Keep what is shown today")
     assert reason in result.verdict
     assert not (tmp_path / "out" / "rehearsal").exists()
 
@@ -157,7 +169,7 @@ def test_a_policy_that_fails_is_said_to(tmp_path: Path) -> None:
     options = {**SMALL, "policies": ["linucb", Blind], "seeds": 2, "visits": 100}
     result = zoosim.recommend(made_log(), out=tmp_path / "out", **options)
     told = {each.policy: each.reason for each in result.advice}
-    assert told["blind"].startswith("failed in the rehearsal: ZeroDivisionError")
+    assert told["blind-trained"].startswith("failed in the rehearsal: ZeroDivisionError")
     assert result.evaluation is None, "none of them learns from a log alone"
 
 
@@ -194,11 +206,11 @@ def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: py
         stopped = ask(str(file), *small)
     assert stopped.exit_code == 130
     trials = sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*"))
-    assert len(trials) == 4
+    assert len(trials) == 4, "random and linear-trained, 2 seeds each"
     done = ask(str(file), *small)
     assert done.exit_code == 0, done.output
     assert sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*")) == trials
-    for words in ("The shop", "The rehearsal", "linear", "It took: fitting the shop", "Page: file://"):
+    for words in ("The shop", "The rehearsal", "linear", "Time taken: fitting the shop", "Page: file://"):
         assert words in done.output
     printed = ask(str(file), *small, "--json")
     assert json.loads(printed.stdout)["log"] == str(file)
@@ -207,7 +219,7 @@ def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: py
     for command in commands:
         named = {
             "run": [str(out / "world" / "shop.world"), str(out / "rehearsal" / "config.yaml")],
-            "serve": ["shop.zoosim"],
+            "serve": [str(out / "models" / "linear-trained.zoosim")],
         }
         assert set(command) & set(named.get(command[1], [str(file)])), command
 
@@ -227,6 +239,7 @@ def interrupted(*_: Any, **__: Any) -> None:
     [
         (("{file}", "--seeds", "x"), "seeds: got 'x', expected a count"),
         (("{file}", "--visits", "0"), "visits: got 0, expected a whole number"),
+        (("{file}", "--horizon", "0"), "horizon: got 0, expected a whole number"),
         (("{file}", "--policies", "nosuch"), "unknown policy 'nosuch'"),
         (("{file}", "--policies", ","), "policies: got none, expected at least one"),
         (("{file}", "--data", "nowhere"), "data: goes with a log open-bandit:"),

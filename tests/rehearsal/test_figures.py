@@ -5,8 +5,9 @@ import pytest
 
 from tests.fitting.shops import shop_log
 from zoosim.fitting.fit import fit_shop
-from zoosim.rehearsal.figures import break_even, todays_rewards
-from zoosim.rehearsal.shop import measure_delay
+from zoosim.logs.log import DAY
+from zoosim.rehearsal.figures import break_even, mean_over_horizon, todays_rewards
+from zoosim.rehearsal.shop import describe_horizon, measure_delay, months_visits
 from zoosim.worlds.fitted.shop import kept_rows
 from zoosim.worlds.fitted.world import build_fitted_world
 
@@ -25,6 +26,13 @@ SECOND = 1_000_000
 )
 def test_the_visit_from_which_on_a_policy_is_not_behind(ahead: list[float], visits: int | None) -> None:
     assert break_even(np.array(ahead)) == visits
+
+
+def test_what_is_not_rehearsed_of_a_horizon_earns_as_the_last_fifth() -> None:
+    """Ten visits earn 0, ..., 9, the last two 8.5 on average; ten more make (45 + 85) / 20."""
+    rewards = np.array([np.arange(10.0), np.ones(10)])
+    np.testing.assert_allclose(mean_over_horizon(rewards, 20), [6.5, 1.0])
+    np.testing.assert_allclose(mean_over_horizon(rewards, 10), [4.5, 1.0])
 
 
 def test_todays_choices_earn_what_the_shop_pays_for_them_at_the_same_visits() -> None:
@@ -48,3 +56,13 @@ def test_the_delay_of_rewards_in_seconds_and_in_visits() -> None:
     delays[[0, 2, 4]] = 3.0, 5.0, 100.0
     assert measure_delay(log, delays) == (5.0, 5, 3)
     assert measure_delay(log, np.full(10, np.nan)) is None
+
+
+def test_a_horizon_is_said_with_the_time_that_it_takes() -> None:
+    """300 visits in two days are 150 a day, 4,500 a month."""
+    log = shop_log(np.random.default_rng(0), 300, times=np.linspace(0, 2 * DAY, 300).astype(np.int64))
+    assert months_visits(log) == 4_500
+    assert months_visits(shop_log(np.random.default_rng(0), 300)) == 300
+    assert describe_horizon(4_500, 150.0) == "the next 4,500 visits (30 days)"
+    assert describe_horizon(25, 150.0) == "the next 25 visits (4 hours)"
+    assert describe_horizon(25, None) == "the next 25 visits"

@@ -47,7 +47,7 @@ def evaluate(
     train: bool = False,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
     **options: Any,
 ) -> "Evaluation":
     """Estimate what each policy would have earned per visit, from a log that another policy wrote.
@@ -68,7 +68,8 @@ def evaluate(
             evaluate all on the rest. Without it, policies that have not learned are refused.
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
         **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth`, `propensity_model` and
             `compare`, as in `zoosim.off_policy.evaluate`.
 
@@ -81,6 +82,7 @@ def evaluate(
         PolicyError: a policy cannot be made, does not fit the log, or fails.
         EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt`, after the policies that are finished were written.
     """
+    assert progress is not None  # `public_call` sees to that
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.served import open_log
@@ -328,7 +330,7 @@ def fit_world(
     data: str | os.PathLike[str] | None = None,
     seed: int = 0,
     skip_bad: bool = False,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> "tuple[FittedShop, Checks]":
     """Estimate a shop from a log, as a world to run policies in, and how far to believe it.
 
@@ -339,12 +341,14 @@ def fit_world(
         data: The folder of the Open Bandit Dataset.
         seed: Seed of the draws of shops that the log allows.
         skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Raises:
         ConfigError: an option is invalid, or `out` cannot be written.
         DataError: the log is bad, or too poor to estimate a world from.
     """
+    assert progress is not None  # `public_call` sees to that
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.served import open_log

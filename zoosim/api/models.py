@@ -38,7 +38,7 @@ def train(
     skip_bad: bool = False,
     propensity_model: str | None = None,
     report: str | os.PathLike[str] | None = None,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> "Training":
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
@@ -58,7 +58,8 @@ def train(
         skip_bad: Leave bad rows out instead of refusing the log.
         propensity_model: "multinomial": estimate the propensities of a log that has none, as `evaluate` does.
         report: The page to write, ending in `.html`.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Returns:
         The model of the best policy, and the evaluation of all.
@@ -68,6 +69,7 @@ def train(
         DataError: the log is bad, or has too few rows.
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
+    assert progress is not None  # `public_call` sees to that
     from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file, write_text
@@ -169,7 +171,7 @@ def _training(kept: Kept, seed: int) -> "Training":
     if n_policies > 1:
         notes[kept.best] = (FLATTERED.format(n_policies),)
     model = kept.models[kept.best]
-    model.facts = _facts(kept, seed) | {"judged": _judged(kept)}
+    model.facts = describe_training(kept.earlier, kept.best, seed) | {"judged": _judged(kept)}
     if n_policies > 1:
         model.seen = np.concatenate([model.seen, row_hashes(kept.later)])
     evaluation = None if kept.evaluation is None else kept.evaluation.with_notes(notes)
@@ -330,10 +332,9 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
     return worse - may_be_best  # what the ranking, which is corrected for all pairs, does not exclude
 
 
-def _facts(kept: Kept, seed: int) -> dict[str, Any]:
-    """Say what a model was trained on."""
-    earlier = kept.earlier
-    return {"log": earlier.source, "rows": len(earlier), "seed": seed, "policy": kept.best, **_period(earlier)}
+def describe_training(log: "Log", policy: str, seed: int) -> dict[str, Any]:
+    """Return what a model of a policy says that it was trained on: the rows of a log."""
+    return {"log": log.source, "rows": len(log), "seed": seed, "policy": policy, **_period(log)}
 
 
 def _judged(kept: Kept) -> dict[str, Any]:

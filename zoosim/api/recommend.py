@@ -1,24 +1,22 @@
-"""Which policies are worth trying in a shop: rehearse them in a world fitted to its log, and judge them by the log."""
+"""What to show a shop's visitors: policies trained on its log, rehearsed in a world fitted to it, and judged."""
 
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import write_text
 from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.api.contenders import Contenders
     from zoosim.api.runs import RunResult
-    from zoosim.arena.plan import Plan
-    from zoosim.arena.store import TrialKey
     from zoosim.core.tables import Table
     from zoosim.core.types import Progress
     from zoosim.fitting import Checks
@@ -33,40 +31,55 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/recommend-{log}"
 SEEDS = 10
 MOST_VISITS = 20_000
-"""Visits per seed unless others are asked for; fewer where the log has fewer."""
-MOST_PAST = 50_000
-"""Visits of the past from which policies learn before a rehearsal, at most; else as many as the log has."""
+"""Visits rehearsed per seed at most, unless others are asked for."""
 
-FROM_LOG = ("mixed-effects", "linear")
-"""Policies that learn from logs alone, judged by the log and rehearsed beside those that learn online."""
+LINE_UP = ("adaptive", "mixed-effects", "linear", "linucb", "d-linucb")
+"""Policies that compete where none are named."""
 
-LEAST_PAST = 10
-
-WORLD, JUDGED, REHEARSAL = "world", "judged", "rehearsal"
-"""Folders below that of a recommendation, each as its own command writes it."""
+WORLD, MODELS, JUDGED, REHEARSAL = "world", "models", "judged", "rehearsal"
+"""Folders below that of a recommendation: the fitted world, trained policies, their evaluation, and the run."""
 
 SHOP = "shop.world"
 
 
 @dataclass(frozen=True, repr=False)
 class Recommendation(TabularResult):
-    """Which policies to try, and why.
+    """What to put in front of visitors, and why.
 
-    `advice` is by policy, the one to take first on top; `verdict` sums it up. `facts` say what kind of shop it is.
-    `rehearsal` is None where the fitted shop is not to be believed, `evaluation` where the log can judge no policy.
-    `seconds` are those of each part of the work. `path` holds report.html, summary.json and a folder of each part.
+    Args:
+        path: The folder of report.html, summary.json and a folder of each part of the work.
+        source: What the log is called.
+        reward: The reward that policies learn.
+        sentences: What to do, what that is expected to earn over the horizon, and what may go wrong.
+        advice: What to do with each policy, the one to take first on top.
+        models: The files of trained policies, by their names in the rehearsal; `zoosim serve` takes them.
+        facts: What kind of shop it is.
+        evidence: What the advice rests on.
+        checks: How far to believe the fitted shop; None where none could be fitted.
+        horizon: Visits that are planned for.
+        visits_a_day: None where the log does not tell.
+        seconds: Time of each part of the work.
+        command: The words of the command that does all this again.
     """
 
     path: Path
     source: str
-    verdict: str
+    reward: str
+    sentences: Sequence[str]
     advice: "list[Advice]"
+    models: Mapping[str, Path]
     facts: "list[Fact]"
     evidence: "Evidence"
     checks: "Checks | None"
+    horizon: int
     visits_a_day: float | None
     seconds: dict[str, float]
     command: Sequence[str]
+
+    @property
+    def verdict(self) -> str:
+        """The sentences as one text."""
+        return " ".join(self.sentences)
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
@@ -82,14 +95,15 @@ class Recommendation(TabularResult):
     def summary(self) -> dict[str, Any]:
         """All figures as plain values for JSON."""
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "log": self.source,
+            "horizon": self.horizon,
             "verdict": self.verdict,
             "advice": [each._asdict() for each in self.advice],
             "shop": [fact._asdict() for fact in self.facts],
             "believe_rehearsal": self.evidence.verdict._asdict(),
             "rehearsal": None if self.rehearsal is None else self.rehearsal.plain,
-            "pairs": list(self.evidence.pairs),
+            "models": {name: str(file) for name, file in self.models.items()},
             "by_log": None if self.evaluation is None else self.evaluation.summary,
             "visits_a_day": self.visits_a_day,
             "seconds": {name: round(seconds, 1) for name, seconds in self.seconds.items()},
@@ -118,8 +132,8 @@ class Recommendation(TabularResult):
         from zoosim.report.recommend import build_page
         from zoosim.report.sections import render_sections
 
-        question = f"Which policies are worth trying in the shop that wrote {self.source}?"
-        return render_sections("Policies for a shop", question, build_page(self), self.command)
+        question = f"What should the shop that wrote {self.source} show its visitors?"
+        return render_sections("A policy for a shop", question, build_page(self), self.command)
 
 
 @public_call
@@ -127,108 +141,109 @@ def recommend(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     *,
     policies: "Sequence[str | type[Policy]] | None" = None,
+    horizon: int | None = None,
     seeds: "str | int | Sequence[int]" = SEEDS,
     visits: int | None = None,
     jobs: int | None = None,
     out: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> Recommendation:
-    """Say which policies are worth trying in the shop that wrote a log, and why.
+    """Say what to put in front of a shop's visitors over the next visits, and why.
 
-    A shop is fitted to the log, policies that learn from logs are judged by its later rows, and all are rehearsed in
-    the fitted shop, beside what the log's own choices would earn at the same visits. Where that is not enough to tell,
-    no policy is named; in a shop that is not to be believed nothing is rehearsed.
+    Policies are trained on the earlier rows of the shop's log, as `zoosim train` would deploy them; those that learn
+    from logs alone are judged by the later rows. All are rehearsed in shops that are drawn given the same log, beside
+    what the log's own choices would earn at the same visits: so what is known of the shop is known to the policies,
+    and what the log leaves open differs from seed to seed. Where the fitted shop tells nothing, nothing is rehearsed.
 
     Args:
         log: As in `evaluate`, of products.
-        policies: Built-in names, `FILE.py:Class` or classes. Default: the line-up of `zoosim run` in a fitted world,
-            and `mixed-effects` and `linear`, which learn from logs alone.
+        policies: Built-in names, `FILE.py:Class` or classes. Default: adaptive, mixed-effects, linear, linucb and
+            d-linucb. `adaptive` also competes untrained.
+        horizon: Visits to plan for. Default: a month's, by the times in the log, or as many as it has rows.
         seeds: A count, a range `A:B` or a list; each is another shop that the log allows.
-        visits: Visits per seed. Default: as many as the log has, 20,000 at most.
+        visits: Visits rehearsed per seed. Default: the horizon, 20,000 at most. Of a longer horizon each policy is
+            taken to earn in the other visits what it does in the last fifth of these.
         jobs: Number of processes. Default: one per core.
-        out: A folder that gets report.html, summary.json, and the fitted world, the run and the evaluation in folders
-            of their own; finished trials in it are not run again. Default: runs/recommend-LOG.
+        out: A folder that gets report.html, summary.json, and folders of the fitted world, the trained policies, the
+            run and the evaluation; finished trials in it are not run again. Default: runs/recommend-LOG.
         data: The folder of the Open Bandit Dataset.
         skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Raises:
         ConfigError: an option is invalid, or `out` holds something else.
         DataError: the log is bad.
         PolicyError: a policy cannot be found or made.
     """
+    assert progress is not None  # `public_call` sees to that
+    from zoosim.api.contenders import train_contenders
     from zoosim.api.logs import writable_folder
     from zoosim.core.checks import check_whole
+    from zoosim.core.number_format import unit_of
     from zoosim.experiments.plan import MAX_STEPS
     from zoosim.experiments.request import parse_seeds
     from zoosim.off_policy.verdict import DO_NOT_USE, Verdict
-    from zoosim.rehearsal.advice import Evidence, advise, verdict
-    from zoosim.rehearsal.shop import describe_shop, visits_a_day
+    from zoosim.rehearsal.advice import Evidence, advise, conclusion
+    from zoosim.rehearsal.progress import Clock
+    from zoosim.rehearsal.shop import describe_horizon, describe_shop, months_visits, visits_a_day
 
     numbers = parse_seeds(seeds)
-    if visits is not None:
-        check_whole("visits", visits, 1, MAX_STEPS)
+    for name, count in {"horizon": horizon, "visits": visits}.items():
+        if count is not None:
+            check_whole(name, count, 1, MAX_STEPS)
     named = None if policies is None else _named(policies)
     loaded, delay = _open(log, data, skip_bad)
     named_folder = DEFAULT_OUT.format(log=Path(loaded.source.replace(":", "-")).stem) if out is None else out
     path = writable_folder(named_folder, "advice")
     _check_same_log(path, loaded)
+    planned = months_visits(loaded) if horizon is None else horizon
 
-    clock = _Clock()
+    clock = Clock()
     shop, checks, why_not = _fit(loaded, path / WORLD, progress)
     clock.note("fitting the shop")
-    line_up = _line_up(path / WORLD, shop) if named is None else named
-    evaluation, failures = _judge(loaded, line_up, path / JUDGED, progress)
+    contenders = train_contenders(loaded, _default_line_up() if named is None else named, path / MODELS, progress)
+    clock.note("training")
+    evaluation = _judge(contenders, path / JUDGED, progress)
     clock.note("judging by the log")
     believed = Verdict(DO_NOT_USE, (why_not,)) if checks is None else checks.verdict
     result = None
-    if believed.word != DO_NOT_USE:
-        able = {name: source for name, source in line_up.items() if name not in failures}
-        result = _rehearse(path, able, numbers, visits, len(loaded), delay, jobs, progress)
+    if believed.word != DO_NOT_USE and contenders.sources:
+        steps = min(planned, MOST_VISITS) if visits is None else visits
+        result = _rehearse(path, list(contenders.sources.values()), numbers, steps, delay, jobs, progress)
     clock.note("rehearsal")
 
     evidence = Evidence(
         verdict=believed,
-        rehearsal=None if shop is None or result is None else _figures(result, loaded, shop),
-        pairs=[] if result is None else result.comparison.pairs,
+        rehearsal=None if shop is None or result is None else _figures(result, loaded, shop, planned),
         failures=() if result is None else result.failures,
         evaluation=evaluation,
-        notes=failures,
+        notes=contenders.notes,
+        learners=contenders.learners,
     )
     advice = advise(evidence)
+    a_day = visits_a_day(loaded)
+    asked = {"horizon": horizon, "seeds": seeds, "visits": visits, "data": data, "skip_bad": skip_bad}
     recommendation = Recommendation(
         path=path,
         source=loaded.source,
-        verdict=verdict(advice, evidence),
+        reward=loaded.objective,
+        sentences=conclusion(advice, evidence, unit_of(loaded.objective), describe_horizon(planned, a_day)),
         advice=advice,
+        models=contenders.models,
         facts=describe_shop(loaded, shop, checks, delay, evaluation is not None and evaluation.is_deterministic),
         evidence=evidence,
         checks=checks,
-        visits_a_day=visits_a_day(loaded),
+        horizon=planned,
+        visits_a_day=a_day,
         seconds=clock.seconds,
-        command=_command(
-            loaded.source, named, {"seeds": seeds, "visits": visits, "data": data, "skip_bad": skip_bad}, path
-        ),
+        command=_command(loaded.source, named, asked, path),
     )
     write_text(path / "summary.json", json.dumps(recommendation.summary, indent=1, allow_nan=False) + "\n")
     write_text(path / "report.html", recommendation.page())
     return recommendation
-
-
-class _Clock:
-    """How many seconds each part of the work took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def note(self, part: str) -> None:
-        """Note that a part has ended."""
-        now = time.perf_counter()
-        self.seconds[part] = now - self._last
-        self._last = now
 
 
 def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
@@ -294,80 +309,47 @@ def _fit(log: "Log", folder: Path, progress: "Progress") -> "tuple[FittedShop | 
     return shop, checks, ""
 
 
-def _line_up(world: Path, shop: "FittedShop | None") -> dict[str, Any]:
-    """Return who competes where nobody is named: as in a fitted world, and those that learn from logs alone."""
-    from zoosim.experiments.own import own_experiment
-
-    experiment = None if shop is None else own_experiment(str(world / SHOP))
-    names = FROM_LOG if experiment is None else (*experiment.policies, *FROM_LOG)
-    return {name: name for name in names}
+def _default_line_up() -> dict[str, Any]:
+    """Return who competes where nobody is named."""
+    return {name: name for name in LINE_UP}
 
 
-def _judge(
-    log: "Log", line_up: Mapping[str, Any], folder: Path, progress: "Progress"
-) -> "tuple[Evaluation | None, dict[str, tuple[str, ...]]]":
-    """Judge the policies that learn from logs alone by the later rows; None where the log cannot.
-
-    And for each policy that cannot learn from it a note that says why.
-    """
-    from threadpoolctl import threadpool_limits
-
-    from zoosim.api.logs import evaluate, new_policy
-    from zoosim.api.models import train_each
+def _judge(contenders: "Contenders", folder: Path, progress: "Progress") -> "Evaluation | None":
+    """Judge the policies that learn from logs alone by the rows after those they learned from; None where it cannot."""
+    from zoosim.api.logs import evaluate
     from zoosim.off_policy.propensities.estimate import MULTINOMIAL
-    from zoosim.off_policy.training import earlier_and_later
-    from zoosim.policies.registry import find_class
 
-    chosen = {name: source for name, source in line_up.items() if not find_class(source).learns_online}
-    if not chosen:
-        return None, {}
+    frozen = {name: policy for name, policy in contenders.trained.items() if name not in contenders.learners}
+    if not frozen or contenders.later is None:
+        return None
+    model = None if contenders.later.has_propensities else MULTINOMIAL
     try:
-        earlier, _ = earlier_and_later(log)
-        made = {name: new_policy(name, source, log, 0) for name, source in chosen.items()}
-        with threadpool_limits(1):  # with more, the last digits depend on how many there are
-            trained, failures = train_each(made, earlier, progress)
-    except (DataError, PolicyError) as error:
-        progress(f"judging by the log: {error}")
-        return None, {}
-    model = None if log.has_propensities else MULTINOMIAL
-    try:
-        evaluation = evaluate(log, trained, train=True, out=folder, propensity_model=model, progress=progress)
+        return evaluate(contenders.later, frozen, out=folder, propensity_model=model, progress=progress)
     except DataError as error:
         progress(f"judging by the log: {error}")
-        return None, dict(failures)
-    return evaluation, dict(failures)
+        return None
 
 
 def _rehearse(
     path: Path,
-    line_up: Mapping[str, Any],
+    policies: Sequence[Any],
     seeds: Sequence[int],
-    visits: int | None,
-    rows: int,
+    steps: int,
     delay: "Delay | None",
     jobs: int | None,
     progress: "Progress",
 ) -> "RunResult":
-    """Let policies compete in the fitted shop; those that learn from logs, after as many visits as the log has rows."""
+    """Let policies compete in the fitted shop, each beginning with what it has learned from the log."""
     from zoosim.api.runs import run
-    from zoosim.core.parameters import parameters_of
-    from zoosim.policies.registry import find_class
+    from zoosim.rehearsal.progress import RunLines
 
-    past = min(max(rows, LEAST_PAST), MOST_PAST)
-    settings = [
-        f"policies.{name}.past_visits={past}"
-        for name, source in line_up.items()
-        if "past_visits" in parameters_of(find_class(source))
-    ]
-    if delay is not None:
-        settings.append(f"run.delay={delay.visits}")
-    lines = _RunLines(progress)
+    lines = RunLines(progress)
     return run(
         str(path / WORLD / SHOP),
-        policies=list(line_up.values()),
+        policies=policies,
         seeds=seeds,
-        steps=min(rows, MOST_VISITS) if visits is None else visits,
-        settings=settings,
+        steps=steps,
+        settings=[] if delay is None else [f"run.delay={delay.visits}"],
         jobs=jobs,
         out=path / REHEARSAL,
         report=lines.report,
@@ -375,27 +357,7 @@ def _rehearse(
     )
 
 
-class _RunLines:
-    """Turns what a run reports into lines of progress."""
-
-    def __init__(self, progress: "Progress") -> None:
-        self._progress = progress
-
-    def start(self, plan: "Plan", trials: "Sequence[TrialKey]", jobs: int) -> None:
-        """Take in what begins."""
-        from zoosim.arena.time_left import TimeLeft
-
-        self._time_left = TimeLeft(trials, plan.steps, jobs)
-
-    def report(self, key: "TrialKey", visits: int, line: str) -> None:
-        """Take in that a trial went on, and say how far the rehearsal is."""
-        self._time_left.record(key, visits, line, time.monotonic())
-        seconds = self._time_left.seconds()
-        left = "" if seconds is None else f", about {seconds:.0f} s left"
-        self._progress(f"rehearsing, {self._time_left.share_done:.0%}{left}: {key.policy}, seed {key.seed}")
-
-
-def _figures(result: "RunResult", log: "Log", shop: "FittedShop") -> "Rehearsal | None":
+def _figures(result: "RunResult", log: "Log", shop: "FittedShop", horizon: int) -> "Rehearsal | None":
     """Compare what policies earned with what the log's choices would have; None where no seed has all policies."""
     from zoosim.rehearsal.figures import rehearsal_figures
     from zoosim.worlds.fitted.shop import kept_rows
@@ -404,7 +366,7 @@ def _figures(result: "RunResult", log: "Log", shop: "FittedShop") -> "Rehearsal 
     if not comparison.shared_seeds:
         return None
     actions = log.in_order().actions[kept_rows(len(log), shop.n_rows)]
-    return rehearsal_figures(result.plan, result.path, comparison.ranked, comparison.shared_seeds, actions)
+    return rehearsal_figures(result.plan, result.path, comparison.ranked, comparison.shared_seeds, actions, horizon)
 
 
 def _command(source: str, named: "Mapping[str, Any] | None", options: Mapping[str, Any], path: Path) -> list[str]:

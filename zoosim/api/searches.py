@@ -18,7 +18,7 @@ def fit_search_world(
     out: str | os.PathLike[str],
     *,
     skip_bad: bool = False,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> "FittedSearchWorld":
     """Estimate a search world from a log of searches: its queries, and how visitors examine, click and buy.
 
@@ -27,12 +27,14 @@ def fit_search_world(
         out: A folder that gets world.yaml, which `zoosim run --config` takes, the shop's tables, summary.json and
             report.html.
         skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Raises:
         ConfigError: `out` cannot be written.
         DataError: the log is bad, or too poor to estimate a world from.
     """
+    assert progress is not None  # `public_call` sees to that
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import writable_folder

@@ -56,7 +56,7 @@ def describe(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
     out: str | os.PathLike[str] | None = None,
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> Description:
     """Look at a world, or at what is in the file of a model or of a fitted world.
 
@@ -68,7 +68,8 @@ def describe(
         config: Changes to the world: a YAML file, or what it would hold.
         settings: Further changes, each `env.KEY=VALUE`.
         out: A folder; runs/describe-WORLD when left out. Of a file a page is written only if it is named.
-        progress: Called with lines about how far it is.
+        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
+            None shows nothing.
 
     Returns:
         The figures, and the page.
@@ -77,6 +78,7 @@ def describe(
         ConfigError: an argument is invalid; nothing is written.
         DataError: a file cannot be read.
     """
+    assert progress is not None  # `public_call` sees to that
     source, _, policy = os.fspath(world).partition("@")
     if source.endswith(SUFFIXES):
         return _describe_file(Path(source), policy or None, out)
@@ -133,13 +135,14 @@ def optimum(
     step: int = 0,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
-    progress: "Progress" = automatic_progress,
+    progress: "Progress | None" = automatic_progress,
 ) -> "pl.DataFrame":
     """Return the best template and the best boosts of each kind of visit to a search shop, a row each.
 
     `world` is search, or an experiment's; see `zoosim.worlds.search.optimum.search_optimum` for the columns. Raises
     `ConfigError` or `DataError`.
     """
+    assert progress is not None  # `public_call` sees to that
     from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
     from zoosim.core.search_config import SearchConfig

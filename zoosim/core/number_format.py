@@ -33,9 +33,14 @@ class Written(NamedTuple):
         return f"{self.value} ({self.interval})"
 
 
+def unit_of(reward: str) -> str:
+    """Return what rewards of a name are counted in, such as "clicks"."""
+    return UNITS.get(reward, reward)
+
+
 def per_visit(reward: str) -> str:
     """Return the unit of a mean reward, such as "clicks per visit"."""
-    return f"{UNITS.get(reward, reward)} per visit"
+    return f"{unit_of(reward)} per visit"
 
 
 def decimals(value: float, low: float | None = None, high: float | None = None) -> int:

@@ -32,7 +32,7 @@ class Column:
         cells: One text per row.
         is_text: Whether cells are words, which stand on the left and may be folded; figures stand at their points.
         is_essential: Whether it is never left out.
-        stacks: Whether it may stand below the column before it.
+        stacks: Whether it may stand below the column before it, as an interval below its value; it is never folded.
     """
 
     head: str
@@ -40,6 +40,11 @@ class Column:
     is_text: bool = False
     is_essential: bool = False
     stacks: bool = False
+
+    @property
+    def folds(self) -> bool:
+        """Whether its cells may be broken: words, but no intervals."""
+        return self.is_text and not self.stacks
 
     @property
     def width(self) -> int:
@@ -181,7 +186,7 @@ def _folded(columns: Sequence[Column], width: int, narrowest: int) -> list[Colum
     folded = list(columns)
     limits = [column.width for column in columns]
     while _needed(folded) > width:
-        foldable = [place for place, column in enumerate(columns) if column.is_text and limits[place] > narrowest]
+        foldable = [place for place, column in enumerate(columns) if column.folds and limits[place] > narrowest]
         if not foldable:
             break
         widest = max(foldable, key=lambda place: limits[place])

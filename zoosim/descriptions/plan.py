@@ -41,7 +41,8 @@ def read_world(
     experiments = {key: value for key, value in EXPERIMENTS.items() if value.kind in ("search", "recommendation")}
     experiment = WORLDS.get(name, name)
     if experiment not in experiments:
-        raise ConfigError(unknown("unknown world", name, [*WORLDS, *experiments]))
+        files = "; or give a FILE.world of fit-world or a FILE.zoosim of train"
+        raise ConfigError(unknown("unknown world", name, [*WORLDS, *experiments]) + files)
     check_whole("seed", seed, 0, MAX_SEED)
     check_whole("visits", visits, 1, MAX_VISITS)
     for text in settings:

@@ -59,7 +59,7 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     name = policy_name(type(policy))
     arrays: dict[str, Any] = {}
     header = {
-        "policy": _source_of(policy),
+        "policy": source_of(policy),
         "params": {key: getattr(policy, key) for key in parameters_of(type(policy))},
         "spec": _packed_spec(name, policy.spec),
         "state": _packed(name, policy.state_dict(), arrays),
@@ -160,8 +160,8 @@ def _unpacked_spec(packed: Mapping[str, Any]) -> PolicySpec:
     return BoostSpec(**{**packed, "reward": reward})
 
 
-def _source_of(policy: Policy) -> str:
-    """Return a built-in name, or FILE.py:Class."""
+def source_of(policy: Policy) -> str:
+    """Return a policy's built-in name, or FILE.py:Class; raises `PolicyError` where no file has the class."""
     cls = type(policy)
     name = policy_name(cls)
     if name in BUILT_IN and find_class(name) is cls:

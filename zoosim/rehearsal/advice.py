@@ -1,22 +1,29 @@
 """Which policies to try in a shop, and why: what a rehearsal and a log say of each, and whether that is enough."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.number_format import p_value, percent
-from zoosim.core.statistics import SIGNIFICANT, Interval
+from zoosim.core.number_format import percent, with_interval
+from zoosim.core.statistics import Interval
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.sentences import best_result, percent_more, sentences
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
-FIRST, BESIDE, NOT = PLACES = ("take first", "try beside", "not now")
+FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
+"""What to do with a policy. One at most is taken first, or tested first where the evidence is weak."""
+
+TRAINED = "-trained"
+"""How the names of policies end that are rehearsed with what they have learned from the log."""
+
+TIE = 0.02
+"""Shares of the leader's reward within which a policy that goes on learning is preferred, if not told apart."""
 
 
 class Advice(NamedTuple):
-    """What to do with a policy, one of `PLACES`, and why."""
+    """What to do with a policy, one of `PLACES`, and why; `policy` is its name in the rehearsal."""
 
     policy: str
     place: str
@@ -29,18 +36,18 @@ class Evidence(NamedTuple):
     Args:
         verdict: How far to believe a rehearsal in the shop that was fitted.
         rehearsal: What policies earned in it, None where it is not to be believed, or nothing was finished.
-        pairs: Each two of them compared, as summary.json of a run has it.
         failures: Policies that failed in it.
         evaluation: What the log says of policies that learn from logs, None where it cannot.
         notes: Why policies could not learn from the log.
+        learners: The policies that go on learning from what they show.
     """
 
     verdict: Verdict
     rehearsal: Rehearsal | None
-    pairs: Sequence[Mapping[str, Any]]
     failures: Sequence[PolicyFailure]
     evaluation: Evaluation | None
     notes: Mapping[str, tuple[str, ...]]
+    learners: Collection[str] = ()
 
 
 class LogEvidence(NamedTuple):
@@ -55,17 +62,21 @@ class LogEvidence(NamedTuple):
 
 
 def advise(evidence: Evidence) -> list[Advice]:
-    """Return what to do with each policy, the one to take first on top; none where too little speaks for any.
+    """Return what to do with each policy, the one to take or test first on top.
 
-    One is taken first that earns more than today's choices beyond chance: by a rehearsal and, where it was judged by
-    the log, not against that; or by the log alone, if that can be trusted.
+    Of those that the log does not speak against, the one is first that earns the most over the horizon in the
+    rehearsal. Of some that are not told apart it is one that goes on learning: fitted shop and trained policies rest on
+    the same rows, so where these mislead, only what learns from visits to come will notice. It is taken first where the
+    rehearsal can be trusted and shows beyond chance that it earns more than today's choices, else tested first, if it
+    earns more at all. Without a rehearsal the log alone decides, by an estimate that can be trusted.
     """
     rehearsed = {} if evidence.rehearsal is None else {row.policy: row for row in evidence.rehearsal.policies}
     by_log = log_evidence(evidence.evaluation)
     failed = {failure.policy: f"failed in the rehearsal: {failure.reason}" for failure in evidence.failures}
     unable = failed | {name: lines[0] for name, lines in evidence.notes.items()}
     names = list(dict.fromkeys([*rehearsed, *by_log, *unable]))
-    first = _first(evidence, [name for name in names if name not in unable], by_log)
+    able = [name for name in names if name not in unable]
+    first, first_place = _first(evidence, able, by_log)
     advice = []
     for name in names:
         if name in unable:
@@ -76,10 +87,9 @@ def advise(evidence: Evidence) -> list[Advice]:
             reasons.append(_in_rehearsal(rehearsed[name], evidence.rehearsal))
         if name in by_log:
             reasons.append(f"by the log {by_log[name].sentence}")
-        place = FIRST if name == first else _place(name, first, evidence, by_log)
-        reasons += _compared(name, first, place, evidence.pairs)
-        if _overtakes(name, first, evidence):
-            reasons.append(f"it overtakes {first} in the last fifth, so take it for longer runs")
+        place = first_place if name == first else _place(name, first, evidence, by_log)
+        if name != first:
+            reasons += _compared(name, first, evidence.rehearsal)
         advice.append(Advice(name, place, "; ".join(reasons)))
     return sorted(advice, key=lambda each: PLACES.index(each.place))
 
@@ -101,19 +111,37 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
     return found
 
 
-def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> str | None:
-    """Return the policy to take first: of those that a rehearsal speaks for, the best there; else the log's best."""
+def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:
+    """Return the policy to take or test first, and which of both; None where nothing speaks for any."""
+    rehearsal = evidence.rehearsal
     trusted = [name for name in names if name in by_log and by_log[name].verdict == TRUST and by_log[name].sign > 0]
-    speaks = [name for name in names if _is_better(name, evidence) and _is_allowed(name, by_log)]
-    if evidence.verdict.word == TRUST and speaks:
-        return speaks[0]
-    return trusted[0] if trusted else None
+    allowed = [name for name in names if _is_allowed(name, by_log)]
+    leader = None if rehearsal is None else _leader(rehearsal, allowed, evidence.learners)
+    if leader is not None and evidence.verdict.word == TRUST and _is_better(leader):
+        return leader.policy, FIRST
+    if trusted:
+        return trusted[0], FIRST
+    if leader is not None and leader.gain.mean > 0.0:
+        return leader.policy, TEST
+    return None, NOT
 
 
-def _is_better(name: str, evidence: Evidence) -> bool:
+def _leader(rehearsal: Rehearsal, allowed: Collection[str], learners: Collection[str]) -> Rehearsed | None:
+    """Return the policy that earns the most over the horizon, or one not told apart from it that goes on learning."""
+    rows = [row for row in rehearsal.policies if row.policy in allowed]
+    if not rows:
+        return None
+    most = rehearsal.values[rows[0].policy].mean()
+    for row in rows:
+        is_close = rehearsal.values[row.policy].mean() >= (1.0 - TIE) * most
+        if row.policy in learners and is_close and not _is_behind(row.policy, rows[0].policy, rehearsal):
+            return row
+    return rows[0]
+
+
+def _is_better(row: Rehearsed) -> bool:
     """Whether a policy earned more than today's choices in the rehearsal, beyond chance."""
-    rows = () if evidence.rehearsal is None else evidence.rehearsal.policies
-    return any(row.policy == name and row.gain.low is not None and row.gain.low > 0.0 for row in rows)
+    return row.gain.low is not None and row.gain.low > 0.0
 
 
 def _is_allowed(name: str, by_log: Mapping[str, LogEvidence]) -> bool:
@@ -122,54 +150,48 @@ def _is_allowed(name: str, by_log: Mapping[str, LogEvidence]) -> bool:
 
 
 def _place(name: str, first: str | None, evidence: Evidence, by_log: Mapping[str, LogEvidence]) -> str:
-    """Return whether a policy that is not the first is worth a trial beside what is shown today."""
+    """Return whether a policy that is not the first is worth a trial beside it."""
+    rehearsal = evidence.rehearsal
     if not _is_allowed(name, by_log):
         return NOT
     if name in by_log and by_log[name].sign > 0:
         return BESIDE
-    is_hopeful = evidence.verdict.word in (TRUST, WEAK) and _is_better(name, evidence)
-    is_close = not _is_behind(name, first, evidence.pairs) or _overtakes(name, first, evidence)
-    return BESIDE if is_hopeful and is_close else NOT
+    rows = [] if rehearsal is None else [row for row in rehearsal.policies if row.policy == name]
+    if rehearsal is None or first is None or not rows or not _is_better(rows[0]) or first not in rehearsal.values:
+        return NOT
+    is_close = not _is_behind(name, first, rehearsal) or rehearsal.overtaken_after(first, name) is not None
+    return BESIDE if is_close else NOT
 
 
-def _overtakes(name: str, first: str | None, evidence: Evidence) -> bool:
-    """Whether a policy earned less than the first in all, and more in the last fifth of the rehearsal."""
-    rows = () if evidence.rehearsal is None else evidence.rehearsal.policies
-    return any(row.policy == name and first in row.overtakes for row in rows)
+def _is_behind(name: str, other: str, rehearsal: Rehearsal) -> bool:
+    """Whether the rehearsal shows beyond chance that a policy earns less over the horizon than another."""
+    high = rehearsal.difference(name, other).high
+    return high is not None and high < 0.0
 
 
-def _is_behind(name: str, first: str | None, pairs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the rehearsal tells a policy apart from the first."""
-    pair = _pair(name, first, pairs)
-    return pair is not None and pair["p"] is not None and pair["p"] < SIGNIFICANT
-
-
-def _pair(name: str, other: str | None, pairs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return next((pair for pair in pairs if {pair["a"], pair["b"]} == {name, other}), None)
-
-
-def _compared(name: str, first: str | None, place: str, pairs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how far a policy lies behind the first in the rehearsal, or of one to try that they are not told apart."""
-    pair = _pair(name, first, pairs)
-    if pair is None or pair["p"] is None:
+def _compared(name: str, first: str | None, rehearsal: Rehearsal | None) -> list[str]:
+    """Compare a policy with the first: how far behind it is, and when it will be ahead."""
+    if rehearsal is None or first is None or not {first, name} <= set(rehearsal.values):
         return []
-    if not _is_behind(name, first, pairs):
-        return [f"not told apart from {first} (p {p_value(pair['p'])})"] if place == BESIDE else []
-    lead = abs(pair["difference"])
-    return [f"{100 * lead:.1f} points of the best possible behind {first} (p {p_value(pair['p'])})"]
+    share = float((1.0 - rehearsal.values[name] / rehearsal.values[first]).mean())
+    behind = f"{percent(abs(share))} {'less' if share > 0.0 else 'more'} than {label(first)}"
+    after = rehearsal.overtaken_after(first, name)
+    if after is not None:
+        return [f"{behind} over this horizon, but ahead of it after about {rounded(after)} visits"]
+    return [behind if _is_behind(name, first, rehearsal) else f"{behind}, which may be chance"]
 
 
 def _in_rehearsal(row: Rehearsed, rehearsal: Rehearsal) -> str:
-    """Say what a policy earned in the rehearsal, when that was worth it, and what exploring cost."""
+    """Say what a policy earned in the rehearsal, and when it was ahead of today's choices for good."""
     more = f"{written_gain(row.gain, rehearsal.is_share)} against today's choices in the rehearsal"
     if row.gain.low is None or row.gain.high is None or row.gain.low <= 0.0 <= row.gain.high:
         more += ", which may be chance"
     if row.worth_after is None:
-        return f"{more}, not worth it within {rehearsal.steps:,} visits"
+        return f"{more}; still behind them in total after {rehearsal.steps:,} visits"
     if row.worth_after == 0:
-        return f"{more}, from the first visit on"
+        return f"{more}, ahead of them from the first visit on"
     visits = f"{row.worth_after:,} visit{'s' * (row.worth_after > 1)}"
-    return f"{more}, worth it after {visits}; exploring costs {row.cost:,.2g} rewards before"
+    return f"{more}; ahead of them in total after {visits}, and up to {row.cost:,.2g} rewards behind until then"
 
 
 def written_gain(gain: Interval, is_share: bool) -> str:
@@ -178,29 +200,90 @@ def written_gain(gain: Interval, is_share: bool) -> str:
         ends = f" ({percent_more(gain.low)} to {percent_more(gain.high)})" if gain.low is not None else ""
         return f"{percent_more(gain.mean)}{ends}"
     ends = f" ({gain.low:+.3g} to {gain.high:+.3g})" if gain.low is not None and gain.high is not None else ""
-    return f"{gain.mean:+.3g} a visit{ends}"
+    return f"{gain.mean:+.3g} per visit{ends}"
 
 
-def verdict(advice: Sequence[Advice], evidence: Evidence) -> str:
-    """Say what to take, or why nothing can be named, and what to try beside it."""
-    first = [each for each in advice if each.place == FIRST]
-    beside = ", ".join(each.policy for each in advice if each.place == BESIDE)
-    words = f"No policy is named: {why_none(evidence)}."
-    if first:
-        words = f"Take {first[0].policy} first: {first[0].reason}."
+def rounded(visits: int) -> str:
+    """Write a number of visits with two significant digits, as 41,000."""
+    return f"{float(f'{visits:.1e}'):,.0f}"
+
+
+def label(name: str) -> str:
+    """Return how sentences call a policy of a rehearsal: `adaptive-trained` is "adaptive (trained)"."""
+    if name.endswith(TRAINED):
+        return f"{name.removesuffix(TRAINED)} (trained)"
+    return name
+
+
+def conclusion(advice: Sequence[Advice], evidence: Evidence, unit: str, period: str) -> list[str]:
+    """Say what to do, in the first sentence, then what that rests on and what may go wrong.
+
+    Args:
+        advice: That of `advise`.
+        evidence: What it rests on.
+        unit: What rewards are counted in, such as "clicks".
+        period: The horizon in words, such as "the next 60,000 visits (30 days)".
+    """
+    first = next((each for each in advice if each.place in (FIRST, TEST)), None)
+    if first is None:
+        return [f"Keep what is shown today: {why_none(evidence)}."]
+    rehearsal = evidence.rehearsal
+    row = None if rehearsal is None else next((row for row in rehearsal.policies if row.policy == first.policy), None)
+    action = f"Put {label(first.policy)} in front of your visitors"
+    if first.place == TEST:
+        action = f"Test {label(first.policy)} on a share of your visitors"
+    if rehearsal is None or row is None or (first.place == FIRST and evidence.verdict.word != TRUST):
+        sentences = [f"{action}: {first.reason}."]  # the log alone spoke for it
+    else:
+        sentences = _prospects(action, row, rehearsal, unit, period)
+    if first.place == TEST:
+        reasons = "; ".join(evidence.verdict.reasons) or why_none(evidence)
+        sentences.insert(1, f"That is {'weak' if evidence.verdict.word == WEAK else 'uncertain'}: {reasons}.")
+    beside = ", ".join(label(each.policy) for each in advice if each.place == BESIDE)
     if beside:
-        words += f" Try beside {'it' if first else 'what is shown today, as an experiment'}: {beside}."
-    return words
+        sentences.append(f"Worth a test beside it: {beside}.")
+    return sentences
+
+
+def _prospects(action: str, row: Rehearsed, rehearsal: Rehearsal, unit: str, period: str) -> list[str]:
+    """Say what a policy is expected to earn over the horizon, what it may miss, and what overtakes it later."""
+    more = with_interval(*row.more, signed=True)
+    share = f", {percent_more(row.gain.mean)} on today's choices" if rehearsal.is_share else " more than today"
+    sentences = [f"{action}: expect {more.value} {unit} over {period}{share}."]
+    if row.more.low is not None:
+        sentences.append(f"The interval is {more.interval} {unit}.")
+    if len(rehearsal.policies) > 1:
+        sentences.append(_risk(row, rehearsal.seeds))
+    overtakers = [
+        (after, other.policy)
+        for other in rehearsal.policies
+        if (after := rehearsal.overtaken_after(row.policy, other.policy)) is not None
+    ]
+    if overtakers:
+        after, other = min(overtakers)
+        sentences.append(f"If you plan for more than about {rounded(after)} visits, take {label(other)} now instead.")
+    return sentences
+
+
+def _risk(row: Rehearsed, seeds: int) -> str:
+    """Say how much more the best of the policies would have earned than one of them."""
+    shops = f"the {seeds} shops that were drawn" if seeds > 1 else "the one shop that was drawn"
+    if row.worst_regret <= 0.0:
+        return f"None of the others would have earned more in any of {shops}."
+    worst = f", {percent(row.worst_regret)} in the worst" if seeds > 1 else ""
+    return (
+        f"The risk: the best of the others would have earned {percent(row.regret)} more on average over {shops}{worst}."
+    )
 
 
 def why_none(evidence: Evidence) -> str:
-    """Say why no policy can be named."""
-    if evidence.verdict.word != TRUST:
-        reasons = "; ".join(evidence.verdict.reasons)
-        return f"a rehearsal in a shop fitted to this log is not to be relied on ({evidence.verdict.word}): {reasons}"
+    """Say why no policy is shown to be better than today's choices."""
     if evidence.rehearsal is None:
+        if evidence.verdict.reasons:
+            reasons = "; ".join(evidence.verdict.reasons)
+            return f"a rehearsal in a shop fitted to this log cannot be relied on ({evidence.verdict.word}): {reasons}"
         return "no seed was finished by all policies"
     if evidence.rehearsal.seeds == 1:
         return "one seed does not tell chance apart; run at least 10 (--seeds 10)"
     share = percent(evidence.rehearsal.today_of_oracle.mean)
-    return f"none is shown to earn more than today's choices, which earn {share} of what the best ones would"
+    return f"no policy is shown to earn more than today's choices, which earn {share} of what the best ones would"

@@ -1,6 +1,6 @@
 """What policies earn in a rehearsal against today's choices: how much more, from when on, and what exploring costs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,42 +10,63 @@ from zoosim.arena.metrics import sample_steps
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.parquet import read_meta
-from zoosim.core.statistics import ANY, Interval, cut, mean_interval, paired_test
+from zoosim.core.statistics import ANY, Interval, PairedTest, cut, mean_interval, paired_test
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.fitted.world import FittedWorld
 
 LAST = 0.2
-"""The share of the visits at the end by which is told what a policy earns once it has learned."""
+"""Share of the rehearsed visits, the latest, that say what a policy earns once it has learned."""
 
 
 class Rehearsed(NamedTuple):
     """What a policy earned in a rehearsal.
 
-    `gain` is what it earned above today's choices at the same visits, as a share of what these earned, or per visit
-    where they may earn nothing; `end`, the same in the last fifth of the visits. All policies' intervals of a kind hold
-    together with 95%. `worth_after` is the visit from which on it had earned more in all than they: the median of the
-    seeds, and the worst; None for never. `cost` is the most by which it was behind them before, the mean of the seeds,
-    in rewards. `seconds` are those of a visit, the simulation included, in the fastest trial. `overtakes` are the
-    policies that earned more in all and, beyond chance, less in the last fifth.
+    Args:
+        policy: Its name in the run.
+        gain: Earned over the horizon above today's choices at the same visits: as a share of what these earn, or per
+            visit where they may earn nothing.
+        more: The same in rewards over the whole horizon.
+        end: The gain in the last fifth of the rehearsed visits.
+        oracle: Share of what the best possible choices earn, in the rehearsed visits.
+        regret: By how much the best of the other policies of each seed earned more, as a share of what that earned;
+            the mean of the seeds.
+        worst_regret: The same in the seed where it is largest.
+        worth_after: The visit from which on it had earned more than today's choices in all, the median of the seeds;
+            None for never.
+        worth_after_worst: The same in the worst seed.
+        cost: By how many rewards it was behind today's choices at most, the mean of the seeds.
+        seconds: Time per visit, the simulation included, in the fastest trial.
     """
 
     policy: str
     gain: Interval
+    more: Interval
     end: Interval
     oracle: Interval
+    regret: float
+    worst_regret: float
     worth_after: int | None
     worth_after_worst: int | None
     cost: float
     seconds: float
-    overtakes: tuple[str, ...] = ()
 
 
 class Rehearsal(NamedTuple):
-    """The figures of a run in a fitted shop, the best policy first.
+    """The figures of a run in a fitted shop; all policies' intervals of a kind hold together with 95%.
 
-    `today` is what today's choices earn there per visit. `is_share` says whether gains are shares of that. `lead` holds
-    for each policy how much more it had earned in all after `visits`, the mean of the seeds. `trial_seconds` are those
-    of all trials, one after another.
+    Args:
+        policies: The one that earns most over the horizon first.
+        today: What today's choices earn there per visit.
+        today_of_oracle: The same as a share of what the best possible choices earn.
+        is_share: Whether gains are shares of what today's choices earn.
+        visits: Some of the rehearsed visits, in order.
+        lead: How much more each policy had earned in all than today's choices after `visits`, the mean of the seeds.
+        horizon: Visits that rewards are told for; beyond `steps` each policy earns what it did in the last fifth.
+        steps: Visits rehearsed per seed.
+        seeds: How many seeds.
+        trial_seconds: Time of all trials, one after another.
+        values: What each policy earns per visit over the horizon in each seed `(seeds,)`.
+        late_values: The same in the last fifth of the rehearsed visits.
     """
 
     policies: tuple[Rehearsed, ...]
@@ -54,9 +75,27 @@ class Rehearsal(NamedTuple):
     is_share: bool
     visits: tuple[int, ...]
     lead: Mapping[str, FloatArray]
+    horizon: int
     steps: int
     seeds: int
     trial_seconds: float
+    values: Mapping[str, FloatArray]
+    late_values: Mapping[str, FloatArray]
+
+    def difference(self, policy: str, other: str) -> PairedTest:
+        """Compare what two policies earn per visit over the horizon, corrected for all comparisons with one policy."""
+        return paired_test(self.values[policy], self.values[other], max(1, len(self.values) - 1))
+
+    def overtaken_after(self, policy: str, other: str) -> int | None:
+        """Return after how many visits `other` will have earned more in all than `policy`, which now earns more.
+
+        None where the last fifth of the visits does not show, beyond chance, that it ever will.
+        """
+        late = paired_test(self.late_values[other], self.late_values[policy], max(1, len(self.values) - 1))
+        behind = float((self.values[policy] - self.values[other]).mean()) * self.horizon
+        if late.low is None or late.low <= 0.0 or behind < 0.0:
+            return None
+        return self.horizon + int(np.ceil(behind / late.difference))
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -66,74 +105,105 @@ class Rehearsal(NamedTuple):
             for row in self.policies
         ]
         today = {"today": self.today._asdict(), "today_of_oracle": self.today_of_oracle._asdict()}
-        return {**today, "is_share": self.is_share, "steps": self.steps, "seeds": self.seeds, "policies": rows}
+        size = {"horizon": self.horizon, "steps": self.steps, "seeds": self.seeds}
+        return {**today, "is_share": self.is_share, **size, "policies": rows}
 
 
-def rehearsal_figures(plan: Plan, path: Path, ranked: list[str], seeds: list[int], actions: IntArray) -> Rehearsal:
+def rehearsal_figures(
+    plan: Plan, path: Path, policies: Sequence[str], seeds: Sequence[int], actions: IntArray, horizon: int
+) -> Rehearsal:
     """Compare the trials of a run in a fitted shop with today's choices at the same visits.
 
     Args:
         plan: The run, in a world that `fit-world` wrote.
         path: Its folder.
-        ranked: The policies, the best first.
+        policies: The policies to compare.
         seeds: Those that all of them finished.
         actions: What the log chose at each visit of the shop `(R,)`.
+        horizon: Visits that rewards are told for; of fewer than were rehearsed only the first count.
     """
     folder = RunFolder(path)
-    today = np.array([todays_rewards(plan.world(seed), actions) for seed in seeds])
-    best = np.array([folder.read_trial(TrialKey(ranked[0], seed)).best_probabilities.mean() for seed in seeds])
-    end = slice(int((1.0 - LAST) * plan.steps), None)
-    per_visit = today.mean(axis=1)
-    is_share = bool((per_visit > 0.0).all() and (today[:, end].mean(axis=1) > 0.0).all())
-    at = np.array(sample_steps(plan.steps))
+    steps = min(plan.steps, horizon)
+    today = np.array([todays_rewards(plan.world(seed), actions)[:steps] for seed in seeds])
+    best = np.array([folder.read_trial(TrialKey(policies[0], seed)).best_probabilities[:steps] for seed in seeds])
+    earned = {name: _earned(folder, name, seeds)[:, :steps] for name in policies}
+    seconds = {name: _seconds(folder, name, seeds) for name in policies}
+    # Of what was not rehearsed the lead alone is estimated: today's choices at the same visits take out much chance.
+    today_value = today.mean(axis=1)
+    values = {name: today_value + mean_over_horizon(rewards - today, horizon) for name, rewards in earned.items()}
+    ranked = sorted(policies, key=lambda name: -values[name].mean())
+    late = slice(int((1.0 - LAST) * steps), None)
+    today_late = today[:, late].mean(axis=1)
+    is_share = bool(today_value.mean() > 0.0 and today_late.mean() > 0.0)
     limits = (-1.0, np.inf) if is_share and plan.setup.reward_range[0] >= 0.0 else ANY
+    # One scale for all seeds, so that shares and rewards say the same, to the ends of their intervals.
+    scale = today_value.mean() if is_share else 1.0
+    late_scale = today_late.mean() if is_share else 1.0
+    scaled_limits = (limits[0] * scale * horizon, limits[1])
+    at = np.array(sample_steps(steps))
+    best_value = np.max([*values.values()], axis=0)
 
-    def gains(ahead: FloatArray, visits: slice) -> Interval:
-        """Return by how much more was earned at some visits `(seeds, n)`, as a share where that is one."""
-        ahead = ahead[:, visits].mean(axis=1) / (today[:, visits].mean(axis=1) if is_share else 1.0)
-        return cut(mean_interval(ahead, len(ranked)), limits)
-
-    policies: list[Rehearsed] = []
+    rows = []
     lead = {}
-    ends: dict[str, FloatArray] = {}
-    trial_seconds = 0.0
     for name in ranked:
-        keys = [TrialKey(name, seed) for seed in seeds]
-        earned = np.array([folder.read_trial(key).true_probabilities for key in keys])
-        seconds = [float(read_meta(folder.trial_path(key))["seconds"]) for key in keys]
-        trial_seconds += sum(seconds)
-        ahead = np.cumsum(earned - today, axis=1)
-        overtaken = tuple(
-            better for better in ends if _is_above(earned[:, end].mean(axis=1), ends[better], len(ranked))
-        )
-        ends[name] = earned[:, end].mean(axis=1)
+        ahead = np.cumsum(earned[name] - today, axis=1)
+        gain = values[name] - today_value
+        late_gain = earned[name][:, late].mean(axis=1) - today_late
+        regret = (best_value - values[name]) / np.where(best_value > 0.0, best_value, 1.0)
         worth = sorted(np.inf if visits is None else visits for visits in map(break_even, ahead))
-        policies.append(
+        rows.append(
             Rehearsed(
                 policy=name,
-                gain=gains(earned - today, slice(None)),
-                end=gains(earned - today, end),
-                oracle=cut(mean_interval(earned.mean(axis=1) / best), (-np.inf, 1.0)),
+                gain=cut(mean_interval(gain / scale, len(ranked)), limits),
+                more=cut(mean_interval(gain * horizon, len(ranked)), scaled_limits),
+                end=cut(mean_interval(late_gain / late_scale, len(ranked)), limits),
+                oracle=cut(mean_interval(earned[name].mean(axis=1) / best.mean(axis=1)), (-np.inf, 1.0)),
+                regret=float(regret.mean()),
+                worst_regret=float(regret.max()),
                 worth_after=_visits(worth[len(worth) // 2]),
                 worth_after_worst=_visits(worth[-1]),
                 cost=float(np.maximum(-ahead.min(axis=1), 0.0).mean()),
-                seconds=min(seconds) / plan.steps,
-                overtakes=overtaken,
+                seconds=min(seconds[name]) / plan.steps,
             )
         )
         lead[name] = ahead.mean(axis=0)[at - 1]
-    of_today = mean_interval(per_visit), mean_interval(per_visit / best)
-    visits = tuple(at.tolist())
     return Rehearsal(
-        tuple(policies),
-        *of_today,
-        is_share,
-        visits,
-        lead,
-        steps=plan.steps,
+        policies=tuple(rows),
+        today=mean_interval(today_value),
+        today_of_oracle=mean_interval(today.mean(axis=1) / best.mean(axis=1)),
+        is_share=is_share,
+        visits=tuple(at.tolist()),
+        lead=lead,
+        horizon=horizon,
+        steps=steps,
         seeds=len(seeds),
-        trial_seconds=trial_seconds,
+        trial_seconds=sum(map(sum, seconds.values())),
+        values=values,
+        late_values={name: rewards[:, late].mean(axis=1) for name, rewards in earned.items()},
     )
+
+
+def _earned(folder: RunFolder, policy: str, seeds: Sequence[int]) -> FloatArray:
+    """Return what a policy's choices earn in expectation at each visit of its trials `(seeds, steps)`."""
+    return np.array([folder.read_trial(TrialKey(policy, seed)).true_probabilities for seed in seeds])
+
+
+def _seconds(folder: RunFolder, policy: str, seeds: Sequence[int]) -> list[float]:
+    """Return how long each of a policy's trials took."""
+    return [float(read_meta(folder.trial_path(TrialKey(policy, seed)))["seconds"]) for seed in seeds]
+
+
+def mean_over_horizon(rewards: FloatArray, horizon: int) -> FloatArray:
+    """Return the mean reward per visit over a horizon in each seed `(seeds,)`.
+
+    Args:
+        rewards: What each of the first visits earned, or its lead over others, `(seeds, steps)`.
+        horizon: How many visits, `steps` at least. Those beyond are taken to earn what the last fifth of the first
+            does, so that what a policy would still learn counts for nothing.
+    """
+    steps = rewards.shape[1]
+    late = rewards[:, int((1.0 - LAST) * steps) :].mean(axis=1)
+    return np.asarray((rewards.sum(axis=1) + (horizon - steps) * late) / horizon)
 
 
 def todays_rewards(world: Any, actions: IntArray) -> FloatArray:
@@ -153,12 +223,6 @@ def break_even(ahead: FloatArray) -> int | None:
         return 0
     last = int(behind[-1])
     return None if last == len(ahead) - 1 else last + 1
-
-
-def _is_above(a: FloatArray, b: FloatArray, tests: int) -> bool:
-    """Whether one policy earned more than another on the same seeds beyond chance, corrected for several tests."""
-    low = paired_test(a, b, tests).low
-    return low is not None and low > 0.0
 
 
 def _visits(visits: float) -> int | None:

@@ -12,6 +12,8 @@ from zoosim.logs.log import DAY, Log
 from zoosim.worlds.fitted.shop import FittedShop
 
 MICROSECONDS = 1_000_000
+MONTH = 30.0
+"""Days."""
 SHOWN = 2.0
 """Standard errors beyond which a variance is shown to be above 0."""
 
@@ -50,6 +52,20 @@ def visits_a_day(log: Log) -> float | None:
     if log.times is None or np.ptp(log.times) < DAY:
         return None
     return len(log) * DAY / float(np.ptp(log.times))
+
+
+def months_visits(log: Log) -> int:
+    """Return the visits of a month, or as many as the log has where it knows no times."""
+    a_day = visits_a_day(log)
+    return len(log) if a_day is None else max(1, round(MONTH * a_day))
+
+
+def describe_horizon(visits: int, a_day: float | None) -> str:
+    """Return a number of visits in words, with the time that they take where that is known."""
+    if a_day is None:
+        return f"the next {visits:,} visits"
+    days = visits / a_day
+    return f"the next {visits:,} visits ({f'{days:,.0f} days' if days >= 1.5 else f'{24 * days:,.0f} hours'})"
 
 
 def describe_shop(

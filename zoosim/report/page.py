@@ -53,8 +53,9 @@ def answer(report: ReportData) -> str:
     if len(names) == 1:
         return f"Run {best} beside other policies: alone it earns {share}, and nothing says whether that is good."
     second = names[1]
-    pair = next(pair for pair in report.summary["pairs"] if {pair["a"], pair["b"]} == {best, second})
-    if pair["difference"] is None:
+    pairs = (pair for pair in report.summary["pairs"] if {pair["a"], pair["b"]} == {best, second})
+    pair = next(pairs, None)
+    if pair is None or pair["difference"] is None:
         return f"Run {best} and {second} on the same seeds: they met different visitors, so neither is ahead."
     lead = f"{100 * abs(pair['difference']):.1f} points"
     if pair["p"] is None:

@@ -1,13 +1,13 @@
-"""The page that says which policies are worth trying in a shop, and why."""
+"""The page that says what to put in front of a shop's visitors, and why."""
 
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import percent
+from zoosim.core.number_format import percent, unit_of, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.results import Evaluation
-from zoosim.rehearsal.advice import BESIDE, FIRST, Advice, written_gain
+from zoosim.rehearsal.advice import FIRST, TEST, label, written_gain
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 from zoosim.report.drawing import policy_styles
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
@@ -29,22 +29,26 @@ if TYPE_CHECKING:
 TERMS = {
     "today's choices": "What the log shows at a visit. A visit of the rehearsal is a row of the log, so each policy is "
     "compared with the choice of that row, by what both earn in the fitted shop in expectation.",
-    "rehearsal": "Each seed is another shop that the log allows. Policies begin with nothing learned and learn online; "
-    "those that learn from logs alone learn before it from as many visits as the log has, 50,000 at most, with choices "
-    "at random. Gains are those of the fitted shop: an experiment in the real one decides.",
-    "worth it after": "The visits from which on a policy had earned more in all than today's choices would have: the "
-    "median of the seeds, and the worst.",
-    "exploring costs": "How far a policy was behind today's choices at most, in rewards, the mean of the seeds.",
-    "ms a visit": "Deciding, learning and the simulation, in the fastest trial of one process.",
-    "take first": "Named where the fitted shop tells who responds to what better than simpler models on held-out rows, "
-    "and the policy earns more than today's choices there beyond chance, corrected for all policies, and the log does "
-    "not speak against it; or where the log alone shows that it does, by an estimate that can be trusted.",
+    "rehearsal": "Policies trained on the earlier 80% of the log meet visitors of a fitted shop. Each seed is another "
+    "shop, drawn from those that the log allows: the policies know of it what the log says, and what the log leaves "
+    "open differs from seed to seed. Gains are those of the fitted shop: an experiment in the real one decides.",
+    "horizon": "The visits that you plan for. Where fewer were rehearsed, a policy is taken to earn in the others what "
+    "it does in the last fifth of these.",
+    "regret": "How much more the best of these policies would have earned, seed by seed: on average, and in the worst "
+    "of the shops that the log allows.",
+    "ahead for good": "The visits from which on a policy had earned more in total than today's choices: the median of "
+    "the seeds, and the worst.",
+    "most behind": "By how many rewards exploring had put a policy behind today's choices at most, the mean of seeds.",
+    "ms per visit": "Deciding, learning and the simulation, in the fastest trial of one process.",
+    "take first": "It earns the most over the horizon, more than today's choices beyond chance, in a fitted shop that "
+    "predicts held-out rows better than simpler models, and the log does not speak against it; or the log alone shows "
+    "that it earns more, by an estimate that can be trusted. Where the evidence is weaker: test first.",
 }
 
 
 def build_page(recommendation: "Recommendation") -> Page:
     """Return the page of a recommendation."""
-    tables = [_advice(recommendation), shop_table(recommendation)]
+    tables = [advice_table(recommendation), shop_table(recommendation)]
     drawings = []
     rehearsal = recommendation.rehearsal
     if rehearsal is not None:
@@ -58,27 +62,17 @@ def build_page(recommendation: "Recommendation") -> Page:
         tables += _log_tables(recommendation.evaluation)
         terms |= EVALUATION_TERMS
     tables += [_next(recommendation), _work(recommendation)]
-    return Page(_answer(recommendation), tables, drawings, terms, details=[recommendation.verdict])
+    answer, *details = recommendation.sentences
+    return Page(answer, tables, drawings, terms, details=details)
 
 
-def _answer(recommendation: "Recommendation") -> str:
-    """Return which policy to try first, if any."""
-    first = [each.policy for each in recommendation.advice if each.place == FIRST]
-    beside = [each.policy for each in recommendation.advice if each.place == BESIDE]
-    if first:
-        return f"Try {first[0]} first: it is shown to earn more than today's choices."
-    if beside:
-        return (
-            f"Keep today's choices, and try {beside[0]} beside them in an experiment: no policy is shown to be better."
-        )
-    return "Keep today's choices: no policy is shown to earn more."
-
-
-def _advice(recommendation: "Recommendation") -> Table:
-    rows = [(f"{each.place}: {each.policy}", each.reason) for each in recommendation.advice]
+def advice_table(recommendation: "Recommendation") -> Table:
+    """Tabulate what to do with each policy, and why."""
+    rows = [(each.place, label(each.policy), each.reason) for each in recommendation.advice]
     word, reasons = recommendation.evidence.verdict
     caption = f"How far to believe the rehearsal: {word}{'' if not reasons else ', ' + '; '.join(reasons)}."
-    return Table("What to take", ("", "why"), rows or [("none", "nothing could be tried")], n_text=2, caption=caption)
+    heads = ("", "policy", "why")
+    return Table("What to do", heads, rows or [("none", "", "nothing could be tried")], n_text=3, caption=caption)
 
 
 def shop_table(recommendation: "Recommendation") -> Table:
@@ -90,14 +84,15 @@ def shop_table(recommendation: "Recommendation") -> Table:
 def rehearsal_table(recommendation: "Recommendation", rehearsal: Rehearsal) -> Table:
     """Tabulate what policies earned in the rehearsal."""
     rows = [_row(row, rehearsal, recommendation.visits_a_day) for row in rehearsal.policies]
-    rows.append(("today's choices", "", "", _share(rehearsal.today_of_oracle), "", "", ""))
+    rows.append(("today's choices", "", "", "", "", _share(rehearsal.today_of_oracle), "", "", ""))
     heads = (
-        *("policy", "more than today's choices", "in the last fifth", "of the best possible"),
-        *("worth it after (worst seed)", "exploring costs", "ms a visit"),
+        *("policy", "more than today's choices", f"more {unit_of(recommendation.reward)} over the horizon"),
+        *("regret (worst seed)", "in the last fifth", "of the best possible"),
+        *("ahead for good after (worst seed)", "most behind", "ms per visit"),
     )
     caption = (
-        f"{rehearsal.seeds} seeds of {rehearsal.steps:,} visits. Today's choices earn {rehearsal.today.mean:.4g} a "
-        "visit there. Intervals of the gains hold together with 95%."
+        f"A horizon of {rehearsal.horizon:,} visits; {rehearsal.seeds} seeds of {rehearsal.steps:,} visits. Today's "
+        f"choices earn {rehearsal.today.mean:.4g} per visit there. Intervals of the gains hold together with 95%."
     )
     return Table("The rehearsal", heads, rows, caption=caption)
 
@@ -106,9 +101,12 @@ def _row(row: Rehearsed, rehearsal: Rehearsal, visits_a_day: float | None) -> tu
     worth = _visits(row.worth_after)
     if row.worth_after and visits_a_day and row.worth_after >= visits_a_day:
         worth += f", {row.worth_after / visits_a_day:,.1f} days"
+    more = with_interval(*row.more, signed=True)
     return (
-        row.policy,
+        label(row.policy),
         written_gain(row.gain, rehearsal.is_share),
+        f"{more.value} ({more.interval})" if row.more.low is not None else more.value,
+        f"{percent(row.regret)} ({percent(row.worst_regret)})",
         written_gain(row.end, rehearsal.is_share),
         _share(row.oracle),
         f"{worth} ({_visits(row.worth_after_worst)})",
@@ -132,8 +130,8 @@ def _lead(rehearsal: Rehearsal) -> Drawing:
     lines = [Line(name, rehearsal.visits, lead.tolist(), styles[name].color) for name, lead in rehearsal.lead.items()]
     return Drawing(
         "Ahead of today's choices",
-        "What each policy had earned in all above today's choices, in rewards, the mean of the seeds. Below 0 "
-        "exploring has cost more than was gained.",
+        "How much more each policy had earned in total than today's choices, in rewards, the mean of the seeds. Below "
+        "0 exploring has cost more than was gained.",
         lines_figure(lines, "visits", "rewards ahead"),
     )
 
@@ -146,10 +144,10 @@ def _gains(rehearsal: Rehearsal) -> Drawing:
         ends = (None if end is None else factor * end for end in row.gain)
         mean, low, high = ends
         rows[row.policy] = [Mark(row.policy, Interval(mean or 0.0, low, high), styles[row.policy].color)]
-    unit = "%" if rehearsal.is_share else "rewards a visit"
+    unit = "%" if rehearsal.is_share else "rewards per visit"
     return Drawing(
         "Gain over today's choices",
-        "In the whole rehearsal, exploring included, with intervals that hold together with 95%.",
+        "Over the horizon, exploring included, with intervals that hold together with 95%.",
         marks_figure(rows, f"more than today's choices, {unit}"),
     )
 
@@ -157,7 +155,7 @@ def _gains(rehearsal: Rehearsal) -> Drawing:
 def _by_log(evaluation: Evaluation) -> Drawing:
     return Drawing(
         "By the log",
-        "What a visit would have earned on the log's later rows, by policies that learned from the earlier ones. "
+        "What policies trained on the earlier 80% of the log would have earned per visit in the later rows. "
         f"{VERDICT_KEY} Dotted: what the logged choices earned.",
         values_figure(evaluation),
     )
@@ -173,18 +171,22 @@ def _log_tables(evaluation: Evaluation) -> list[Table]:
     ]
 
 
-def _next(recommendation: "Recommendation") -> Table:
-    """Tabulate the commands that come next."""
+def next_commands(recommendation: "Recommendation") -> list[tuple[str, str]]:
+    """Return what comes next, each with its command: none of them writes over what is there."""
     source = shlex.quote(recommendation.source)
-    named: list[Advice] = [each for each in recommendation.advice if each.place == FIRST]
-    rows = [
-        (
-            f"train {each.policy} on the log",
-            f"zoosim train {source} --policy {shlex.quote(each.policy)} --out shop.zoosim",
-        )
-        for each in named
-    ]
-    rows += [("serve it, and learn on", "zoosim serve shop.zoosim") for _ in named]
+    commands = []
+    for each in recommendation.advice:
+        model = recommendation.models.get(each.policy)
+        if each.place in (FIRST, TEST) and model is not None:
+            file = shlex.quote(str(model))
+            commands.append(("serve it; its decisions are logged with their probabilities", f"zoosim serve {file}"))
+            commands.append(("what the log says of it", f"zoosim evaluate {source} --policy {file}"))
+    return commands
+
+
+def _next(recommendation: "Recommendation") -> Table:
+    """Tabulate the commands and pages that come next."""
+    rows = next_commands(recommendation)
     rows.append(("the fitted shop, and how far to believe it", str(recommendation.path / "world" / "report.html")))
     if recommendation.rehearsal is not None:
         rows.append(("the rehearsal, all pairs and curves", str(recommendation.path / "rehearsal" / "report.html")))
@@ -197,5 +199,5 @@ def _work(recommendation: "Recommendation") -> Table:
     rows = [(name, f"{seconds:,.0f}") for name, seconds in recommendation.seconds.items()]
     if recommendation.rehearsal is not None:
         trials = f"{recommendation.rehearsal.trial_seconds:,.0f}"
-        rows.append(("all trials of the rehearsal, of earlier calls too, one after another", trials))
-    return Table("What it took", ("", "seconds"), rows)
+        rows.append(("all trials of the rehearsal, those of earlier calls included, one after another", trials))
+    return Table("Time taken", ("", "seconds"), rows)

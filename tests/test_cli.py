@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -337,7 +338,7 @@ def test_a_page_is_drawn_again_without_the_policys_file(tmp_path: Path) -> None:
 def test_a_log_holds_records(tmp_path: Path) -> None:
     done = zoosim("log", "runs/log.parquet", "--n", "500", "--policy", "greedy", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("500 interactions of greedy, mean reward 0.")
+    assert re.fullmatch(r"Log: \S+ \(500 decisions of greedy, mean reward 0\.\d+\)\n", done.stdout)
     log = pl.read_parquet(tmp_path / "runs" / "log.parquet")
     assert log.height == 500
     assert log["propensity"].is_between(0, 1).all()

@@ -16,7 +16,7 @@ STEPS = {
 DURATIONS = {
     "schema": "2 s",
     "import": "2 s",
-    "recommend": "15 min",
+    "recommend": "over 5 min",
     "train": "10 to 70 s",
     "evaluate": "10 s",
     "fit-world": "50 s",
@@ -36,7 +36,7 @@ class CommandsByStep(TyperGroup):
         """Return a command, whose help ends with how long it takes."""
         command = super().get_command(ctx, cmd_name)
         if command is not None and cmd_name in DURATIONS:
-            command.epilog = f"Takes about {DURATIONS[cmd_name]} for 50,000 rows of a log, on one core."
+            command.epilog = f"Time for 50,000 rows of a log, on one core: {DURATIONS[cmd_name]}."
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -75,7 +75,7 @@ def make_kind(name: str, folder: Path) -> Kind:
     if name == "export":  # as `export_log` writes what it has read of a service
         read = read_log(log)
         assert read.fitted is not None
-        frames = records_of(read, [f"d{number}" for number in range(len(read))])
+        frames = records_of(read, {"decision_id": [f"d{number}" for number in range(len(read))]})
         write_records(*frames, log, read.fitted, list(read.rewards_by_name))
     (catalogue,) = folder.glob("catalogue-*")
     return Kind(catalogue if name == "catalogue" else log, lambda: contents(read_log(log)), has_digest=True)

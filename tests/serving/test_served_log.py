@@ -3,16 +3,19 @@
 import asyncio
 import multiprocessing
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
+import polars as pl
 import pytest
 
 import zoosim
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
 from tests.serving.valkey import valkey_server
+from zoosim.api.served import export_log
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.logs.log import Log
@@ -113,6 +116,30 @@ def test_a_visit_is_what_was_decided_and_what_came_of_it(tmp_path: Path, model: 
     np.testing.assert_array_equal(log.products[1], known.product_features({"id": "p1", "category": "c2"}))
     counts = {reason.split("expected ")[1].split(",")[0]: count for reason, count in log.skipped.items()}
     assert counts == {"one whose wait for feedback is over": 4, "one that was activated in time": 2}
+
+
+def test_an_export_says_which_policy_of_which_model_decided(tmp_path: Path, model: Path) -> None:
+    """Two models and an apprentice; who reads the export takes nothing of it for a feature."""
+    digests = []
+
+    async def use(service: Service) -> None:
+        digests.append(service.start.model)
+        await service.decide(DecideBody(visitor(0)))
+        await service.switch_model(service.keep(replace(zoosim.load(model), facts={"rows": 1})))
+        digests.append(service.start.model)
+        await service.decide(DecideBody(visitor(1)))
+        await service.change_settings({"mode": "apprentice"})
+        await service.decide(DecideBody(visitor(2)))
+        await wait_over(service)
+
+    serve(tmp_path / "service", model, use, wait=0.3)
+    export_log(tmp_path / "service", tmp_path / "log.parquet")
+    exported = pl.read_parquet(tmp_path / "log.parquet")
+    assert exported["policy"].to_list() == ["adaptive", "adaptive", "baseline"]
+    assert exported["policy_version"].to_list() == [*digests, digests[1]]
+    assert digests[0] != digests[1]
+    read = read_log(tmp_path / "log.parquet")
+    np.testing.assert_array_equal(read.features, read_served_log(tmp_path / "service").log.features)
 
 
 def test_of_slots_that_differ_the_first_counts_among_what_it_could_show(tmp_path: Path, model: Path) -> None:

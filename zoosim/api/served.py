@@ -40,7 +40,8 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     """Write what a service decided as a log that every tool reads; it may go on meanwhile.
 
     Where every decision showed equally many products, more than one, it is a log of rankings; else what stood at the
-    top is written.
+    top is written. The columns `policy` and `policy_version` say what decided each visit: the policy's name and the
+    digest of its model; no tool takes them for features.
 
     Args:
         service: The folder of the service, or the address of its log on a server (`redis://...`).
@@ -59,8 +60,10 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     from zoosim.serving.served_log import read_served_log
 
     path = checked_file("export", out, ".parquet")
-    log, decision_ids, *_ = read_served_log(_address_of(service, "export"))
-    records, products = to_records(log, decision_ids)
+    served = read_served_log(_address_of(service, "export"))
+    log = served.log
+    columns = {"decision_id": served.decision_ids, "policy": served.policies, "policy_version": served.models}
+    records, products = to_records(log, columns)
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))
     return dict(log.skipped)

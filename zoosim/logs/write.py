@@ -1,7 +1,7 @@
 """Write Records with the table of their products beside them, as `read_log` reads them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +42,16 @@ def write_records(
     write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})
 
 
-def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def to_records(log: Log, by_visit: Mapping[str, Sequence[str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a log of products or rankings as Records, and the table of its products.
 
     Args:
         log: A log whose products have names.
-        decision_ids: The id of each visit.
+        by_visit: Columns of words to add, with a value for each visit: `decision_id`, and what else is known.
     """
     length = log.n_positions if log.action_space is ActionSpace.RANKINGS else 1
     visits = np.repeat(np.arange(len(log)), length)
-    columns: dict[str, Any] = {"decision_id": pl.Series(decision_ids)}
+    columns: dict[str, Any] = {name: pl.Series(values, dtype=pl.String) for name, values in by_visit.items()}
     if log.times is not None:
         columns["time"] = pl.Series(log.times).cast(pl.Datetime("us", "UTC"))
     if log.user_ids is not None:
@@ -60,7 +60,7 @@ def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.
     if not log.candidates.are_everything:
         name = "unavailable" if log.candidates.are_lacking else "candidates"
         columns[name] = _lists(log)
-    by_visit = pl.DataFrame(columns)[visits]
+    visit_columns = pl.DataFrame(columns)[visits]
     by_position = {
         "action": log.actions.ravel(),
         "product_id": pl.Series(log.names)[log.actions.ravel()],
@@ -72,7 +72,7 @@ def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.
     products = {"product_id": list(log.names), "product": list_column("product", log.products)}
     if log.categories:
         products["category"] = list(log.categories)
-    return by_visit.hstack(pl.DataFrame(by_position)), pl.DataFrame(products)
+    return visit_columns.hstack(pl.DataFrame(by_position)), pl.DataFrame(products)
 
 
 def _lists(log: Log) -> pl.Series:

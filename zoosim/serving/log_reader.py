@@ -12,6 +12,7 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
+from zoosim.policies.base import policy_name
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
@@ -45,12 +46,13 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 class Period:
     """What decisions of one model need: how it encodes, and every version of its products.
 
-    `place_of` says at which place of `names` and `features` a version stands; `known_until` is the row up to which the
-    versions are known without reading, from a snapshot.
+    `policy` is the name of the model's policy. `place_of` says at which place of `names` and `features` a version
+    stands; `known_until` is the row up to which the versions are known without reading, from a snapshot.
     """
 
     model: str
     origin: str
+    policy: str
     fitted: FittedSchema
     names: list[str]
     features: list[FloatArray]
@@ -194,7 +196,8 @@ class LogReader:
         model = self._models.load(start.model)
         names, features = list(model.catalogue.names), list(model.catalogue.features)
         place_of = {model_version(place): place for place in range(len(names))}
-        self.periods.append(Period(start.model, start.origin, model.fitted, names, features, place_of))
+        policy = policy_name(type(model.policy))
+        self.periods.append(Period(start.model, start.origin, policy, model.fitted, names, features, place_of))
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -212,8 +215,17 @@ class LogReader:
         features = list(arrays["product_features"])
         start = replica.start
         place_of = {version: place for place, version in enumerate(values["versions"])}
-        fitted = replica.model.fitted
-        period = Period(start.model, start.origin, fitted, values["names"], features, place_of, replica.position)
+        model = replica.model
+        period = Period(
+            model=start.model,
+            origin=start.origin,
+            policy=policy_name(type(model.policy)),
+            fitted=model.fitted,
+            names=values["names"],
+            features=features,
+            place_of=place_of,
+            known_until=replica.position,
+        )
         self.periods.append(period)
         self.rules.append(replica.rules)
 

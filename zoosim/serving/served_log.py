@@ -23,16 +23,22 @@ from zoosim.serving.store.base import Store
 
 ROWS_AT_ONCE = 10_000
 
+BASELINE = "baseline"
+"""What stands for a policy where the shop's own choice was shown, as an apprentice or for logging only."""
+
 
 class ServedLog(NamedTuple):
     """The decisions of a service as a `log`, and the id of each of its visits.
 
-    `first_candidates (n,)` are the products that the shop would have shown at the top without the service; `delays
-    (n,)`, how many seconds after a visit its last feedback came, NaN where none did.
+    `policies` and `models` say what decided each visit: the name of a policy, or `BASELINE`, and the digest of the
+    model that was in charge. `first_candidates (n,)` are the products that the shop would have shown at the top without
+    the service; `delays (n,)`, how many seconds after a visit its last feedback came, NaN where none did.
     """
 
     log: Log
     decision_ids: tuple[str, ...]
+    policies: tuple[str, ...]
+    models: tuple[str, ...]
     first_candidates: IntArray
     delays: FloatArray
 
@@ -162,7 +168,15 @@ class _Arrays:
         )
         first = np.array([self._product_of_version[visit.period][visit.first] for visit in visits])
         delays = np.array([self._reader.delay(number) for number in self._chosen])
-        return ServedLog(log, tuple(visit.decision_id for visit in visits), first, delays)
+        decision_ids = tuple(visit.decision_id for visit in visits)
+        policies = tuple(self._policy_of(visit) for visit in visits)
+        models = tuple(self._reader.periods[visit.period].model for visit in visits)
+        return ServedLog(log, decision_ids, policies, models, first, delays)
+
+    def _policy_of(self, visit: Visit) -> str:
+        """Return the name of the policy that decided a visit."""
+        is_online = self._reader.rules[visit.rules].mode == "online"
+        return self._reader.periods[visit.period].policy if is_online else BASELINE
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""

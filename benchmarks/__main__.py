@@ -14,6 +14,7 @@ from benchmarks.quality import (
     from_logs,
     guardrail,
     kinds_of_shops,
+    leaks,
     own_shops,
     recommendations,
     round_trip,
@@ -77,6 +78,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q14": search_shops.main,
     "Q15": fooled_verdicts.main,
     "Q16": kinds_of_shops.main,
+    "Q18": leaks.main,
     "Q21": recommendations.main,
 }
 

@@ -375,13 +375,15 @@ def schema(
     table: option.UserTable,
     products: option.ProductFile = None,
     out: option.SchemaOut = None,
+    time_zone: option.TimeZone = None,
     debug: option.Debug = False,
 ) -> None:
     """Infer what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
+    from zoosim.terminal_import import print_pairs
 
-    text, notes = describe_table(table, products, out)
-    _print_notes(notes)
+    text, notes = describe_table(table, products, out, time_zone)
+    print_pairs(notes, err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -392,26 +394,28 @@ def schema(
 def import_table(
     table: option.UserTable,
     files: option.SchemaAndLog,
+    products: option.ProductFile = None,
+    time_zone: option.TimeZone = None,
     like: option.Like = None,
     skip_bad: option.SkipBad = False,
     debug: option.Debug = False,
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.logs.importing.convert import import_log
+    from zoosim.terminal_import import print_import
     from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
     if described and describes_searches(described[0]):
-        _print_skipped(import_searches(table, described[0], out, skip_bad=skip_bad))
+        _print_skipped(import_searches(table, described[0], out, time_zone=time_zone, skip_bad=skip_bad))
         typer.echo(f"Log: {out}")
         return
-    imported = import_log(table, described[0] if described else None, out, like=like, skip_bad=skip_bad)
-    _print_notes(imported.notes)
+    options: dict[str, Any] = {"products": products, "time_zone": time_zone, "like": like, "skip_bad": skip_bad}
+    imported = import_log(table, described[0] if described else None, out, **options)
+    print_import(imported)
     _print_skipped(imported.skipped)
-    for name, note in imported.drift.items():
-        typer.echo(f"note: column {name}: {note}", err=True)
     typer.echo(f"Log: {out}")
 
 
@@ -446,12 +450,6 @@ def _print_skipped(skipped: dict[str, int]) -> None:
     """Print how many rows were left out, by reason."""
     for reason, count in skipped.items():
         typer.echo(f"skipped {count:,} rows: {reason}", err=True)
-
-
-def _print_notes(notes: dict[str, str]) -> None:
-    """Print what there is to say of columns, by their names."""
-    for name, note in notes.items():
-        typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
 
 
 @app.command()

@@ -153,6 +153,12 @@ SchemaOut = Annotated[
 ProductFile = Annotated[
     Path | None, typer.Option(metavar="TABLE", help="Your CSV or Parquet table of products, one row per product.")
 ]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone", metavar="ZONE", help="Time zone of times that name none, such as Europe/Berlin [default: UTC]."
+    ),
+]
 SchemaAndLog = Annotated[
     list[Path],
     typer.Argument(

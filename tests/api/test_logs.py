@@ -124,6 +124,7 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     (tmp_path / "map.yaml").write_text(mapping, encoding="utf-8")
     done = command("import", "shop.csv", "map.yaml", "log.parquet", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("rows")
     done = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", folder=tmp_path)
     assert (done.returncode, errors(done)) == (0, [])
     options = ("--interval", "bernstein", "--reward-range", "0:9", "--level", ".999", "--samples", "2000")

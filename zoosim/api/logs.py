@@ -279,7 +279,10 @@ def _as_typed(name: str, value: Any) -> list[str]:
 
 
 def describe_table(
-    table: Any, products: str | os.PathLike[str] | None = None, out: str | os.PathLike[str] | None = None
+    table: Any,
+    products: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    time_zone: str | None = None,
 ) -> tuple[str, dict[str, str]]:
     """Guess what the columns of a table are.
 
@@ -287,6 +290,7 @@ def describe_table(
         table: A CSV or Parquet file, or a data frame, with a row per product shown.
         products: A CSV or Parquet file with a row per product.
         out: The YAML file to write; it names the table of products from its own folder.
+        time_zone: The zone of times that name none, such as Europe/Berlin. Default: UTC.
 
     Returns:
         A schema as YAML, to correct and to give to `import_log`; and what each column was taken for, by its name.
@@ -296,18 +300,13 @@ def describe_table(
             is no YAML file.
         DataError: a table cannot be read, or has no rows.
     """
+    from zoosim.logs.importing.inference import infer_import
     from zoosim.logs.importing.tables import read_table
-    from zoosim.schema.schema import infer_products, infer_schema
 
     path = None if out is None else _checked_yaml(Path(out))
     frame, source = read_table(table)
-    inferred, notes = infer_schema(frame, source)
-    if products is not None:
-        described, described_source = read_table(products)
-        folder = Path() if path is None else path.parent
-        columns, more = infer_products(described, os.path.relpath(products, folder), described_source)
-        inferred = inferred.model_copy(update={"products": columns})
-        notes |= {f"{Path(products).name}: {name}": note for name, note in more.items()}
+    folder = Path() if path is None else path.parent
+    inferred, notes = infer_import(frame, source, products=products, folder=folder, time_zone=time_zone)
     text = inferred.to_yaml()
     if path is not None:
         write_text(path, text)

@@ -227,6 +227,8 @@ def untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
 
 def _described(log: "Log") -> "tuple[Any, Any]":
     """Return the schema and the catalogue of an imported log; raises `DataError` for a log that has none."""
+    import numpy as np
+
     from zoosim.policies.model import Catalogue
 
     if log.fitted is None or not log.names:
@@ -234,7 +236,9 @@ def _described(log: "Log") -> "tuple[Any, Any]":
             f"{log.source}: does not say how its features were made, so no policy could be used elsewhere; "
             "make the log of your table by zoosim import"
         )
-    return log.fitted, Catalogue(log.names, log.products)
+    if not log.other_names:
+        return log.fitted, Catalogue(log.names, log.products)
+    return log.fitted, Catalogue((*log.names, *log.other_names), np.concatenate([log.products, log.other_products]))
 
 
 def _check_anonymous(policies: "Mapping[str, Policy]") -> None:

@@ -54,6 +54,9 @@ class Log:
         a_max: Boosts alone: the largest size of a boost.
         ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
         names: What the shop calls the products, where a catalogue says.
+        other_names: What the shop calls further products, which no row shows or lists, where a catalogue describes
+            some.
+        other_products: The features of these `(len(other_names), d_p)`.
         fitted: How visitors and products were encoded, where the log was imported.
         searches: Boosts alone: the requests, rankings and clicks behind the visits, where the log holds them.
     """
@@ -78,6 +81,8 @@ class Log:
     a_max: float = 0.0
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    other_products: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     fitted: "FittedSchema | None" = None
     searches: "Searches | None" = None
 

@@ -12,7 +12,7 @@ import polars as pl
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_number
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import UNREADABLE, check_parquet, decoding, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -20,7 +20,7 @@ from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric,
 from zoosim.logs.importing.columns import whole_numbers
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
-from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, READ, REQUIRED, REWARDS
+from zoosim.logs.schema import A_MAX, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
@@ -74,7 +74,15 @@ def read_log(
     if fitted is not None and fitted.visitors.width != log.features.shape[1]:
         widths = f"{fitted.visitors.width} features of visitors, its rows hold {log.features.shape[1]}"
         raise DataError(f"{path}: its schema has {widths}; import the log anew")
-    return replace(log, categories=catalogue.categories, ids=catalogue.ids, names=catalogue.names, fitted=fitted)
+    return replace(
+        log,
+        categories=catalogue.categories,
+        ids=catalogue.ids,
+        names=catalogue.names,
+        other_names=catalogue.other_names,
+        other_products=catalogue.other_products,
+        fitted=fitted,
+    )
 
 
 def to_log(
@@ -240,12 +248,14 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, Int
 
 
 class _Catalogue(NamedTuple):
-    """What the table beside a log says of its products; nothing where there is none."""
+    """What the table beside a log says of its candidates, and of other products; nothing where there is none."""
 
     products: FloatArray | None = None
     categories: tuple[str, ...] = ()
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    other_products: FloatArray = np.zeros((0, 0))
 
 
 def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
@@ -279,7 +289,16 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
     ids = np.array([product_key(name) for name in names], np.int64)
     if len(set(ids.tolist())) < len(lists):  # products that nothing tells apart are known by their place
         return _Catalogue(features, categories)
-    return _Catalogue(features, categories, ids, names)
+    n = _count_of_candidates(table, len(names))
+    return _Catalogue(features[:n], categories[:n], ids[:n], names[:n], names[n:], features[n:])
+
+
+def _count_of_candidates(table: Path, n_products: int) -> int:
+    """Return how many of a catalogue's products, its first, are candidates; raises `DataError` for a wrong count."""
+    count = read_meta(table).get(CANDIDATES, n_products)
+    if not isinstance(count, int) or not 0 < count <= n_products:
+        raise DataError(f"{table}: says that {shown(count)} of its {n_products:,} products are candidates; import anew")
+    return count
 
 
 def fitted_schema(path: Path) -> FittedSchema | None:

@@ -35,5 +35,8 @@ LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
 MARGINAL = "marginal_"
 """`marginal_propensity` is the log's own; `marginal_NAME` belongs to target probabilities in the column NAME."""
 
+CANDIDATES = "candidates"
+"""The key of a catalogue's metadata that counts the candidates, its first rows; the others no row shows or lists."""
+
 REWARDS = "rewards"
 """The key of a log file's metadata that lists its rewards by name, the columns beside `reward`, their weighted sum."""

@@ -12,7 +12,7 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
-from zoosim.logs.schema import REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import CANDIDATES, REWARDS, SCHEMA_VERSION
 from zoosim.schema.schema import FittedSchema
 
 VERSION = {"schema_version": SCHEMA_VERSION}
@@ -24,20 +24,23 @@ def write_records(
     path: Path,
     fitted: FittedSchema,
     rewards: Sequence[str],
+    *,
+    others: pl.DataFrame | None = None,
 ) -> None:
     """Write Records, and the table of their products as `catalogue-HASH.parquet` beside them.
 
     Args:
         records: The Records, but for `catalogue`, which is added.
-        products: A row per product: `product_id`, `product` (features) and, where it is known, `category`.
+        products: A row per candidate: `product_id`, `product` (features) and, where it is known, `category`.
         path: The file.
         fitted: How visitors and products were encoded.
         rewards: The columns of rewards by name.
+        others: As `products`, of those that no row shows or lists, which models are to know, too.
     """
-    digest = _digest(products)
-    write_parquet(
-        products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", "catalogue": digest, **VERSION}
-    )
+    catalogue = products if others is None else pl.concat([products, others])
+    digest = _digest(catalogue, products.height)
+    meta = {"schema": "catalogue", "catalogue": digest, CANDIDATES: products.height, **VERSION}
+    write_parquet(catalogue, path.parent / f"catalogue-{digest}.parquet", meta)
     meta = {REWARDS: list(rewards), "fitted": fitted.model_dump_json()}
     write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})
 
@@ -82,6 +85,7 @@ def _lists(log: Log) -> pl.Series:
     return pl.Series(lists, dtype=pl.List(pl.Int32))[log.candidate_set]
 
 
-def _digest(products: pl.DataFrame) -> str:
+def _digest(products: pl.DataFrame, n_candidates: int) -> str:
     """Hash what is known of the products, so that another description gets another file."""
-    return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
+    described = repr(products.to_dict(as_series=False)) + (f" {n_candidates}" if n_candidates < products.height else "")
+    return hashlib.sha256(described.encode()).hexdigest()[:16]

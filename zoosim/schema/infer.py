@@ -11,7 +11,7 @@ import polars as pl
 
 from zoosim.core.parameters import shown
 from zoosim.core.types import REWARD
-from zoosim.schema.values import UNREADABLE, WORDS, number_of, numbers_of, present, text_of, time_of, truth_of
+from zoosim.schema.values import UNREADABLE, WORDS, number_of, numbers_of, present, text_of, time_of, truth_of, which
 
 MOSTLY = 0.95
 """Share of the values of a column that must be numbers, or times, for the others to count as unreadable."""
@@ -134,14 +134,31 @@ def _infer_words(sample: Sequence[object], levels: int, n: int) -> Inferred:
     return Inferred("category", f"{levels:,} different text{'s' if levels > 1 else ''}")
 
 
-def infer_roles(names: Sequence[str]) -> dict[str, str]:
-    """Return which column is likely what, by role, for the roles of which one is found."""
-    return _first_match(names, ROLES)
+def infer_roles(names: Sequence[str], table: pl.DataFrame | None = None) -> dict[str, str]:
+    """Return which column is likely what, by role, by its name and, where there is a `table`, by its values."""
+    return _first_match(names, ROLES, table)
 
 
-def infer_rewards(names: Sequence[str]) -> dict[str, str]:
-    """Return which columns are likely rewards, by the reward's name."""
-    return _first_match(names, REWARDS)
+def infer_rewards(names: Sequence[str], table: pl.DataFrame | None = None) -> dict[str, str]:
+    """Return which columns are likely rewards, by the reward's name; see `infer_roles`."""
+    return _first_match(names, REWARDS, table)
+
+
+def _can_be(what: str, column: pl.Series) -> bool:
+    """Whether most values of a column are such as what its name says, as far as that takes numbers of a kind."""
+    if what not in ("propensity", "position", *REWARDS):
+        return True
+    held = column.filter(present(column))
+    numbers = numbers_of(held)
+    if what == "propensity":
+        fits = (numbers > 0.0) & (numbers <= 1.0)
+    elif what == "position":
+        fits = numbers == np.floor(numbers)
+    else:
+        fits = np.isfinite(numbers)
+        if not fits.any():
+            fits = which(held, lambda value: truth_of(value) is not None)
+    return bool(held.len()) and float(fits.mean()) >= MOSTLY
 
 
 def likely_meaning(name: str) -> str | None:
@@ -153,13 +170,16 @@ def _word(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def _first_match(names: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _first_match(
+    names: Sequence[str], wanted: Mapping[str, Sequence[str]], table: pl.DataFrame | None
+) -> dict[str, str]:
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(_word(name), name)
     matches: dict[str, str] = {}
     for role, words in wanted.items():
-        column = next((by_word[word] for word in words if word in by_word), None)
+        likely = [by_word[word] for word in words if word in by_word]
+        column = next((name for name in likely if table is None or _can_be(role, table[name])), None)
         if column is not None and column not in matches.values():
             matches[role] = column
     return matches

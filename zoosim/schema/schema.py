@@ -40,9 +40,15 @@ from zoosim.core.types import REWARD
 from zoosim.schema.column import Options, Separator, Zone
 from zoosim.schema.encoder import MOST_FEATURES, Encoder
 from zoosim.schema.infer import ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
-from zoosim.schema.late import known_too_late
+from zoosim.schema.leaks import LogSample, describes_product, known_too_late, sample_log
 from zoosim.schema.number_columns import NumberColumn
-from zoosim.schema.values import LARGEST_NUMBER, DateOrder, Epoch
+from zoosim.schema.values import LARGEST_NUMBER, DateOrder, Epoch, texts_of
+
+REPEATED = 0.1
+"""Share of rows with the id of another from which on a table counts as none of products; fewer are slips."""
+
+FEWEST_PRODUCTS = 10
+"""Rows, each of another product, from which on a table counts as one of products."""
 
 CATEGORIES = ("category", "department", "group", "class", "family")
 """What columns are often called that put products in groups."""
@@ -258,8 +264,13 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
     """
     if not table.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
-    roles = infer_roles(table.columns)
-    rewards = infer_rewards([name for name in table.columns if name not in roles.values()])
+    roles = infer_roles(table.columns, table)
+    if "candidates" in roles:
+        roles.pop("unavailable", None)  # each follows from the other
+    rewards = infer_rewards([name for name in table.columns if name not in roles.values()], table)
+    if "action" in roles:
+        _refuse_products(table, roles, rewards, source)
+        rewards = {name: column for name, column in rewards.items() if not _is_of_products(table, column, roles)}
     if "action" not in roles or not rewards:
         lacking = "the product shown, such as item" if "action" not in roles else "a reward, such as click"
         got = ", ".join(table.columns)
@@ -271,30 +282,70 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
         column = rewards.pop(REWARD)
         notes[column] = "reward" if only_reward else f"left out: {', '.join(rewards)} say what was earned"
     columns = Columns(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
-    notes |= _no_features(table, notes, roles["action"], list(rewards.values()) or [str(only_reward)])
+    columns_of_rewards = list(rewards.values()) or [str(only_reward)]
+    sample = sample_of(table, columns, columns_of_rewards)
+    notes |= _no_features(table, notes, sample)
     features, feature_notes = _infer_features(table, notes)
     schema = Schema(columns=columns, rewards=rewards, features=features)
     return schema, {name: {**notes, **feature_notes}[name] for name in table.columns}
 
 
-def infer_products(products: pl.DataFrame, path: str, source: str) -> tuple[ProductColumns, dict[str, str]]:
+def _refuse_products(table: pl.DataFrame, roles: Mapping[str, str], rewards: Mapping[str, str], source: str) -> None:
+    """Raise `ConfigError` for a table of products, in which no product comes twice and nothing tells of a visit."""
+    ids = table[roles["action"]]
+    tells_of_visits = roles.keys() & {"user_id", "propensity", "decision_id", "position", "candidates", "unavailable"}
+    if tells_of_visits or table.height < FEWEST_PRODUCTS or ids.n_unique() < table.height:
+        return
+    if not any(infer_type(table[column]).type == "yes/no" for column in rewards.values()):
+        raise ConfigError(
+            f"{source}: has one row for each {ids.name}, so it looks like a table of products, expected a row per "
+            "product shown with what the visit earned; give such a table, and this one by --products"
+        )
+
+
+def _is_of_products(table: pl.DataFrame, reward: str, roles: Mapping[str, str]) -> bool:
+    """Whether a column that is named like a reward says what each product is worth, not what a visit earned."""
+    return infer_type(table[reward]).type != "yes/no" and describes_product(table[reward], table[roles["action"]])
+
+
+def sample_of(table: pl.DataFrame, columns: Columns, rewards: Sequence[str]) -> LogSample | None:
+    """Return the rows of a table by which its columns are tested for leaks; see `sample_log`.
+
+    Where candidates differ by row, propensities are left out: what could be shown is not compared.
+    """
+    return sample_log(
+        table,
+        columns.action,
+        rewards,
+        propensity=None if columns.listed else columns.propensity,
+        visitor=columns.user_id,
+        time=columns.time,
+    )
+
+
+def infer_products(products: pl.DataFrame, path: Any, source: str) -> tuple[ProductColumns, dict[str, str]]:
     """Guess what the columns of a table of products are.
 
     Args:
         products: One row per product.
-        path: Where the schema says that it lies.
+        path: What the schema is to name: where the table lies, or the table itself.
         source: What messages call it.
 
     Returns:
         The columns, and what each was taken for, in words, by its name.
 
     Raises:
-        ConfigError: no column looks like the products' ids.
+        ConfigError: no column looks like the products' ids, or they repeat.
     """
     roles = infer_roles(products.columns)
     if "action" not in roles:
         got = ", ".join(products.columns)
         raise ConfigError(f"{source}: found no column that looks like the products' ids, among {got}; name it item")
+    ids = texts_of(products[roles["action"]])
+    if ids.n_unique() <= (1.0 - REPEATED) * ids.len():
+        row = int(ids.is_duplicated().arg_max() or 0)
+        got = f"{source}: column {roles['action']} holds {shown(ids[row])} in several rows, such as row {row}"
+        raise ConfigError(f"{got}, expected a row per product; give the shop's table of products")
     notes = {roles["action"]: "id"}
     category = next((name for name in products.columns if name.lower() in CATEGORIES), None)
     if category is not None:
@@ -304,14 +355,14 @@ def infer_products(products: pl.DataFrame, path: str, source: str) -> tuple[Prod
     return columns, {name: {**feature_notes, **notes}[name] for name in products.columns}
 
 
-def _no_features(table: pl.DataFrame, taken: Mapping[str, str], action: str, rewards: Sequence[str]) -> dict[str, str]:
+def _no_features(table: pl.DataFrame, taken: Mapping[str, str], sample: LogSample | None) -> dict[str, str]:
     """Return the columns not `taken` that are no features of visitors by their names or values, with the reason."""
 
     def reason(name: str) -> str:
         meaning = likely_meaning(name)
         if meaning:
             return f"named like another {meaning.replace('_', ' ')}"
-        return known_too_late(table[name], table[action], [table[reward] for reward in rewards])
+        return "" if sample is None else known_too_late(table[name], sample)
 
     names = [name for name in table.columns if name not in taken]
     reasons = zip(names, map_in_threads(reason, names), strict=True)

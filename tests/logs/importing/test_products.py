@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import zoosim
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parquet import read_meta, write_parquet
 from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
@@ -452,3 +453,45 @@ def test_what_was_not_for_sale_cannot_have_been_shown(tmp_path: Path) -> None:
     without_times = {**SALE, "columns": {"action": "item", "reward": "click"}}
     with pytest.raises(ConfigError, match="got no column of time"):
         import_log(VISITS, without_times, tmp_path / "log.parquet")
+
+
+def test_products_that_no_row_shows_are_known_to_models_but_are_no_candidates_of_the_log(tmp_path: Path) -> None:
+    """12 products are shown in 400 rows; of the 30 that the table describes a model knows all, and a log judges 12."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {
+            "item": [f"SKU-{k:02}" for k in rng.integers(12, size=400)],
+            "p": np.full(400, 1 / 12),
+            "click": rng.integers(2, size=400),
+            "age": rng.integers(18, 80, 400),
+        }
+    )
+    items = pl.DataFrame(
+        {"item": [f"SKU-{k:02}" for k in range(30)], "category": ["a", "b"] * 15, "price": range(1, 31)}
+    )
+    stray = pl.DataFrame({"item": ["SKU-29", None, "SKU-99"], "category": ["a", "a", None], "price": [1, 2, 3]})
+    imported = import_log(
+        table, None, tmp_path / "log.parquet", products=pl.concat([items, stray], how="vertical_relaxed")
+    )
+    assert imported.facts["products"].startswith("12 shown; policies know 18 more")
+
+    log = read_log(tmp_path / "log.parquet")
+    assert (log.n_actions, len(log.names), log.other_names[0], log.other_names[-1]) == (12, 12, "SKU-12", "SKU-29")
+    trained = zoosim.train(tmp_path / "log.parquet", ["mixed-effects", "linucb"], tmp_path / "shop.zoosim")
+    assert trained.evaluation is not None
+    model = zoosim.load(tmp_path / "shop.zoosim")
+    assert len(model.catalogue.names) == 30
+    assert sum(model.propensities({"age": 30}, ["SKU-25", "SKU-01"]).values()) == pytest.approx(1.0)
+    row = items.row(25, named=True)
+    described = {"id": "SKU-25", "category": row["category"], "price": row["price"]}
+    assert model.product_features("SKU-25").tolist() == model.product_features(described).tolist()
+
+
+def test_a_catalogue_that_counts_its_candidates_wrongly_is_refused(tmp_path: Path) -> None:
+    table = pl.DataFrame({"item": ["a", "b"] * 10, "p": [0.5] * 20, "click": [0, 1] * 10})
+    import_log(table, {"columns": {"action": "item", "propensity": "p", "reward": "click"}}, tmp_path / "log.parquet")
+    (catalogue,) = tmp_path.glob("catalogue-*.parquet")
+    meta = read_meta(catalogue) | {"candidates": 3}
+    write_parquet(pl.read_parquet(catalogue), catalogue, meta)
+    with pytest.raises(DataError, match=r"says that 3 of its 2 products are candidates; import anew"):
+        read_log(tmp_path / "log.parquet")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.types import BoolArray
+from zoosim.core.types import BoolArray, FloatArray
 from zoosim.schema.values import text_of
 
 
@@ -54,3 +54,12 @@ def listed_column(
         unknown_name[rows] = any(word not in index for word in words)
         empty[rows] = not words
     return pl.Series(name, listed, dtype=pl.List(pl.Int64))[list_of_row], unknown_name, empty
+
+
+def n_candidates(records: pl.DataFrame, n_products: int) -> FloatArray:
+    """Return how many products could be shown in each row `(n,)`."""
+    for name, sign in (("candidates", 1), ("unavailable", -1)):
+        if name in records.columns:
+            lengths = records[name].list.len().fill_null(0).to_numpy().astype(float)
+            return lengths if sign == 1 else n_products - lengths
+    return np.full(records.height, float(n_products))

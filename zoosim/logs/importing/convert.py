@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,16 +11,18 @@ import polars as pl
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.calls import public_call
-from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
+from zoosim.core.threads import map_in_threads
 from zoosim.core.types import REWARD
 from zoosim.logs.checks import Fault, reward_faults, sound_rows
-from zoosim.logs.importing.candidates import CandidateLists, listed_column, read_lists
+from zoosim.logs.importing.candidates import CandidateLists, listed_column, n_candidates, read_lists
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
+from zoosim.logs.importing.inference import NAMES_NO_ZONE, checked_schema, infer_import
 from zoosim.logs.importing.products import ProductTable
+from zoosim.logs.importing.summary import Imported, columns_of, facts_of
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import TimeNotation, read_times
+from zoosim.logs.importing.times import TimeNotation, lacks_zone, read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN
@@ -27,8 +30,8 @@ from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
 from zoosim.schema.infer import StrayWords, stray_words
-from zoosim.schema.late import known_too_late
-from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, infer_schema, read_schema
+from zoosim.schema.leaks import known_too_late
+from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, sample_of
 from zoosim.schema.values import ids_of, text_of, texts_of
 
 ROW = "row of the table"
@@ -38,28 +41,17 @@ MOST_SHOWN = 5
 """Candidates that a message names."""
 
 
-class Imported(NamedTuple):
-    """What became of a table: how many rows were `skipped`, by reason, and what is new to a schema, by column.
-
-    `drift` is empty where the schema was fitted to this very table. `notes` tell by column what was inferred, where no
-    schema was given, and which features are doubtful.
-    """
-
-    skipped: dict[str, int]
-    drift: dict[str, str]
-    notes: dict[str, str]
-
-
 class Converted(NamedTuple):
     """A table as `records`, its products, the schema that encoded both, and what there is to say of it.
 
     `records` are lazy, since their features are much larger than the table: they are written out block by block.
     `products` has a row per candidate, in the order of the actions: `product_id`, `product` (features) and, where it is
-    known, `category`.
+    known, `category`. `others` has the same of the products that the shop describes, but no row shows or lists.
     """
 
     records: pl.LazyFrame
     products: pl.DataFrame
+    others: pl.DataFrame | None
     fitted: FittedSchema
     imported: Imported
 
@@ -70,6 +62,8 @@ def import_log(
     schema: str | os.PathLike[str] | Mapping[str, Any] | Schema | None,
     out: str | os.PathLike[str],
     *,
+    products: Any = None,
+    time_zone: str | None = None,
     like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
 ) -> Imported:
@@ -79,11 +73,14 @@ def import_log(
         table: A CSV or Parquet file, or a data frame, with a row per product shown.
         schema: What its columns are: a YAML file or a mapping, see `zoosim.schema.schema`; None to infer it.
         out: The Parquet file to write; the table of its products, catalogue-HASH.parquet, is written beside it.
+        products: A CSV or Parquet file, or a data frame, with a row per product, where the schema names none; what its
+            columns are is inferred.
+        time_zone: The zone of times that name none, such as Europe/Berlin, where the schema says nothing. Default: UTC.
         like: An earlier log, or a model: encode features as it does, instead of fitting them to this table.
         skip_bad: Leave bad rows out, a ranking whole.
 
     Returns:
-        How many rows were skipped, by reason; what is new to the features of `like`, by column; and notes by column.
+        What was understood of the table, rows that were skipped, and notes by column.
 
     Raises:
         ConfigError: the schema is wrong, or `out` is no Parquet file.
@@ -97,26 +94,35 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_table(table)
-    checked, inferred = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
+    if schema is None:
+        checked, inferred = infer_import(frame, source, products=products, time_zone=time_zone)
+    else:
+        checked, inferred = checked_schema(schema, products, time_zone), {}
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
-    notes = inferred | {name: note for name, note in converted.imported.notes.items() if name not in inferred}
+    notes = converted.imported.notes
     if schema is not None or like is not None:  # inference alone has left such columns out already
         notes |= _doubts(frame, checked, converted.fitted)
+    columns = columns_of(frame, checked, converted.fitted, inferred)
     del frame  # large, and no longer needed
-    write_records(converted.records, converted.products, path, converted.fitted, list(checked.rewards))
-    return converted.imported._replace(notes=notes)
+    logged = (converted.records, converted.products, path, converted.fitted, list(checked.rewards))
+    write_records(*logged, others=converted.others)
+    return replace(converted.imported, notes=notes, columns=columns)
 
 
 def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[str, str]:
     """Say which features of visitors nobody seems to know before a product is chosen, by column."""
-    earned = [table[name] for name in schema.reward_columns.values()]
-    doubts = {}
-    for name in fitted.visitors.names:
-        reason = known_too_late(table[name], table[schema.columns.action], earned) if name in table.columns else ""
-        if reason:
-            doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
-    return doubts
+    columns = schema.columns
+    earned = list(schema.reward_columns.values())
+    sample = sample_of(table, columns, earned)
+    names = [name for name in fitted.visitors.names if name in table.columns]
+    if sample is None:
+        return {}
+    reasons = map_in_threads(lambda name: known_too_late(table[name], sample), names)
+    doubts = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
+    return {
+        name: f"is a feature of the visitor, but {reason}; take it out of features" for name, reason in doubts.items()
+    }
 
 
 def _fitted_like(path: Path) -> FittedSchema:
@@ -129,17 +135,6 @@ def _fitted_like(path: Path) -> FittedSchema:
     if fitted is None:
         raise DataError(f"like: {path} does not say how its features were made; name a log of zoosim import or a model")
     return fitted
-
-
-def _checked_schema(given: Any) -> Schema:
-    if isinstance(given, Schema):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return read_schema(given)
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"schema: got {shown(given)}, expected a YAML file or a mapping")
-    schema: Schema = build(Schema, given, "schema")
-    return schema
 
 
 def to_records(
@@ -174,7 +169,12 @@ def to_records(
             products=Encoder() if product_table is None else product_table.fit(names, **options),
             weights={**dict.fromkeys(schema.reward_columns, 0.0), **schema.weights},
         )
-    products = _undescribed(names) if product_table is None else product_table.describe(names, fitted.products)
+    if product_table is None:
+        products = _undescribed(names)
+        others = None
+    else:
+        products = product_table.describe(names, fitted.products)
+        others = product_table.describe_others(names, fitted.products)
 
     frame = pl.DataFrame(list(_converted_columns(table, schema, names, source)))
     frame = _with_reward(frame, schema, fitted)
@@ -205,8 +205,10 @@ def to_records(
         of_products = _stray_notes(product_table.frame, fitted.products, product_table.mapped.features)
         notes |= {f"{name} (products)": note for name, note in of_products.items()}
     notes = {name: note for name, note in notes.items() if name not in drift}
-    notes = {name: note for name, note in notes.items() if name not in drift}
-    return Converted(with_features, products, fitted, Imported(skipped, drift, notes))
+    if schema.columns.time and schema.time_zone is None and lacks_zone(table[schema.columns.time]):
+        notes[schema.columns.time] = NAMES_NO_ZONE
+    facts = facts_of(sound, schema, n_candidates(sound, len(names)), 0 if others is None else others.height)
+    return Converted(with_features, products, others, fitted, Imported(skipped, drift, notes, facts))
 
 
 def _stray_notes(table: pl.DataFrame, encoder: Encoder, types: FeatureTypes) -> dict[str, str]:

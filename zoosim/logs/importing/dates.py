@@ -1,5 +1,6 @@
 """Dates that begin with a day or a month, such as 03/04/2024: which of both comes first."""
 
+import numpy as np
 import polars as pl
 
 from zoosim.core.errors import DataError
@@ -49,6 +50,25 @@ def in_iso_order(column: pl.Series, order: DateOrder | None, source: str) -> pl.
         pl.col("zone").fill_null(""),
     )
     return parts.select(iso.alias(column.name)).to_series().zip_with(begins, column)
+
+
+def shorter_order(column: pl.Series) -> DateOrder | None:
+    """Return the order of day and month in which a column's dates span the shorter period, where nothing settles it.
+
+    None where a row settles it, or no dates begin with a day or a month.
+    """
+    if column.dtype != pl.String or not column.str.contains(BEGINS).any():
+        return None
+    dates = column.str.extract_groups(DATE).struct.unnest().select(pl.col("first", "second", "year").cast(pl.Int32))
+    dates = dates.drop_nulls()
+    if dates.is_empty() or (dates.select("first", "second").max_horizontal() > MONTHS).any():
+        return None
+
+    def days(day: str, month: str) -> int:
+        numbers = dates.select(pl.date("year", month, day).cast(pl.Int32)).to_series().to_numpy()
+        return int(np.ptp(numbers))
+
+    return "day-first" if days("first", "second") <= days("second", "first") else "month-first"
 
 
 def _settled(first: pl.Series, second: pl.Series, column: pl.Series, source: str) -> DateOrder:

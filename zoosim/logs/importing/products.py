@@ -72,7 +72,7 @@ class ProductTable:
         values = self.frame[column]
         if values.dtype == pl.String:
             values = pl.Series(column, [text_of(value) for value in values], pl.String)
-        times = read_times(values, notation._replace(time_zone=notation.time_zone or "UTC"), self.source)
+        times = read_times(values, notation, self.source)
         self._refuse(
             column, "a time, or nothing", (times.is_null() & values.is_not_null()).to_numpy(), np.arange(len(times))
         )
@@ -108,6 +108,22 @@ class ProductTable:
             return products
         self._refuse(self.mapped.category, "a value", used[self.mapped.category].is_null().to_numpy(), rows)
         return products.with_columns(category=used[self.mapped.category].cast(pl.String)[order])
+
+    def describe_others(self, names: list[str], encoder: Encoder) -> pl.DataFrame:
+        """Return the same columns of the other products, as far as the table describes them, in its order.
+
+        Rows without an id or a category, and later rows of an id, are left out: nobody was shown such a product.
+        """
+        is_other = self.ids.is_not_null() & self.ids.is_first_distinct() & ~self.ids.is_in(names).fill_null(True)
+        if self.mapped.category:
+            is_other &= self.frame[self.mapped.category].is_not_null()
+        others = self.frame.filter(is_other)
+        products = pl.DataFrame(
+            {"product_id": self.ids.filter(is_other), "product": list_column("product", encoder.encode(others))}
+        )
+        if not self.mapped.category:
+            return products
+        return products.with_columns(category=others[self.mapped.category].cast(pl.String))
 
     def _check_described(self, names: list[str]) -> None:
         known = self.known

@@ -20,8 +20,9 @@ MICROSECONDS_OF_YEAR = 365.2425 * 86_400e6
 
 
 class TimeNotation(NamedTuple):
-    """How a table writes times: the `time_zone` of those that name none, the `epoch` units that numbers count since
-    1970, and whether `dates` such as 03/04/2024 begin with the day or the month. None where the column tells.
+    """How a table writes times: the `time_zone` of those that name none, UTC where nothing is said; the `epoch` units
+    that numbers count since 1970, and whether `dates` such as 03/04/2024 begin with the day or the month, None where
+    the column tells.
     """
 
     time_zone: str | None = None
@@ -47,14 +48,13 @@ def read_times(column: pl.Series, notation: TimeNotation, source: str) -> pl.Ser
         return _counted(column, notation.epoch, source)
     if column.dtype != pl.String:
         raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, expected times as words")
-    time_zone = notation.time_zone
     column = in_iso_order(column, notation.dates, source)
     column = column.str.replace(HOURS, "${1}:00").alias(column.name)
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
     _check_one_zone(column, offsets, source)
     if offsets.null_count() < column.len():
         return _parsed(column.str.replace(r"Z\s*$", "+00:00"), "UTC", source)
-    return _placed(_parsed(column, None, source), time_zone, source)
+    return _placed(_parsed(column, None, source), notation.time_zone, source)
 
 
 def _counts(column: pl.Series) -> bool:
@@ -98,10 +98,19 @@ def _parsed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
         raise DataError(f"{source}: {got}; {hint}") from None
 
 
+def lacks_zone(column: pl.Series) -> bool:
+    """Whether the times of a column name no time zone, and are no counts since 1970."""
+    if isinstance(column.dtype, pl.Datetime):
+        return column.dtype.time_zone is None
+    if column.dtype != pl.String:
+        return column.dtype == pl.Date
+    first = column.drop_nulls()[:1]
+    return bool(first.len()) and not _counts(first) and not first.str.contains(f"{ZONE}|{HOURS}").any()
+
+
 def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
-    """Return times without a zone as times in UTC."""
-    if time_zone is None:
-        raise DataError(f"{source}: column {column.name} names no time zone; say time_zone: UTC, or which, in a schema")
+    """Return times without a zone, which are those of `time_zone`, by default UTC, as times in UTC."""
+    time_zone = time_zone or "UTC"
     try:
         ZoneInfo(time_zone)
     except (KeyError, ValueError, OSError):

@@ -32,6 +32,7 @@ from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.columns import numbers, rewards
+from zoosim.logs.importing.inference import checked_time_zone
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import TimeNotation, read_times
 from zoosim.logs.records import faults_within_visits, misplaced_positions
@@ -106,6 +107,7 @@ def import_searches(
     schema: str | os.PathLike[str] | Mapping[str, Any],
     out: str | os.PathLike[str],
     *,
+    time_zone: str | None = None,
     skip_bad: bool = False,
 ) -> dict[str, int]:
     """Convert a table of searches to a log, which `train`, `evaluate` and `fit_search_world` read.
@@ -114,6 +116,7 @@ def import_searches(
         table: A CSV or Parquet file, or a data frame, with a row per product shown.
         schema: What its columns are: a YAML file or a mapping, see above.
         out: The Parquet file to write; the catalogue is written beside it.
+        time_zone: The zone of times that name none, where the schema says nothing. Default: UTC.
         skip_bad: Leave searches with bad rows out.
 
     Returns:
@@ -127,6 +130,9 @@ def import_searches(
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")
     described = _read_schema(schema)
+    if time_zone is not None and described.time_zone is not None:
+        raise ConfigError("time_zone: got it twice, in the schema and beside it; leave one out")
+    described = described.model_copy(update={"time_zone": checked_time_zone(time_zone) or described.time_zone})
     config = read_search_config(described.shop)
     frame, source = read_table(table)
     searches = _SearchTable(frame, source, described, config)

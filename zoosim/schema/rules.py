@@ -1,13 +1,12 @@
-"""Columns of a log that nobody knows before a product is chosen: what describes the product, and what came of it."""
+"""Rules by which one column of a log follows from another, to within a few rows."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from zoosim.core.types import BoolArray
-from zoosim.schema.values import UNREADABLE, numbers_of, text_of_any, truth_of, which
+from zoosim.schema.values import numbers_of, text_of_any, truth_of, which
 
 EVIDENCE = 10.0
 """Rows of which chance would have to explain that they fit a rule, for the rule to count."""
@@ -19,32 +18,11 @@ SAME = 0.99
 """Correlation from which on a number counts as another one in other units."""
 
 
-MOST_ROWS = 50_000
-"""Rows by which a column is tested, spread evenly over the table."""
-
-
-def known_too_late(column: pl.Series, action: pl.Series, rewards: Iterable[pl.Series]) -> str:
-    """Say why a column is no feature of visitors: it follows from the product shown or from a reward; else nothing."""
-    if {type(series.dtype) for series in (column, action)} & set(UNREADABLE):
-        return ""
-    if column.len() > MOST_ROWS:
-        rows = np.linspace(0, column.len() - 1, MOST_ROWS).astype(np.int64)
-        column, action = column.gather(rows), action.gather(rows)
-        rewards = [reward.gather(rows) for reward in rewards]
-    if _follows(column, action):
-        return f"has one value for each {action.name}, so it describes the product"
-    held = _holds_something(column)
-    for reward in rewards:
-        if _needs(held, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
-            return f"follows from {reward.name}, so nobody knows it before the product is chosen"
-    return ""
-
-
 def _is_a_rule(n_by_chance: float, n_exceptions: int) -> bool:
     return n_by_chance >= EVIDENCE and n_exceptions <= EXCEPTIONS * n_by_chance
 
 
-def _follows(column: pl.Series, given: pl.Series) -> bool:
+def follows(column: pl.Series, given: pl.Series) -> bool:
     """Return whether rows with one value of `given` have one value of the column; the first of each proves nothing."""
     pairs = pl.DataFrame({"value": column, "given": given}).group_by("given", "value").len("count")
     usual = pairs.group_by("given").agg(pl.col("count").max())["count"]
@@ -53,13 +31,12 @@ def _follows(column: pl.Series, given: pl.Series) -> bool:
     return _is_a_rule(n_repeats * (1.0 - commonest / column.len()), column.len() - int(usual.sum()))
 
 
-def _needs(held: BoolArray, reward: pl.Series) -> bool:
+def needs(held: BoolArray, earned: BoolArray) -> bool:
     """Return whether a column, known by where it holds something, does so only where the reward does."""
-    earned = _holds_something(reward)
     return _is_a_rule(held.sum() * (1.0 - earned.mean()), int((held & ~earned).sum()))
 
 
-def _holds_something(column: pl.Series) -> BoolArray:
+def holds_something(column: pl.Series) -> BoolArray:
     """Return which values are neither missing nor no nor 0."""
     numbers = numbers_of(column)
     holds: BoolArray = numbers != 0.0
@@ -72,7 +49,8 @@ def _is_something(value: Any) -> bool:
     return text_of_any(value) is not None and truth_of(value) is not False
 
 
-def _is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:
+def is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:
+    """Return whether a column holds the numbers of a reward, but for units and rounding."""
     both = np.stack([numbers_of(column), numbers_of(reward)])
     both = both[:, np.isfinite(both).all(axis=0)]
     if both.shape[1] < EVIDENCE or not (both.std(axis=1) > 0.0).all():

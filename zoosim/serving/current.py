@@ -193,7 +193,7 @@ class Current:
         self._take_state(message)
 
     def note_decision(self, position: int, decision: Decision) -> None:
-        """Let a decision that is stored, in a row, move what it can before the learner has read of it."""
+        """Apply a stored decision to the local clocks until the learner confirms it."""
         if position <= self.state or decision.raw or decision.origin != self.start.origin:
             return
         for slot in range(len(decision.shown)):

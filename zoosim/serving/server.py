@@ -154,12 +154,12 @@ class LearnerProcess:
         self._watcher.start()
 
     def ask_for_whole(self) -> None:
-        """Let it send the whole state, since the ranker has lost it."""
+        """Ask the learner for its whole state, which this process has lost."""
         with contextlib.suppress(OSError):
             self._connection.send_bytes(WHOLE)
 
     def stop(self) -> None:
-        """Let it write a snapshot, and wait until it ended."""
+        """Tell the learner to write a snapshot and end; kill it if that takes too long."""
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._connection.send_bytes(STOP)

@@ -215,7 +215,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _claimed(self, decision_id: str) -> AsyncIterator[None]:
-        """Let requests with the same id wait for one another."""
+        """Serialise requests that have the same decision id."""
         while decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
         done = self._in_flight[decision_id] = self._loop.create_future()
@@ -272,7 +272,7 @@ class Service:
         return await self._logged.answer(decision_id)
 
     async def tick(self) -> None:
-        """Let what is over be learned, and a policy grow where there are enough first requests."""
+        """Append a tick row if one is due, and infer a schema once there are enough first requests."""
         self._growth.tick()
         await self.upkeep.tick()
 
@@ -373,7 +373,7 @@ class Service:
             raise Busy("got more requests than can be answered now; come again in a second")
 
     def _is_behind(self) -> bool:
-        """Tell whether requests that came together have been answered for too long: the rest of them waits for that."""
+        """Return whether this batch of requests has kept the event loop busy for longer than `most_delay`."""
         moment = time.monotonic()
         if self._began is None:
             self._began = moment

@@ -44,15 +44,15 @@ class Upkeep:
         self._checked_at = -CHECK_LASTS
 
     def note_decision(self, time: int) -> None:
-        """Let a decision of this time be over when its wait is."""
+        """Schedule a tick for the end of the feedback window of a decision made at this time."""
         heapq.heappush(self._dues, time + self._wait())
 
     def note_feedback(self) -> None:
-        """Let what came be learned at the next tick."""
+        """Append a tick at the next opportunity, so that new feedback is learned."""
         self._unticked = True
 
     async def tick(self) -> None:
-        """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
+        """Append a tick row if the feedback window of any decision may have ended, so that the learner learns from it."""
         now = self._now()
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)

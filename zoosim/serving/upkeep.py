@@ -52,7 +52,7 @@ class Upkeep:
         self._unticked = True
 
     async def tick(self) -> None:
-        """Append a tick row if the feedback window of any decision may have ended, so that the learner learns from it."""
+        """Append a tick row if the feedback window of any decision may have ended: the learner learns at ticks."""
         now = self._now()
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)

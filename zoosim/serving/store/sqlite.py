@@ -266,6 +266,8 @@ class SqliteStore:
 
 def _failure(path: Path, error: Exception) -> Exception:
     """Return the error to raise for one of SQLite's."""
+    if isinstance(error, apsw.SQLError) and "no such table" in str(error):  # such as an empty file
+        return DataError(f"{path}: is no log of a service; name another folder")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return DataError(f"{path}: is broken ({error}); restore a backup, or name another folder")
     return StoreError(f"{path}: cannot be read or written ({error})")

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from tests.serving.shop import make_model, running
+from zoosim.api.served import export_log
 from zoosim.api.service import run_service
-from zoosim.core.errors import ConfigError, ZoosimError
+from zoosim.core.errors import ConfigError, DataError, ZoosimError
+from zoosim.policies.model import Model
 from zoosim.serving.folder import LOCK, locked_folder
 from zoosim.serving.store.address import LOG
 
@@ -103,3 +105,28 @@ def test_a_lock_counts_only_while_its_file_is_in_place(tmp_path: Path, monkeypat
         assert len(calls) == 2
         with pytest.raises(ConfigError, match="another service uses it"), locked_folder(tmp_path):
             pass
+
+
+def test_a_start_that_is_interrupted_leaves_nothing_behind(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the model is prepared: nobody was answered yet."""
+
+    def interrupt(model: Model) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("zoosim.serving.service.prepare_model", interrupt)
+
+    async def serve() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            async with running(tmp_path / "store", model):
+                pass
+
+    asyncio.run(serve())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_is_no_log_of_a_service(tmp_path: Path) -> None:
+    (tmp_path / LOG).touch()
+    with pytest.raises(DataError, match=r"log\.db: is no log of a service; name another folder"):
+        export_log(tmp_path, tmp_path / "out.parquet")

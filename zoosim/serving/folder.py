@@ -39,8 +39,8 @@ logger = logging.getLogger("zoosim.serving")
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make a folder ready, and hold its lock until the block ends.
 
-    A block that ends by an error, as a start that is refused does, leaves no new store behind: what was made for it is
-    removed again.
+    A block that ends by an error, as a start does that is refused or interrupted, leaves no new store behind: what was
+    made for it is removed again.
 
     Raises:
         ConfigError: the folder cannot be used, or another service uses it.
@@ -55,7 +55,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
     try:
         yield
-    except Exception:
+    except BaseException:  # Ctrl-C while it starts, too
         if folder / LOG in new_parts:  # else it is a store from before, of which nothing is removed
             _remove(new_parts, new_folders)
         raise

@@ -37,7 +37,17 @@ def build_page(rows: Sequence[Moved | Chosen]) -> Page:
             penalty_figure(picks),
         )
     ]
-    return Page(verdict(moves, picks), [_picks(picks), _moves(moves)], drawings, TERMS)
+    return Page(answer(picks), [_picks(picks), _moves(moves)], drawings, TERMS, details=[verdict(moves, picks)])
+
+
+def answer(picks: Sequence[Chosen]) -> str:
+    """Return whether to penalise boosts that do nothing."""
+    penalty = PENALTIES[3]
+    none, some = (mean_of(picks, "idle", each).mean for each in (PENALTIES[0], penalty))
+    change = difference(picks, penalty)
+    if some >= none or (change.high is not None and change.high < 0.0):
+        return f"Leave the penalty on boosts out: one of {penalty:g} is not shown to help."
+    return f"Penalise boosts: a penalty of {penalty:g} takes their idle part from {none:.2f} to {some:.2f} of a_max."
 
 
 def verdict(moves: Sequence[Moved], picks: Sequence[Chosen]) -> str:

@@ -62,12 +62,27 @@ def build_page(rows: Sequence[Spread | Limits]) -> Page:
             limits_figure(limits),
         ),
     ]
-    return Page(verdict(spreads, limits), [_spreads(spreads), _widened(spreads), _limits(limits)], drawings, TERMS)
+    return Page(
+        answer(spreads),
+        [_spreads(spreads), _widened(spreads), _limits(limits)],
+        drawings,
+        TERMS,
+        details=[verdict(spreads, limits)],
+    )
 
 
 def figures(rows: Sequence[Spread] | Sequence[Limits], group: str, key: str) -> list[float]:
     """Return a figure of a method or segment, one a seed."""
     return [getattr(row, key) for row in rows if (row.method if isinstance(row, Spread) else row.segment) == group]
+
+
+def answer(spreads: Sequence[Spread]) -> str:
+    """Return whether to recalibrate the default ensemble's standard deviations."""
+    plain, mended = (mean_interval(figures(spreads, method, "std_z")).mean for method in (OURS, MENDED))
+    words = f"std(z) is {plain:.2f} as it comes and {mended:.2f} recalibrated, where 1 is honest"
+    if abs(mended - 1.0) < abs(plain - 1.0):
+        return f"Recalibrate the ensemble on held-out points: {words}."
+    return f"Take the ensemble as it is: {words}."
 
 
 def verdict(spreads: Sequence[Spread], limits: Sequence[Limits]) -> str:

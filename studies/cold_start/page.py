@@ -52,7 +52,13 @@ def build_page(rows: Sequence[ColdStart]) -> Page:
     )
     words = [f"{policy}: {_visits_words(rows, policy)} visits" for policy in policies]
     verdict = f"Until the best product for a segment has half of its traffic: {', '.join(words)}."
-    return Page(verdict, [table], [drawing], TERMS)
+    return Page(answer(rows, policies[0]), [table], [drawing], TERMS, details=[verdict])
+
+
+def answer(rows: Sequence[ColdStart], policy: str) -> str:
+    """Return which policy to use where products come and go."""
+    visits = _visits_words(rows, policy)
+    return f"Use {policy} for new products: the best one has half of its segment's traffic after {visits} visits."
 
 
 def _share_found(row: ColdStart) -> float:

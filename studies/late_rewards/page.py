@@ -41,13 +41,20 @@ def build_page(rows: Sequence[Reached]) -> Page:
         f"Mean % of oracle over {n} seeds, with 95% intervals; a color for each delay.",
         figure_of(rows, policies),
     )
-    return Page(verdict(rows, policies), [table], [drawing], TERMS)
+    return Page(answer(rows, policies), [table], [drawing], TERMS, details=[verdict(rows, policies)])
 
 
 def ordered(rows: Sequence[Reached]) -> list[str]:
     """Return the policies, the best with rewards 1,000 visits late first."""
     policies = dict.fromkeys(row.policy for row in rows)
     return sorted(policies, key=lambda policy: -_mean(rows, policy, LATE))
+
+
+def answer(rows: Sequence[Reached], policies: Sequence[str]) -> str:
+    """Return which policy to use where rewards come late."""
+    best = policies[0]
+    share = _mean(rows, best, LATE)
+    return f"Use {best} where rewards come 1,000 visits late: it reaches {share:.1f}% of oracle, the most of all."
 
 
 def verdict(rows: Sequence[Reached], policies: Sequence[str]) -> str:

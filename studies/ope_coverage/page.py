@@ -43,7 +43,7 @@ def build_page(rows: Sequence[Covered]) -> Page:
     drawing = Drawing(
         "Coverage, cell by cell", caption + "A star marks cells whose log is not sound.", _figure(rows, labels)
     )
-    return Page(_verdict(rows), [_coverage(rows), _sides(rows)], [drawing], TERMS)
+    return Page(answer(rows), [_coverage(rows), _sides(rows)], [drawing], TERMS, details=[_verdict(rows)])
 
 
 def band(logs: int) -> tuple[float, float]:
@@ -63,6 +63,14 @@ def _sound(row: Covered) -> bool:
 
 def _label(row: Covered) -> str:
     return f"{row.world}, {row.n:,}, {row.distance:g}{'' if _sound(row) else ' *'}"
+
+
+def answer(rows: Sequence[Covered]) -> str:
+    """Return whether to rely on intervals with the verdict trust."""
+    trusted = [row for row in rows if row.interval == BOOTSTRAP and row.trusted]
+    share = sum(row.trusted_held for row in trusted) / max(sum(row.trusted for row in trusted), 1)
+    advice = "Rely" if share >= TRUSTED else "Do not rely"
+    return f"{advice} on intervals with the verdict trust: they hold {share:.1%} of the time (wanted: {TRUSTED:.1%})."
 
 
 def _verdict(rows: Sequence[Covered]) -> str:

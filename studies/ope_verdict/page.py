@@ -10,6 +10,9 @@ from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, layout_styl
 from zoosim.report.sections import Drawing, Page, Table
 
 HALVES = {False: "for tuning", True: "held out"}
+MOST_TRUSTED = 0.02
+"""Share of unsound logs that may be trusted, at most."""
+
 VERDICTS = (TRUST, WEAK, DO_NOT_USE)
 TERMS = {
     "case": "A world, a logging policy, a target policy and a log size, drawn from the case's number alone: thin "
@@ -32,7 +35,7 @@ def build_page(rows: Sequence[Judged]) -> Page:
         _figure(rows),
     )
     tables = [_halves(rows, logs, cases), _faults(rows), _by_estimator(rows), _worst(rows)]
-    return Page(_verdict(rows), tables, [drawing], TERMS)
+    return Page(answer(rows), tables, [drawing], TERMS, details=[_verdict(rows)])
 
 
 def _share(part: int, whole: int) -> str:
@@ -44,6 +47,13 @@ def _counts(rows: Sequence[Judged], kind: str) -> tuple[int, int, int, int]:
     own = [row for row in rows if row.kind == kind]
     sums = [sum(getattr(row, name) for row in own) for name in ("logs", "trust", "weak", "do_not_use")]
     return sums[0], sums[1], sums[2], sums[3]
+
+
+def answer(rows: Sequence[Judged]) -> str:
+    """Return whether to rely on the verdict, by the logs whose intervals do not hold."""
+    logs, trusted, *_ = _counts([row for row in rows if row.held_out] or list(rows), "unsound")
+    advice = "Rely" if trusted < MOST_TRUSTED * logs or not trusted else "Do not rely"
+    return f"{advice} on the verdict trust: it is given to {_share(trusted, logs)} of unsound logs (wanted: under 2%)."
 
 
 def _verdict(rows: Sequence[Judged]) -> str:

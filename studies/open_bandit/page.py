@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from studies.figures import add_interval, rows_figure
 from studies.open_bandit.judging import Told
 from zoosim.core.statistics import Interval
+from zoosim.off_policy.verdict import TRUST
 from zoosim.report.drawing import MUTED
 from zoosim.report.evaluation_figures import VERDICT_KEY, VERDICT_STYLES
 from zoosim.report.sections import Drawing, Page, Table
@@ -29,11 +30,20 @@ def build_page(rows: Sequence[Told]) -> Page:
         "choices itself."
     )
     return Page(
-        _verdict(rows),
+        answer(rows),
         [_values(rows), _checks(rows), _reasons(rows)],
         [Drawing("Values", caption, _figure(rows))],
         TERMS,
+        details=[_verdict(rows)],
     )
+
+
+def answer(rows: Sequence[Told]) -> str:
+    """Return how many estimates can be relied on."""
+    trusted = sum(row.verdict == TRUST for row in rows)
+    if not trusted:
+        return f"Rely on none of the {len(rows)} estimates: the table of reasons says why."
+    return f"Rely on {trusted} of {len(rows)} estimates, those with the verdict trust; the others have their reasons."
 
 
 def _verdict(rows: Sequence[Told]) -> str:

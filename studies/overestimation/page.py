@@ -52,12 +52,19 @@ def build_page(rows: Sequence[Pick]) -> Page:
             promise_figure(rows),
         ),
     ]
-    return Page(verdict(rows), [_own(rows), _random(rows)], drawings, TERMS)
+    return Page(answer(rows), [_own(rows), _random(rows)], drawings, TERMS, details=[verdict(rows)])
 
 
 def figures(rows: Sequence[Pick], critic: str, learned: str, key: str) -> list[float]:
     """Return a figure of a critic, one a seed."""
     return values_where(rows, key, critic=critic, learned=learned)
+
+
+def answer(rows: Sequence[Pick]) -> str:
+    """Return the critic that promises nearest to what its picks earn."""
+    share = {critic: mean_interval(figures(rows, critic, OWN, "share")).mean for critic in CRITICS}
+    best = min(CRITICS, key=lambda critic: abs(share[critic]))
+    return f"Use {best}: its own picks earn within {100 * abs(share[best]):.0f}% of the spread of what it promises."
 
 
 def verdict(rows: Sequence[Pick]) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from studies.figures import add_interval, rows_figure
 from studies.parameter_sensitivity.runs import DEFAULTS, Tried
 from studies.rows import rows_where
@@ -40,7 +42,16 @@ def build_page(rows: Sequence[Tried]) -> Page:
         interval = mean_interval(values)
         add_interval(figure, interval, place, COLORS[0], f"{label}: {interval.mean:+.2f}")
     drawing = Drawing("What is another value worth?", "Mean and 95% interval over shops.", figure)
-    return Page(verdict(differences), [table], [drawing], TERMS)
+    return Page(answer(policy, differences), [table], [drawing], TERMS, details=[verdict(differences)])
+
+
+def answer(policy: str, differences: dict[tuple[str, float], list[float]]) -> str:
+    """Return whether to keep the defaults."""
+    means = {f"{name}={value:g}": float(np.mean(values)) for (name, value), values in differences.items()}
+    best = max(means, key=lambda label: means[label])
+    if means[best] <= POINT:
+        return f"Keep the defaults of {policy}: no value of the {len(means)} tried is better by more than a point."
+    return f"Try {best} for {policy}: it is {means[best]:.1f} points better than the default in the mean."
 
 
 def verdict(differences: dict[tuple[str, float], list[float]]) -> str:

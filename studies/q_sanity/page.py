@@ -56,7 +56,15 @@ def build_page(rows: Sequence[Fit | End]) -> Page:
             end_figure(ends),
         ),
     ]
-    return Page(verdict(fits, ends), [_fits(fits), _ends(ends)], drawings, TERMS)
+    return Page(answer(fits), [_fits(fits), _ends(ends)], drawings, TERMS, details=[verdict(fits, ends)])
+
+
+def answer(fits: dict[str, list[Fit]]) -> str:
+    """Return which units to use."""
+    ours, published = (float(np.mean([fit.mse for fit in fits[name]])) for name in (OURS, PUBLISHED))
+    better, worse = ("smooth", "ReLU") if ours < published else ("ReLU", "smooth")
+    low, high = sorted((ours, published))
+    return f"Use {better} units: their mean squared error is {_short(low)}, against {_short(high)} with {worse} units."
 
 
 def verdict(fits: dict[str, list[Fit]], ends: Sequence[End]) -> str:

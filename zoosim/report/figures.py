@@ -277,7 +277,7 @@ def _seeds(report: ReportData) -> go.Figure | None:
         by_seed = zip(seeds, policies[name]["oracle_fraction"]["per_seed"], strict=True)
         fractions = {seed: fraction for seed, fraction in by_seed if fraction is not None}
         dot = dot_style(styles[name].color, "line-ns")
-        dot["marker"] |= {"size": 13, "opacity": 0.75}
+        dot["marker"] |= {"size": 13}
         hover = [f"{escaped(name)}<br>seed {seed}: {fraction:.1%}" for seed, fraction in fractions.items()]
         points = {"x": list(fractions.values()), "y": [row] * len(fractions)}
         figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")

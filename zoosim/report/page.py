@@ -92,7 +92,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
             "What the choices of the last 500 visits earn on average, over what the best would have earned; higher is "
             f"better. {line}{step_back}",
         ),
-        "seeds": ("Seed by seed", "A mark is one seed: marks far apart mean a result that hangs on luck."),
+        "seeds": ("Seed by seed", "Each mark is one seed: marks far apart mean that the result depends on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
             f"{'The share' if share else 'What one'} of the last 500 visits {'that paid off' if share else 'earned'}; "
@@ -104,7 +104,8 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "regret": (
             "Regret",
-            "What was lost so far against always choosing best; lower is better, a flat line loses nothing more.",
+            "What the policy has lost so far compared with always choosing the best; lower is better, and a flat line "
+            "loses no more.",
         ),
         "kinds": (
             "Shops like yours",
@@ -121,7 +122,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         "pairs": (
             "Pairs of policies",
             f"The lead of the first policy over the second{_which_pairs(report)}. All intervals hold together "
-            f"with 95%. Blue dots are told apart after correction (p < {SIGNIFICANT}); hollow grey ones may be luck.",
+            f"with 95%. Blue dots are significant after correction (p < {SIGNIFICANT}); hollow grey ones may be luck.",
         ),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks.peers import speed as peers
 from benchmarks.quality import (
     draws,
+    equivalence,
     estimated_propensities,
     faithful,
     fitted_worlds,
@@ -79,6 +80,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q15": fooled_verdicts.main,
     "Q16": kinds_of_shops.main,
     "Q18": leaks.main,
+    "Q19": equivalence.main,
     "Q21": recommendations.main,
 }
 

@@ -17,8 +17,7 @@ from tests.logs.test_open_bandit import real as real  # a fixture: the real logs
 from zoosim.api.runs import write_log
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.statistics import Interval
-from zoosim.fitting.checks import Comparison, check_fit, logged_values, shop_values
+from zoosim.fitting.checks import check_fit, logged_values, shop_values
 from zoosim.fitting.columns import ITSELF, ColumnGain
 from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import ALL_COLUMNS
@@ -143,8 +142,9 @@ def test_logged_and_uniform_choices_earn_in_the_world_what_they_earn_by_the_log(
     low, high = uniform.world[1:]
     assert low is not None
     assert high is not None
-    assert low < true_uniform < high
-    assert "earn what they earn by the log" in build_page(models.shop, checks).verdict
+    assert abs(uniform.world.mean - true_uniform) < 3.5 / 1.96 * (high - low) / 2.0  # 3.5 standard deviations
+    page = build_page(models.shop, checks)
+    assert "uniform choices earn what they earn by the log, within 10% of the logged value" in " ".join(page.details)
     unknown = replace(log, propensities=np.full(8_000, np.nan))
     comparison = check_fit(unknown, fit_shop(unknown)).comparisons[1]
     assert (comparison.log, comparison.agrees, comparison.why_not) == (None, None, "no propensities")
@@ -160,9 +160,9 @@ def test_nothing_is_compared_with_an_estimate_that_is_not_to_be_used() -> None:
     checks = check_fit(log, models)
     uniform = checks.comparisons[1]
     assert (uniform.log, uniform.agrees, uniform.why_not) == (None, None, "do not use")
-    verdict = build_page(models.shop, checks).verdict
-    assert "In the fitted world logged choices earn what they earn by the log" in verdict
-    assert "What uniform choices earn by the log cannot be compared (dr: do not use)" in verdict
+    said = " ".join(build_page(models.shop, checks).details)
+    assert "Whether logged choices earn in the world what they earn by the log, within 10%: cannot tell" in said
+    assert "What uniform choices earn by the log cannot be compared (dr: do not use)" in said
 
 
 def test_a_log_of_one_user_leaves_intervals_open(
@@ -181,20 +181,6 @@ def test_a_log_of_one_user_leaves_intervals_open(
     assert re.search(r"logged choices .* open to open .* no interval", capsys.readouterr().out)
     assert "What logged choices earn by the log cannot be compared (the log's mean: no interval)" in page
     assert "open to open" in page
-
-
-@pytest.mark.parametrize(
-    ("world", "by_log", "agrees"),
-    [
-        ((0.2, 0.1, 0.3), (0.0, -0.1, 0.0), False),  # an end of 0 is an end
-        ((-0.2, -0.3, -0.1), (0.1, 0.0, 0.2), False),
-        ((0.2, 0.1, 0.3), (0.0, -0.1, None), True),
-        ((0.2, 0.1, 0.3), (0.5, 0.4, None), False),
-        ((0.2, 0.1, 0.3), (0.2, 0.15, 0.25), True),
-    ],
-)
-def test_open_ends_are_no_limits_and_zeros_are(world: Any, by_log: Any, agrees: bool) -> None:
-    assert Comparison("p", Interval(*world), Interval(*by_log), "dr").agrees == agrees
 
 
 def with_day_effects(log: Log, rng: np.random.Generator, spread: float) -> Log:
@@ -244,14 +230,14 @@ def test_hardly_any_expected_responses_have_a_range() -> None:
 def test_a_fit_is_not_oversold() -> None:
     rng = np.random.default_rng(0)
     flat = hold_out(shop_log(rng, 8_000, clicks=np.full((3, 5), 0.1)))
-    assert "cannot be shown that it tells more than one rate for all" in flat.sentence
+    assert "is not shown to predict responses better than the overall response rate" in flat.sentence
     rare = hold_out(shop_log(rng, 4_000, clicks=np.full((3, 5), 0.006)))
-    assert "too few responses to tell" in rare.sentence
+    assert "too few responses to judge" in rare.sentence
     later = np.full((3, 5), 0.4)
     jumped = hold_out(shop_log(rng, 8_000, clicks=np.full((3, 5), 0.1), later=later, at=0.75))
     assert "(beyond chance)" in jumped.sentence
     told = hold_out(shop_log(rng, 8_000))
-    assert "better than one rate for all and a rate for each category" in told.sentence
+    assert "better than the overall response rate and the response rate of each category" in told.sentence
 
 
 def test_held_out_are_whole_days() -> None:
@@ -302,7 +288,7 @@ def test_a_short_log_is_refused() -> None:
 def test_the_real_log_gives_a_world_that_runs(real: Path, tmp_path: Path) -> None:
     shop, checks = zoosim.fit_world("open-bandit:random/all", tmp_path / "world", data=real)
     assert (shop.facts["rows"], checks.held_out.days, checks.held_out.responses) == (10_000, 2, 9)
-    assert "too few responses to tell" in checks.held_out.sentence
+    assert "too few responses to judge" in checks.held_out.sentence
     world = tmp_path / "world" / "shop.world"
     run = zoosim.run(str(world), policies=["random"], seeds=1, steps=2_000, jobs=1, out=tmp_path / "run")
     assert run.failures == ()

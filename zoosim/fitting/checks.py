@@ -9,6 +9,7 @@ from zoosim.core.rng import stream
 from zoosim.core.statistics import Interval
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import FloatArray, IntArray, Progress
+from zoosim.fitting.equivalence import MARGIN, Equivalence, compare_values
 from zoosim.fitting.fit import FittedModels
 from zoosim.fitting.held_out import LEAST_RESPONSES, TAILS, HeldOut, hold_out, with_open_ends
 from zoosim.logs.log import Log
@@ -30,7 +31,7 @@ class Comparison(NamedTuple):
     """What a policy earns in the fitted world, and by the log, by `estimator`.
 
     `log` is None where the log cannot tell, and `why_not` says why nothing is compared. Ends that the log leaves open
-    are None.
+    are None. `equivalence` is None where nothing is compared.
     """
 
     policy: str
@@ -38,18 +39,17 @@ class Comparison(NamedTuple):
     log: Interval | None
     estimator: str
     why_not: str = ""
+    equivalence: Equivalence | None = None
 
     @property
     def agrees(self) -> bool | None:
-        """Whether both intervals have values in common; None where nothing is compared."""
-        if self.log is None or self.why_not:
-            return None
-        return _reaches(self.world.low, self.log.high) and _reaches(self.log.low, self.world.high)
+        """Whether both are shown to be the same within a margin; None where that cannot be told."""
+        return None if self.equivalence is None else self.equivalence.agrees
 
-
-def _reaches(low: float | None, high: float | None) -> bool:
-    """Whether an interval that begins at `low` begins before `high`; an open end, None, is no limit."""
-    return low is None or high is None or low <= high
+    @property
+    def words(self) -> str:
+        """Whether both are the same, in a few words, or why that cannot be told."""
+        return self.why_not if self.equivalence is None else self.equivalence.words
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,9 +77,7 @@ class Checks(TabularResult):
         if not held_out.is_within_chance:
             came = f"{held_out.responses:,} responses came on held-out rows"
             reasons.append(f"{came} where the world expects {held_out.expected:,.0f}, which is beyond chance")
-        differing = [row.policy for row in self.comparisons if row.agrees is False]
-        if differing:
-            reasons.append(f"in the world {' and '.join(differing)} earn something else than by the log")
+        reasons += [_not_shown(row) for row in self.comparisons if row.equivalence is not None and not row.agrees]
         reasons += [
             f"what {row.policy} earn there cannot be compared with the log ({row.estimator}: {row.why_not})"
             for row in self.comparisons
@@ -111,10 +109,18 @@ class Checks(TabularResult):
         }
 
 
+def _not_shown(row: Comparison) -> str:
+    """Say that a policy earns something else in the world than by the log, or that this cannot be told."""
+    if row.agrees is False:
+        return f"in the world {row.policy} earn something else than by the log: {row.words} of the logged value"
+    return f"whether {row.policy} earn there what they earn by the log, within {MARGIN:.0%}: {row.words}"
+
+
 def _as_plain(comparison: Comparison) -> dict[str, Any]:
     log = None if comparison.log is None else comparison.log._asdict()
     names = {"policy": comparison.policy, "estimator": comparison.estimator}
-    says = {"agrees": comparison.agrees, "why_not": comparison.why_not}
+    equivalence = None if comparison.equivalence is None else comparison.equivalence._asdict()
+    says = {"agrees": comparison.agrees, "why_not": comparison.why_not, "equivalence": equivalence}
     return {**names, **says, "world": comparison.world._asdict(), "log": log}
 
 
@@ -127,9 +133,26 @@ def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progre
     held_out = hold_out(log, seed=seed, progress=progress)
     progress("computing what policies earn in the fitted world")
     values = shop_values(models.shop, seed=seed)
-    logged = _value(logged_values(models.shop, log.actions))
-    comparisons = (_compare_logged(log, logged), _compare_uniform(log, _value(values.products.mean(axis=1)), seed))
+    logged = logged_values(models.shop, log.actions)
+    comparisons = compare_with_log(log, logged, values.products.mean(axis=1), seed=seed)
     return Checks(comparisons, _value(values.best), tuple(map(_value, values.products.T)), held_out)
+
+
+def compare_with_log(log: Log, logged: FloatArray, uniform: FloatArray, *, seed: int = 0) -> tuple[Comparison, ...]:
+    """Compare what `logged` and `uniform` choices earn in each draw of a world `(D,)` with the log's own estimates."""
+    compared = (_compare_logged(log, _value(logged)), _compare_uniform(log, _value(uniform), seed))
+    value = float(log.rewards.mean())
+    return tuple(
+        row
+        if row.why_not or row.log is None or row.log.low is None or row.log.high is None
+        else row._replace(equivalence=compare_values(row.world.mean, _error(draws), row.log, value, len(log)))
+        for row, draws in zip(compared, (logged, uniform), strict=True)
+    )
+
+
+def _error(draws: FloatArray) -> float:
+    """Return the standard error of the mean of draws."""
+    return float(draws.std() / np.sqrt(len(draws)))
 
 
 def _value(draws: FloatArray) -> Interval:
@@ -142,7 +165,7 @@ def _compare_logged(log: Log, world: Interval) -> Comparison:
     """Compare what the logged choices earn in a fitted world with the log's mean."""
     terms = group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards))
     by_log = with_open_ends(bootstrap_interval(terms))
-    why_not = "no interval" if by_log.low is None and by_log.high is None else ""
+    why_not = "no interval" if by_log.low is None or by_log.high is None else ""
     return Comparison("logged choices", world, by_log, "the log's mean", why_not)
 
 
@@ -156,7 +179,8 @@ def _compare_uniform(log: Log, world: Interval, seed: int) -> Comparison:
     if result.verdict == DO_NOT_USE:
         return Comparison(policy, world, None, result.estimator, DO_NOT_USE)
     by_log = with_open_ends(Interval(result.value, result.low, result.high))
-    return Comparison(policy, world, by_log, result.estimator)
+    why_not = "no interval" if by_log.low is None or by_log.high is None else ""
+    return Comparison(policy, world, by_log, result.estimator, why_not)
 
 
 def _uniform_chances(log: Log, start: int, stop: int) -> FloatArray:

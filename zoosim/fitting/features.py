@@ -22,6 +22,10 @@ MIXED = -1
 """The block of principal components, in which all columns go together."""
 ALL_COLUMNS = "all columns"
 
+SHOWN = -2
+"""The block of how often a log shows each product."""
+SHOWN_OFTEN = "how often it was shown"
+
 
 class Features(NamedTuple):
     """Features of visitors: `(features - centre) @ mixing`, behind a 1; and what the models know of products.
@@ -53,7 +57,9 @@ def model_features(log: Log) -> Features:
     """Return the features that models of a log's visitors and products use.
 
     Blocks, which share a variance, are the columns of the schema. Where there are too many features, principal
-    components take their place.
+    components take their place. How often a product was shown is a feature, too: a shop shows what sells, so that what
+    it rarely shows is worse than its columns say, and would be drawn towards what is shown often (the propensity as a
+    covariate, Hahn, Murray & Carvalho 2020).
     """
     encoders = (Encoder(), Encoder()) if log.fitted is None else (log.fitted.visitors, log.fitted.products)
     names = tuple(sorted(set(log.categories))) or ("all products",)
@@ -62,23 +68,32 @@ def model_features(log: Log) -> Features:
     products = _normal_scores(products)
     centred_products = products - products.mean(axis=0)
     of_products = _mixed(centred_products, product_blocks, MOST_PRODUCT_FEATURES)
-    width = of_products.mixing.shape[1] + 1
+    shown = _shown_often(log)
+    blocks = np.append(of_products.blocks, np.full(shown.shape[1], SHOWN))
+    width = len(blocks) + 1
     centre = log.features.mean(axis=0)
     of_visitors = _mixed(
         log.features - centre,
         _column_blocks(encoders[0], log.features.shape[1]),
         min(MOST_VISITOR_FEATURES, max(1, MOST_PAIRS // width - 1)),
     )
-    design = make_design(centred_products @ of_products.mixing, of_visitors.blocks, of_products.blocks)
-    columns = _named_blocks(encoders[1], log.products.shape[1], of_products.blocks)
+    design = make_design(np.hstack([centred_products @ of_products.mixing, shown]), of_visitors.blocks, blocks)
+    columns = _named_blocks(encoders[1], log.products.shape[1], blocks)
     return Features(centre, of_visitors.mixing, design, categories, names, columns)
 
 
 def _named_blocks(encoder: Encoder, width: int, blocks: IntArray) -> tuple[str, ...]:
     """Name the blocks that `blocks (r,)` number, in order: columns of the schema, and the category after them."""
     names = encoder.names if encoder.width == width else [ALL_COLUMNS]
-    by_number = {**dict(enumerate(names)), len(names): "category", MIXED: ALL_COLUMNS}
+    by_number = {**dict(enumerate(names)), len(names): "category", MIXED: ALL_COLUMNS, SHOWN: SHOWN_OFTEN}
     return tuple(by_number[int(block)] for block in np.unique(blocks))
+
+
+def _shown_often(log: Log) -> FloatArray:
+    """Return how often each product was shown, as normal scores `(K, 1)`; `(K, 0)` where all were as often."""
+    counts = np.bincount(log.actions, minlength=log.n_actions)
+    scores = special.ndtri((stats.rankdata(counts) - 0.5) / len(counts))
+    return np.asarray(scores[:, None] if scores.std() > VARIED else np.zeros((len(counts), 0)))
 
 
 def _normal_scores(products: FloatArray) -> FloatArray:

@@ -69,8 +69,8 @@ class HeldOut:
         period = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
         chance = "within" if self.is_within_chance else "beyond"
         return (
-            f"On {period}, {self.n:,} rows that it was not fitted to, {self.responses:,} responses came and the world "
-            f"expects {self.expected:,.0f} ({chance} chance). {self.conclusion}."
+            f"On {period}, {self.n:,} rows that it was not fitted to, the world expects {self.expected:,.0f} "
+            f"responses, and {self.responses:,} came ({chance} chance). {self.conclusion}."
         )
 
     @property
@@ -85,15 +85,15 @@ class HeldOut:
 
     @property
     def conclusion(self) -> str:
-        """Say whether the world tells more than simpler models do."""
+        """Say whether the world predicts responses better than simpler models do."""
         if self.responses < LEAST_RESPONSES:
-            return "These are too few responses to tell whether it knows who responds to what: take it as an example"
+            return "These are too few responses to judge its predictions by: take it as an example"
         if self.is_worse_than:
-            return f"It tells who responds to what worse than {' or '.join(self.is_worse_than)} does: do not use it"
+            return f"It predicts responses worse than {' or '.join(self.is_worse_than)}: do not use it"
         if len(self.is_better_than) < len(self.gains):
             others = " or ".join(name for name in self.gains if name not in self.is_better_than)
-            return f"It cannot be shown that it tells more than {others}: take it as an example, not as a fact"
-        return f"It tells who responds to what better than {' and '.join(self.gains)}"
+            return f"It is not shown to predict responses better than {others}: take it as an example, not as a fact"
+        return f"It predicts responses better than {' and '.join(self.gains)}"
 
 
 def with_open_ends(interval: Interval) -> Interval:
@@ -182,13 +182,13 @@ def _simpler_models(models: FittedModels, earlier: Log, later: Log) -> dict[str,
     """Return the probabilities `(n,)` that simpler models give to the later rows' responses."""
     responses = (earlier.rewards != 0.0).astype(float)
     rate = (responses.sum() + 0.5) / (len(earlier) + 1.0)
-    simpler = {"one rate for all": np.full(len(later), rate)}
+    simpler = {"the overall response rate": np.full(len(later), rate)}
     categories = models.shop.categories
     if len(models.shop.category_names) > 1:
         counts = np.bincount(categories[earlier.actions], minlength=len(models.shop.category_names))
         sums = np.bincount(categories[earlier.actions], responses, len(counts))
         rates = (sums + 1.0) / (counts + 1.0 / rate)
-        simpler["a rate for each category"] = rates[categories[later.actions]]
+        simpler["the response rate of each category"] = rates[categories[later.actions]]
     return simpler
 
 

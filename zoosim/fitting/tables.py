@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from zoosim.core.number_format import per_visit, with_interval
 from zoosim.core.tables import Column, Table
 from zoosim.core.types import REWARD
-from zoosim.fitting.checks import Checks, Comparison
+from zoosim.fitting.checks import Checks
 
 if TYPE_CHECKING:
     from zoosim.fitting.search_world import FittedSearchWorld
@@ -29,14 +29,9 @@ def checks_table(checks: Checks, reward: str = REWARD) -> Table:
         Column("95%\ninterval", [each.interval for each in world], is_text=True, is_essential=True, stacks=True),
         Column("by\nthe log", [*values, ""], is_essential=True),
         Column("95%\ninterval", [*intervals, ""], is_text=True, is_essential=True, stacks=True),
-        Column("world\nand log", [*map(_agreement, rows), ""], is_text=True, is_essential=True),
+        Column("world\nand log", [*(row.words for row in rows), ""], is_text=True, is_essential=True),
     )
     return Table(f"{per_visit(reward)}, in the fitted world and by the log".capitalize(), columns)
-
-
-def _agreement(row: Comparison) -> str:
-    """Say whether a fitted world agrees with its log, or why that cannot be told."""
-    return row.why_not or ("agree" if row.agrees else "differ")
 
 
 def positions_table(world: "FittedSearchWorld") -> Table:

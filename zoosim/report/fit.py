@@ -6,6 +6,7 @@ from zoosim.core.number_format import with_interval
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Checks, Comparison
 from zoosim.fitting.columns import ITSELF
+from zoosim.fitting.equivalence import MARGIN
 from zoosim.fitting.held_out import HeldOut, Share
 from zoosim.off_policy.verdict import TRUST, WEAK
 from zoosim.report.fit_figures import BEST, MOST_ROWS, calibration_figure, expected_figure, values_figure
@@ -77,13 +78,8 @@ def _answer(checks: Checks) -> str:
 
 
 def _details(checks: Checks) -> list[str]:
-    differing = [row.policy for row in checks.comparisons if row.agrees is False]
-    agreeing = [row.policy for row in checks.comparisons if row.agrees]
     sentences = [checks.held_out.sentence]
-    if differing:
-        sentences.append(f"In the fitted world {' and '.join(differing)} earn something else than by the log.")
-    elif agreeing:
-        sentences.append(f"In the fitted world {' and '.join(agreeing)} earn what they earn by the log.")
+    sentences += [_equivalence(row) for row in checks.comparisons if row.equivalence is not None]
     sentences += [
         f"What {row.policy} earn by the log cannot be compared ({row.estimator}: {row.why_not})."
         for row in checks.comparisons
@@ -92,17 +88,33 @@ def _details(checks: Checks) -> list[str]:
     return sentences
 
 
+def _equivalence(row: Comparison) -> str:
+    """Say whether a policy earns in the world what it earns by the log."""
+    if row.agrees is None:
+        return f"Whether {row.policy} earn in the world what they earn by the log, within {MARGIN:.0%}: {row.words}."
+    what = f"what they earn by the log, within {MARGIN:.0%} of the logged value" if row.agrees else "something else"
+    beyond = "" if row.agrees else f" than by the log, by more than {MARGIN:.0%} of the logged value"
+    return f"In the fitted world {row.policy} earn {what}{beyond}."
+
+
 def _values(checks: Checks) -> Table:
     rows = [_compared(row) for row in checks.comparisons]
-    rows.append((BEST, *_figures(checks.oracle), "", "", ""))
-    heads = ("", "fitted world", "95% of shops", "by the log", "95% interval", "by")
-    return Table("What choices earn", heads, rows)
+    rows.append((BEST, *_figures(checks.oracle), "", "", "", "", ""))
+    heads = ("", "fitted world", "95% of shops", "by the log", "95% interval", "by", "difference, 90%", "world and log")
+    caption = (
+        f"They agree where the difference of the world's mean is shown to be within {MARGIN:.0%} of the logged value: "
+        "its 90% interval, two one-sided tests at 5% (Schuirmann 1987), lies within that."
+    )
+    return Table("What choices earn", heads, rows, caption=caption)
 
 
 def _compared(row: Comparison) -> tuple[str, ...]:
     by_log = ("", "") if row.log is None else _figures(row.log)
-    estimator = f"{row.estimator}: {row.why_not}" if row.why_not else row.estimator
-    return (row.policy, *_figures(row.world), *by_log, estimator)
+    tested = row.equivalence
+    difference = (
+        "" if tested is None else with_interval(tested.difference, tested.low, tested.high, signed=True).interval
+    )
+    return (row.policy, *_figures(row.world), *by_log, row.estimator, difference, row.words)
 
 
 def _figures(value: Interval) -> tuple[str, str]:
@@ -133,7 +145,7 @@ def columns_table(held_out: HeldOut) -> Table:
         "What 1,000 held-out rows lose in log likelihood when a column's values are shuffled among visitors, or among "
         f"products. Intervals hold together with 95%. {ITSELF.capitalize()}: what its columns do not tell."
     )
-    heads = ("column", "of", "tells who responds to what", "lost without it", "interval")
+    heads = ("column", "of", "predicts responses", "lost without it", "interval")
     return Table("Which columns tell", heads, rows or [("none varies", "", "", "", "")], n_text=3, caption=caption)
 
 

@@ -21,7 +21,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.rules import follows, holds_something, is_in_other_units, needs
 from zoosim.schema.values import UNREADABLE, WORDS, numbers_of, present
 
-MOST_ROWS = 50_000
+MOST_ROWS = 25_000
 """Rows by which columns are tested, all of some visitors where the log knows them."""
 
 BINS = 20

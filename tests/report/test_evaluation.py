@@ -83,12 +83,13 @@ def judged(value: float, verdict: str, *, low: float, high: float, rewards: floa
         ),
         (
             judged(0.38, WEAK, low=0.2, high=0.56, rewards=3.2),
-            "Collect more data before you switch: what speaks for new rests on about 3 rewards.",
+            "Collect more data before you switch: what new would earn rests on about 3 rewards.",
         ),
         (
             judged(0.038, TRUST, low=-0.02, high=0.096),
-            "Keep today's choices: nothing is shown to earn more; new comes closest (+3.8% reward (-2.0 to +9.6%)).",
+            "Keep today's choices: nothing is shown to earn more; nearest is new, +3.8% reward (-2.0 to +9.6%).",
         ),
+        (judged(-0.2, TRUST, low=-0.3, high=-0.1), "Keep today's choices: the log shows that new earns less."),
         (
             judged(0.38, DO_NOT_USE, low=0.2, high=0.56),
             "Keep today's choices: this log cannot tell what new would earn.",

@@ -138,24 +138,32 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
     if not usable:
         which = names[0] if len(names) == 1 else f"any of the {len(names)} policies"
         return f"Keep today's choices: this log cannot tell what {which} would earn."
-    better = [name for name, row in usable.items() if _is_better(evaluation, row)]
-    best = max(better or usable, key=lambda name: (usable[name].verdict == TRUST, usable[name].value))
+    better = [name for name, row in usable.items() if _sign(evaluation, row) > 0]
+    undecided = [name for name, row in usable.items() if _sign(evaluation, row) == 0]
+    if not better and not undecided:
+        which = next(iter(usable)) if len(usable) == 1 else f"each of the {len(usable)} policies that it can judge"
+        return f"Keep today's choices: the log shows that {which} earns less."
+    best = max(better or undecided, key=lambda name: (usable[name].verdict == TRUST, usable[name].value))
     row = usable[best]
+    if row.effective_rewards < FEW_REWARDS:
+        rewards = f"{row.effective_rewards:,.0f} rewards"
+        return f"Collect more data before you switch: what {best} would earn rests on about {rewards}."
     gain = _gain(evaluation, row)
     if best not in better:
-        return f"Keep today's choices: nothing is shown to earn more; {best} comes closest ({gain})."
-    if row.effective_rewards < FEW_REWARDS:
-        rests_on = f"{row.effective_rewards:,.0f} rewards"
-        return f"Collect more data before you switch: what speaks for {best} rests on about {rests_on}."
+        return f"Keep today's choices: nothing is shown to earn more; nearest is {best}, {gain}."
     if row.verdict != TRUST:
         return f"Try {best} in an experiment before you switch: {gain} is a hint, no more (weak)."
     return f"Switch to {best}: {gain}{_per_month(evaluation, row)}, and the log can tell (trust)."
 
 
-def _is_better(evaluation: Evaluation, result: Result) -> bool:
-    """Whether a result is above what the logged choices earned, beyond chance."""
+def _sign(evaluation: Evaluation, result: Result) -> int:
+    """Return 1 for a result above what the logged choices earned, beyond chance, -1 for one below, and else 0."""
     over_logged = _over_logged(evaluation, result)
-    return over_logged is not None and over_logged.low is not None and over_logged.low > 0.0
+    if over_logged is None:
+        return 0
+    is_above = over_logged.low is not None and over_logged.low > 0.0
+    is_below = over_logged.high is not None and over_logged.high < 0.0
+    return int(is_above) - int(is_below)
 
 
 def _over_logged(evaluation: Evaluation, result: Result) -> Lift | Difference | None:

@@ -66,7 +66,7 @@ def test_frames_files_names_classes_and_columns_are_taken(tmp_path: Path) -> Non
         found = zoosim.evaluate(log, [Favours, "random", "column:p_new"])
         values = {(row.policy, row.estimator): row for row in found.results}
         assert set(values) == {
-            *((name, estimator) for name in ("favours", "random") for estimator in ("ips", "snips", "dr")),
+            *((name, estimator) for name in ("favours", "random") for estimator in ("ips", "snips", "dr", "dm")),
             *(("p_new", estimator) for estimator in ("ips", "snips")),
         }
         best = values["favours", "snips"]

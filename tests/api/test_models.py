@@ -61,7 +61,7 @@ def test_training_picks_a_policy_that_beats_the_logged_choices(tmp_path: Path) -
     assert (facts["policy"], facts["rows"], facts["judged"]["rows"]) == (training.policy, 2_400, 600)
     assert facts["first"] == "2026-01-01T00:00:00.500000+00:00"
     assert facts["last"] < "2026-01-24"
-    assert {row["estimator"] for row in facts["judged"]["results"]} == {"ips", "snips", "dr"}
+    assert {row["estimator"] for row in facts["judged"]["results"]} == {"ips", "snips", "dr", "dm"}
 
 
 @pytest.mark.parametrize("drop", [None, "at"])
@@ -262,8 +262,10 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
     earlier, later = earlier_and_later(log)
     policies: dict[str, Policy] = {"random": Random(spec_of(log), np.random.default_rng(0))}
     policies["linear"] = fitted("linear", earlier)
-    best, reason, predicted = models._best(policies, log, later, None)
-    assert reason.startswith("a mixed model of all rows predicts the most reward per later visit for it (linear ")
+    best, reason, predicted = models._best(policies, earlier, later, None)
+    assert reason.startswith(
+        "dm, a mixed model calibrated on later rows, predicts the most reward per visit for it (linear "
+    )
     assert best == "linear"
     assert predicted["linear"] > predicted["random"]
 
@@ -279,7 +281,7 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
         (compared(-0.2, 0.1, "trust"), "linear"),
         (compared(0.1, 0.2, "trust"), "linear"),
     ):
-        assert models._best(policies, log, later, evaluation)[0] == expected
+        assert models._best(policies, earlier, later, evaluation)[0] == expected
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ def page_of(folder: Path, log: Path, policies: list[str]) -> str:
 
 def test_the_page_says_which_policy_was_chosen_and_why(tmp_path: Path) -> None:
     text = page_of(tmp_path, imported(tmp_path), ["random", "mlp"])
-    assert "mlp was chosen from 2 policies: a mixed model of all rows predicts the most reward per later visit" in text
+    assert (
+        "mlp was chosen from 2 policies: dm, a mixed model calibrated on later rows, predicts the most reward" in text
+    )
     assert "Compared with today's choices: " in text
     assert "Mean squared error of the predicted rewards after each epoch" in text
     for words in ("2,400", "600", "2026-01-01 00:00", "country is de", "the best of 2 policies by these very rows"):

@@ -90,7 +90,7 @@ def evaluate(
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
-    passed_on = ("log", "policies", "seed", "overlap", "progress")
+    passed_on = ("log", "policies", "seed", "overlap", "earlier", "progress")
     further = [name for name in inspect.signature(evaluate_on).parameters if name not in passed_on]
     check_names("evaluate", options, further)
     given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
@@ -100,7 +100,7 @@ def evaluate(
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
-    kept_log, made, notes = _prepared(opened, loaded, train, seed)
+    kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(Path(out).absolute(), "results")  # a policy may change folders
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
@@ -118,7 +118,13 @@ def evaluate(
     try:
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
-                kept_log, made, seed=seed, overlap=folder is not None, progress=progress, **options
+                kept_log,
+                made,
+                seed=seed,
+                overlap=folder is not None,
+                earlier=earlier,
+                progress=progress,
+                **options,
             )
             evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
     except EvaluationInterrupted as interrupted:
@@ -140,8 +146,8 @@ def _check_names(policies: Mapping[str, Any]) -> None:
 
 def _prepared(
     given: Mapping[str, Any], log: "Log", train: bool, seed: int
-) -> "tuple[Log, dict[str, Any], dict[str, tuple[str, ...]]]":
-    """Return the log to evaluate on, the policies, and notes on them.
+) -> "tuple[Log, Log | None, dict[str, Any], dict[str, tuple[str, ...]]]":
+    """Return the log to evaluate on, the rows that policies learned from, the policies, and notes on them.
 
     With `train`, policies that have not learned are to learn first.
     """
@@ -155,21 +161,21 @@ def _prepared(
         saved = f"{saved} or a FILE.zoosim of zoosim train"
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
-    log, notes = _after_training(given, log)
+    log, earlier, notes = _after_training(given, log)
     if not train:
         if untrained:
             advice = f"add --train (train=True), or {saved}" if can_train else saved
             raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
-        return log, made, notes
+        return log, earlier, made, notes
     if not can_train:
         raise ConfigError(f"train: here policies learn from logs of single actions alone; leave it out, and {saved}")
     earlier, later = earlier_and_later(log)
     jobs = {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
-    return later, jobs, notes
+    return later, earlier, jobs, notes
 
 
-def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, dict[str, tuple[str, ...]]]":
-    """Return the rows that no model was trained on: the others they know too well to be judged by them.
+def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, Log | None, dict[str, tuple[str, ...]]]":
+    """Return the rows that no model was trained on, as the others they know too well to be judged by them; and those.
 
     And for each model a note that says how many it knew. Raises `DataError` where no rows are left.
     """
@@ -185,7 +191,9 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, dict[st
             notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
     if not unknown.any():
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
-    return (log if unknown.all() else log.rows(np.flatnonzero(unknown))), notes
+    if unknown.all():
+        return log, None, notes
+    return log.rows(np.flatnonzero(unknown)), log.rows(np.flatnonzero(~unknown)), notes
 
 
 def _trained_on(model: "Model", log: "Log") -> "BoolArray":

@@ -1,7 +1,7 @@
 """Train policies on a log, and load what was trained."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,10 +42,9 @@ def train(
 ) -> "Training":
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
-    Of several the best is the one for which a mixed model of all rows predicts the most in the later ones, unless
-    doubly robust estimates of these that can be trusted show another to be better; where products and features are too
-    many for that model, the one with the highest doubly robust estimate. Of boosts, the one with the highest
-    self-normalised estimate that can be used.
+    Of several the best is the one for which the direct method (`dm`) predicts the most in the later rows, by a mixed
+    model of the earlier ones that the later ones calibrate, unless doubly robust estimates that can be trusted show
+    another to be better. Of boosts, the one with the highest self-normalised estimate that can be used.
 
     Args:
         log: A Parquet file of Records, such as `zoosim import` writes, the folder of a service or the address of its
@@ -154,8 +153,15 @@ def _train_products(
         models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
-            evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
-        best, reason, predicted = _best(trained, loaded, later, evaluation)
+            evaluation = evaluate(
+                later,
+                models,
+                seed=seed,
+                propensity_model=propensity_model,
+                earlier=earlier,
+                progress=progress,
+            )
+        best, reason, predicted = _best(trained, earlier, later, evaluation)
     return Kept(models, best, reason, evaluation, failures, predicted, earlier, later)
 
 
@@ -275,45 +281,33 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
 
 
 def _best(
-    policies: "Mapping[str, Policy]", log: "Log", later: "Log", evaluation: "Evaluation | None"
+    policies: "Mapping[str, Policy]", earlier: "Log", later: "Log", evaluation: "Evaluation | None"
 ) -> tuple[str, str, dict[str, float]]:
-    """Return the policy to keep, why, and what a model of the log predicts for those to choose from in the later rows.
+    """Return the policy to keep, why, and what the direct method predicts for each in the later rows.
 
-    Raises `ConfigError` where nothing tells which is best.
+    Where nothing could be evaluated the same predictions are made without it.
     """
     from zoosim.off_policy.predicted import predict_values
 
+    if len(policies) == 1:
+        return next(iter(policies)), "no other was trained", {}
+    results = () if evaluation is None else evaluation.results
+    predicted = {row.policy: row.value for row in results if row.estimator == "dm"}
+    if not predicted:  # no propensities, or estimated ones
+        predicted = predict_values(policies, later, earlier)
     worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
-    candidates = {name: policy for name, policy in policies.items() if name not in worse}
-    shown_worse = f"`dr` estimates that can be trusted show {', '.join(sorted(worse))} to earn less" if worse else ""
+    candidates = [name for name in policies if name not in worse]
+    shown_worse = f"`dr` estimates that can be trusted show {', '.join(sorted(worse))} to earn less"
     if len(candidates) == 1:
-        return next(iter(candidates)), shown_worse or "no other was trained", {}
-    try:
-        predicted = predict_values(candidates, replace(log, user_ids=None), replace(later, user_ids=None))
-    except ConfigError as error:
-        best = _highest_estimate(candidates, evaluation, error)
-        return best, "its `dr` estimate is the highest that can be used", {}
-    ordered = sorted(predicted, key=lambda name: -predicted[name])
+        return candidates[0], shown_worse, predicted
+    ordered = sorted(candidates, key=lambda name: -predicted[name])
     values = ", ".join(f"{name} {predicted[name]:.4g}" for name in ordered)
-    reasons = [f"a mixed model of all rows predicts the most reward per later visit for it ({values})"]
-    if shown_worse:
+    reasons = [f"dm, a mixed model calibrated on later rows, predicts the most reward per visit for it ({values})"]
+    if worse:
         reasons.append(shown_worse)
     if evaluation is None:
         reasons.append("that is right as far as the log's features say why products were shown to whom")
     return ordered[0], "; ".join(reasons), predicted
-
-
-def _highest_estimate(names: "Iterable[str]", evaluation: "Evaluation | None", reason: ConfigError) -> str:
-    """Return the policy with the highest doubly robust estimate that can be used; raises `ConfigError` for none."""
-    from zoosim.off_policy.verdict import DO_NOT_USE
-
-    results = () if evaluation is None else evaluation.results
-    usable = [
-        row for row in results if row.estimator == "dr" and row.policy in set(names) and row.verdict != DO_NOT_USE
-    ]
-    if not usable:
-        raise ConfigError(f"nothing tells which of several policies is best ({reason}); train one")
-    return max(usable, key=lambda row: row.value).policy
 
 
 def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:

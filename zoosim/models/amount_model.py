@@ -56,7 +56,9 @@ class AmountModel(NamedTuple):
         return in_units
 
 
-def fit_amounts(visitors: FloatArray, actions: IntArray, amounts: FloatArray, design: Design) -> AmountModel:
+def fit_amounts(
+    visitors: FloatArray, actions: IntArray, amounts: FloatArray, design: Design, rounds: int = ROUNDS
+) -> AmountModel:
     """Fit the model to rows; priors are as wide as amounts vary.
 
     Args:
@@ -64,6 +66,7 @@ def fit_amounts(visitors: FloatArray, actions: IntArray, amounts: FloatArray, de
         actions: The product of each row `(n,)`.
         amounts: What it was worth `(n,)`.
         design: The products' features, and which coefficients share a variance.
+        rounds: How often the noise is estimated anew.
     """
     level = float(amounts.mean())
     unit = float(amounts.std()) or 1.0
@@ -71,7 +74,7 @@ def fit_amounts(visitors: FloatArray, actions: IntArray, amounts: FloatArray, de
     noise = 1.0
     variances = start_variances(design)
     sums = _sums(visitors, actions, values, len(design.products))
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         posterior = fit_hierarchy(design, _scaled(sums, noise), variances, UPDATES_A_ROUND)
         variances = posterior.variances
         residuals = values - (visitors * posterior.mean[actions]).sum(axis=1)

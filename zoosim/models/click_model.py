@@ -67,6 +67,7 @@ def fit_clicks(
     design: Design,
     families: Sequence[Family] = (),
     *,
+    rounds: int = ROUNDS,
     progress: Progress = lambda line: None,
 ) -> ClickModel:
     """Fit the model to rows.
@@ -77,6 +78,7 @@ def fit_clicks(
         clicks: Whether it was clicked, 0 or 1, `(n,)`.
         design: The products' features, and which coefficients share a variance.
         families: Effects that rows share. A family that divides another comes after it.
+        rounds: Passes over the rows.
         progress: Called with a line for each pass over the rows.
     """
     rows = _Rows(visitors, actions, clicks, len(design.products))
@@ -85,8 +87,8 @@ def fit_clicks(
     mean[:, 0] = special.logit((clicks.sum() + 0.5) / (len(clicks) + 1.0))
     covariance = np.zeros((*mean.shape, visitors.shape[1]))
     effects = [no_effects(family) for family in families]
-    for number in range(ROUNDS):
-        progress(f"pass {number + 1} of {ROUNDS} over the rows")
+    for number in range(rounds):
+        progress(f"pass {number + 1} of {rounds} over the rows")
         chances = rows.chances(mean, covariance, families, effects)
         sums = rows.sums(chances, mean)
         posterior = fit_hierarchy(design, sums, variances, UPDATES_A_ROUND)

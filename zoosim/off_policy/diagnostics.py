@@ -64,15 +64,21 @@ class ErrorFigures(NamedTuple):
 
 
 class ModelFigures(NamedTuple):
-    """Figures of a reward model on rows that it has not seen.
+    """Figures of a reward model on rows that it has not seen, where these are weighted to be like a policy's choices.
 
-    `slope` is that of rewards on predictions: 1 when calibrated, None when all predictions are the same; `discrepancy`
-    is the direct method's value less the doubly robust one's, `discrepancy_error` its standard error.
+    `effective_rewards` counts the rewards of the rows with predictions as the policy's choices have (Kish 1965);
+    `unsupported` is the share of these choices whose predictions hardly any row has, `unseen` that of products which
+    the model has not seen; `gap` is by how many standard
+    errors the rewards of those rows are off their predictions. `correction` is what importance weights add to the
+    estimate, `correction_error` the standard error of both together.
     """
 
-    slope: float | None
-    discrepancy: float
-    discrepancy_error: float
+    effective_rewards: float
+    unsupported: float
+    unseen: float
+    gap: float
+    correction: float
+    correction_error: float
 
 
 def weight_figures(
@@ -169,14 +175,3 @@ def clip_weights(weights: FloatArray) -> FloatArray:
     rank = len(weights) - 1 - n_clipped
     clipped: FloatArray = np.minimum(weights, np.partition(weights, rank)[rank])
     return clipped
-
-
-def model_figures(rewards: FloatArray, weights: FloatArray, predicted: FloatArray, clusters: Clusters) -> ModelFigures:
-    """Compute the figures of a model that has `predicted (n,)` the logged rewards."""
-    centred = predicted - predicted.mean()
-    spread = dot(centred, centred)
-    slope = None
-    if spread > 1e-12 * len(rewards) * float(rewards.var()):
-        slope = dot(centred, rewards) / spread
-    correction = group_sums(clusters, Terms(weights * (predicted - rewards)))
-    return ModelFigures(slope, correction.value, standard_error(correction))

@@ -8,9 +8,9 @@ from typing import Any
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.products import DIRECT_METHOD
 from zoosim.off_policy.actions.table import evaluator_of
 from zoosim.off_policy.compare import LOGGED
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.findings import Findings
 from zoosim.off_policy.groups import group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -47,6 +47,7 @@ def evaluate(
     propensity_model: str | None = None,
     overlap: bool = False,
     compare: bool = True,
+    earlier: Log | None = None,
     progress: Progress = lambda line: None,
 ) -> Evaluation:
     """Estimate the mean reward per visit that each policy would have earned, from a log of another policy.
@@ -61,8 +62,9 @@ def evaluate(
             of the logged action (this leaves out estimators with a reward model). Rankings: probabilities of
             the top position, lower ones are drawn without replacement. Boosts: boosts `(d,)` or `(n, d)`, columns of
             densities.
-        estimators: Such as ["snips", "dr"]. Default: those of the log's action space. Clipped, switch and shrunken
-            forms choose their limit by the least estimated error (Su et al. 2020).
+        estimators: Such as ["snips", "dr"]. Default: those of the log's action space. "dm" predicts by a calibrated
+            mixed model, whose error its interval knows. Clipped, switch and shrunken forms choose their limit by the
+            least estimated error (Su et al. 2020).
         interval: "bootstrap" (studentised), "asymptotic", or a bound on the value itself, whatever the estimator:
             "bernstein" (Maurer & Pontil 2009), "sequence" (Waudby-Smith et al. 2024; valid at all times, rows in order
             of time where the log tells it).
@@ -77,6 +79,8 @@ def evaluate(
             verdict is `weak` at best, and a log that is deterministic gets "dm" alone, and `do not use`.
         overlap: Also tabulate weights by size, action and segment.
         compare: Also compare and rank the policies.
+        earlier: Rows of the same products that policies learned from, which `log` does not hold: the mixed model of
+            "dm" learns from them, too. Default: from one half of the log's users for the other half.
         progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
 
     Returns:
@@ -110,7 +114,7 @@ def evaluate(
         log = replace(log, propensities=estimated.values)
         if is_deterministic(log, estimated):
             options = options._replace(estimators=(DIRECT_METHOD,), is_deterministic=True)
-    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated)
+    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier)
     prepared = {}
     for name, policy in policies.items():
         with naming(name):

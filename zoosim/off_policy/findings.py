@@ -236,8 +236,8 @@ def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
 
 
 def _result(policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, verdict: Verdict) -> Result:
-    weights = evaluated.weights(estimator)
-    figures = weights.figures
+    figures = evaluated.weights(estimator).figures
+    support = evaluated.support(estimator)
     return Result(
         policy,
         estimator,
@@ -246,8 +246,8 @@ def _result(policy: str, estimator: str, interval: Interval, evaluated: PolicyEv
         figures.mean_weight,
         figures.max_weight,
         *verdict,
-        effective_rewards=effective_rewards(evaluated.log.visit_rewards, weights.values),
-        rests_on=rewarded_rows(evaluated.log, weights.values),
+        effective_rewards=effective_rewards(evaluated.log.visit_rewards, support),
+        rests_on=rewarded_rows(evaluated.log, support),
     )
 
 

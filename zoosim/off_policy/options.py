@@ -14,6 +14,7 @@ from zoosim.core.types import BoolArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator
 from zoosim.off_policy.diagnostics import later_half
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.intervals.intervals import check_samples, checked_level, checked_range
 from zoosim.off_policy.propensities.estimate import MULTINOMIAL, PROPENSITY_MODELS
 
@@ -77,6 +78,8 @@ def read_options(
     check_whole("seed", seed, 0, 2**63 - 1)
     check_samples(samples, level)
     names = _checked_estimators(evaluator, estimators)
+    if estimators is None and interval in BOUNDS:
+        names = tuple(name for name in names if name != DIRECT_METHOD)  # whose value a bound on weights need not hold
     if propensity_model is not None:
         names = _for_estimated_propensities(names, is_default=estimators is None)
     if reward_range is None:
@@ -128,7 +131,8 @@ def _for_estimated_propensities(names: Sequence[str], is_default: bool) -> tuple
         known = ", ".join(WITH_ESTIMATED_PROPENSITIES)
         needs = "which needs the shop's own propensities, not estimates"
         raise ConfigError(f"estimators: got {refused[0]}, {needs}; take some of {known}")
-    return tuple(name for name in names if name not in refused)
+    without_weights = [DIRECT_METHOD] if is_default else []  # a model of its own needs no estimated weights beside it
+    return tuple(name for name in names if name not in (*refused, *without_weights))
 
 
 def _checked_estimators(evaluator: type[ActionSpaceEvaluator], given: Any) -> tuple[str, ...]:

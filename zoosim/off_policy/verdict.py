@@ -38,7 +38,10 @@ LEAST_DISTANCE = 1e-3
 """A mean weight as near to 1 as this is none of a fault: logs round their propensities."""
 UNSUPPORTED_MASS = Limits(0.01, 0.1)
 CLIP_SHIFT = Limits(1.5, 3.0)
-SLOPE = Limits(0.5, 0.0)
+CALIBRATION_REWARDS = Limits(40.0, 10.0)
+UNSUPPORTED_PREDICTIONS = Limits(0.1, 0.5)
+UNSEEN_PRODUCTS = Limits(0.05, 0.25)
+GAP_ERRORS = Limits(2.5, 4.0)
 BIAS_ERRORS = Limits(0.5, 1.5)
 DISCREPANCY_ERRORS = Limits(2.0, 3.0)
 DRIFT_ERRORS = Limits(3.0, math.inf)
@@ -131,31 +134,40 @@ def judge_weighted(
     return findings.verdict()
 
 
-def judge_model(
+def judge_direct(
     model: ModelFigures,
     errors: ErrorFigures,
     interval: Interval,
     n_clusters: int,
-    weighted: Verdict,
+    ess: float,
     min_groups: Limits = EFFECTIVE_GROUPS,
 ) -> Verdict:
-    """Judge the direct method by what weights say of its model; weak at best.
+    """Judge the direct method by what rows that its model has not seen say of its predictions.
 
-    Its interval knows how visitors vary and not how wrong the model is; `weighted`, the verdict on an estimate by
-    weights, says whether these can tell.
+    Args:
+        model: Figures of the reward model on these rows.
+        errors: Figures of the estimate's error.
+        interval: The estimate and its interval.
+        n_clusters: How many independent users or rows the log holds.
+        ess: Effective sample size of the policy's weights: whether the log can check the model where the policy acts.
+        min_groups: How few effective groups its kind of interval bears.
     """
     findings = Findings()
-    findings.add("its interval leaves out the reward model's own error", useless=False)
     _check_error(findings, errors, interval, n_clusters, min_groups)
-    if weighted.word == DO_NOT_USE:
-        findings.add(f"the log cannot check the reward model: {weighted.reasons[0]}", useless=True)
-    elif model.discrepancy_error > 0.0:
-        off = abs(model.discrepancy) / model.discrepancy_error
-        reason = f"weighted residuals find the reward model off by {off:.1f} standard errors"
-        findings.above(off, DISCREPANCY_ERRORS, reason)
-    if model.slope is not None:
-        slope = f"rewards rise by {model.slope:.2f} where the reward model says 1 (calibration)"
-        findings.below(model.slope, SLOPE, slope)
+    rewards = f"calibration rests on {model.effective_rewards:,.0f} rewards with predictions like the policy's"
+    findings.below(model.effective_rewards, CALIBRATION_REWARDS, rewards)
+    unsupported = f"no held-out rows have predictions as high as {100 * model.unsupported:.0f}% of its choices"
+    findings.above(model.unsupported, UNSUPPORTED_PREDICTIONS, unsupported)
+    unseen = f"no row that the model learned from shows {100 * model.unseen:.0f}% of its choices"
+    findings.above(model.unseen, UNSEEN_PRODUCTS, unseen)
+    gap = f"rewards are {model.gap:.1f} standard errors off the calibrated predictions for rows like its choices"
+    findings.above(model.gap, GAP_ERRORS, gap)
+    if ess >= ESS.useless and model.correction_error > 0.0:
+        off = abs(model.correction) / model.correction_error
+        findings.above(off, DISCREPANCY_ERRORS, f"weighted residuals find the reward model off by {off:.1f} errors")
+    if not ess >= ESS.weak:
+        own = f"only {ess:,.0f} effective rows show the policy's own choices"
+        findings.add(f"{own}, too few to check the reward model by them", useless=False)
     return findings.verdict()
 
 

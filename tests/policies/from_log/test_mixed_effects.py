@@ -92,16 +92,16 @@ def test_large_blocks_of_features_give_way_to_what_products_differ_in() -> None:
     rng = np.random.default_rng(0)
     levels = np.eye(12)[rng.integers(12, size=200)]
     products = np.hstack([rng.normal(size=(200, 1)), levels])
-    traits, blocks = mixed_effects._traits_in_blocks(products, 13)
+    traits, blocks = mixed_effects.traits_in_blocks(products, 13)
     assert traits.scores.shape == (200, 13)
     assert blocks.tolist() == [0, *[1] * 12]
-    traits, blocks = mixed_effects._traits_in_blocks(products, 10)
+    traits, blocks = mixed_effects.traits_in_blocks(products, 10)
     assert traits.scores.shape == (200, 9)
     assert blocks.tolist() == list(range(9))
     np.testing.assert_allclose(traits.scores[:, 0], (products[:, 0] - products[:, 0].mean()) / products[:, 0].std())
     np.testing.assert_allclose(traits.scores, (products - traits.mean) @ traits.weights)
-    assert mixed_effects._traits_in_blocks(products, 3)[0].scores.shape == (200, 3)
-    assert mixed_effects._traits_in_blocks(products, 0)[0].scores.shape == (200, 0)
+    assert mixed_effects.traits_in_blocks(products, 3)[0].scores.shape == (200, 3)
+    assert mixed_effects.traits_in_blocks(products, 0)[0].scores.shape == (200, 0)
 
 
 def test_products_that_were_never_shown_are_guessed_by_their_features() -> None:

@@ -92,6 +92,10 @@ class PolicyEvaluation(ABC):
     def weights(self, estimator: str) -> VisitWeights:
         """Return the importance weights that an estimator rests on."""
 
+    def support(self, estimator: str) -> FloatArray:
+        """Return how much an estimate rests on each row `(n,)`: their weights."""
+        return self.weights(estimator).values
+
     def for_reward(self, name: str) -> "PolicyEvaluation":
         """Return the evaluation by one of the log's other rewards, which shares the weights."""
         raise NotImplementedError(f"{type(self).__name__}: its logs have one reward")
@@ -144,6 +148,7 @@ class ActionSpaceEvaluator(ABC):
         wanted: The names of the estimators that are asked for.
         bandwidth: The width of kernels, where the action space has them; None to choose it from the log.
         propensities: Where those of the log were estimated, what is known of it.
+        earlier: Rows of the same products that the log does not hold, from which reward models may learn.
     """
 
     estimators: ClassVar[tuple[str, ...]]
@@ -165,6 +170,7 @@ class ActionSpaceEvaluator(ABC):
         wanted: Sequence[str],
         bandwidth: float | None,
         propensities: EstimatedPropensities | None = None,
+        earlier: Log | None = None,
     ) -> None:
         if bandwidth is not None:
             self._check_bandwidth(bandwidth)
@@ -173,6 +179,7 @@ class ActionSpaceEvaluator(ABC):
         self.wanted = wanted
         self.bandwidth = bandwidth
         self.propensities = propensities
+        self.earlier = earlier
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")

@@ -140,7 +140,8 @@ class KernelEvaluation(PolicyEvaluation):
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`: those of products with a kernel's weights."""
-        arrays = WeightsAndPredictions(weights, *self._predictions)
+        predicted, expected = self._predictions
+        arrays = WeightsAndPredictions(weights, predicted, expected)
         return estimate(estimator.removeprefix(KERNEL_PREFIX), self.log.rewards, arrays)
 
     def bounded(self) -> Bounded:

@@ -11,6 +11,7 @@ from zoosim.core.threads import in_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel, model_terms
+from zoosim.off_policy.direct_method import ACTIONS_A_VISIT, draw_actions
 from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, check_probabilities
 
 BLOCK, MOST_CELLS = 16_384, 2**24
@@ -21,26 +22,40 @@ class WeightsAndPredictions(NamedTuple):
     """Importance weights `(n,)`, and where the target gives all probabilities what else follows from them.
 
     `predicted (n,)` are a reward model's predictions for the logged products, `expected (n,)` their means under the
-    target, `mass (K,)` the target's probabilities of each product, summed over rows. None where they are not known.
+    target, `mass (K,)` the target's probabilities of each product, summed over rows; `drawn` is what `draw_actions`
+    drew for some visits. None where they are not known.
     """
 
     weights: FloatArray
     predicted: FloatArray | None = None
     expected: FloatArray | None = None
     mass: FloatArray | None = None
+    drawn: IntArray | None = None
 
 
-def weigh_and_predict(log: Log, target: Target, models: Sequence[RewardModel]) -> list[WeightsAndPredictions]:
+class Visits(NamedTuple):
+    """Visits for which a target's choices are drawn: sorted `rows (v,)`, and uniforms in [0, 1) `(v,)`."""
+
+    rows: IntArray
+    uniforms: FloatArray
+
+
+def weigh_and_predict(
+    log: Log, target: Target, models: Sequence[RewardModel], visits: Visits | None = None
+) -> list[WeightsAndPredictions]:
     """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
     Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
-    without models, one of weights alone.
+    without models, one of weights alone. For `visits` the target's choices are drawn, too.
     """
     n, k = len(log), log.n_actions
     block = min(BLOCK, max(1, MOST_CELLS // k))
     starts = range(0, n, block)
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
-    out = _Blocks(np.empty(n), np.zeros((len(starts), k)), predictions)
+    if visits is None or not target.whole:
+        visits = Visits(np.zeros(0, np.int64), np.zeros(0))
+    drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
+    out = _Blocks(np.empty(n), np.zeros((len(starts), k)), predictions, visits, drawn)
 
     def work(number: int) -> None:
         _weigh_block(log, target, starts[number], min(starts[number] + block, n), number, out)
@@ -53,8 +68,8 @@ def weigh_and_predict(log: Log, target: Target, models: Sequence[RewardModel]) -
         in_threads(work, len(starts))
     mass = out.mass.sum(axis=0) if target.whole else None
     if not predictions:
-        return [WeightsAndPredictions(out.weights, mass=mass)] * max(1, len(models))
-    return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass) for each in predictions]
+        return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn)] * max(1, len(models))
+    return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass, drawn) for each in predictions]
 
 
 class Predictions(NamedTuple):
@@ -66,11 +81,16 @@ class Predictions(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (blocks, K)` in each."""
+    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (blocks, K)` in each.
+
+    `drawn` holds the target's choices for some `visits`.
+    """
 
     weights: FloatArray
     mass: FloatArray
     predictions: Sequence[Predictions]
+    visits: Visits
+    drawn: IntArray
 
 
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
@@ -82,6 +102,10 @@ def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, o
     actions = log.actions[start:stop]
     of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
     out.weights[start:stop] = of_logged / log.propensities[start:stop]
+    first, last = np.searchsorted(out.visits.rows, [start, stop])
+    if last > first:
+        rows = out.visits.rows[first:last] - start
+        out.drawn[first:last] = draw_actions(asked[rows], out.visits.uniforms[first:last])
     for model, predicted, expected in out.predictions:
         model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
 

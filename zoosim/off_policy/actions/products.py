@@ -1,5 +1,6 @@
 """Evaluate policies that choose one product per visit."""
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property, partial
@@ -18,33 +19,36 @@ from zoosim.off_policy.actions.base import (
     PolicyEvaluation,
     VisitWeights,
 )
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
-from zoosim.off_policy.diagnostics import error_figures, model_figures, unsupported_mass
+from zoosim.off_policy.actions.product_weights import Visits, WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.diagnostics import ModelFigures, error_figures, unsupported_mass
+from zoosim.off_policy.direct_method import DirectEstimate, DirectMethod
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.evidence import effective_rewards
 from zoosim.off_policy.groups import Groups
-from zoosim.off_policy.intervals.clusters import Clusters, group_sums
+from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
 from zoosim.off_policy.propensities.deterministic import PLANNED_ROWS
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import Target, make_target
 from zoosim.off_policy.training import TrainingJob
-from zoosim.off_policy.verdict import Verdict, judge_model, judge_weighted
+from zoosim.off_policy.verdict import Verdict, judge_direct
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
 robust."""
 
-DIRECT_METHOD = "dm"
-DEFAULT = ("ips", "snips", "dr")
+DEFAULT = ("ips", "snips", "dr", DIRECT_METHOD)
 UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
 MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
 LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
 """Estimators by name: by weights alone, with a reward model, and with a limit on weights that the log chooses."""
 
-NEED_MODEL = (DIRECT_METHOD, *MODELLED, *LIMITED)
+NEED_LINEAR_MODEL = (*MODELLED, *LIMITED)
+NEED_MODEL = (DIRECT_METHOD, *NEED_LINEAR_MODEL)
 WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
 UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
 """Of estimators that limit weights, the one that does not."""
@@ -64,13 +68,24 @@ class ProductEvaluator(ActionSpaceEvaluator):
         return partial(self._evaluate, make_target(given, self.log, progress))
 
     def _evaluate(self, target: Target) -> PolicyEvaluation:
-        needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
-        arrays = weigh_and_predict(self.log, target, self._models if needs_model else [])
-        others = dict(zip(self.log.other_rewards, arrays[1:] or cycle(arrays), strict=False))
-        evaluation = ProductEvaluation(self.log, self.clusters, arrays[0], others, self.propensities)
+        needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_LINEAR_MODEL)
+        direct = self._direct if target.whole and DIRECT_METHOD in self.wanted else None
+        visits = None if direct is None else Visits(direct.visits, direct.uniforms)
+        arrays = weigh_and_predict(self.log, target, self._models if needs_model else [], visits)
+        rewards = ("", *self.log.other_rewards)  # the objective has no name of its own here
+        by_reward = dict(zip(rewards, arrays if len(arrays) > 1 else cycle(arrays), strict=False))
+        predicted = {}
+        if direct is not None and arrays[0].drawn is not None:
+            predicted = dict(zip(rewards, direct.estimate(arrays[0].drawn), strict=True))
+        evaluation = ProductEvaluation(self.log, self.clusters, by_reward, self.propensities, predicted)
         if self.propensities is not None and target.whole:
             evaluation.chances = target.probabilities(self.log, 0, min(PLANNED_ROWS, len(self.log)))
         return evaluation
+
+    @cached_property
+    def _direct(self) -> DirectMethod:
+        """The direct method on the objective and on the log's other rewards."""
+        return DirectMethod(self.log, self.clusters, self.earlier)
 
     @cached_property
     def _models(self) -> list[RewardModel]:
@@ -80,36 +95,48 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
 
 class ProductEvaluation(PolicyEvaluation):
-    """A policy of single products; the same weights serve all estimators and, in `others` by name, all rewards."""
+    """A policy of single products, by one `reward` of the log, "" for the objective.
+
+    The same weights serve all estimators and all rewards; `arrays` and what the direct method has `predicted` are by
+    reward.
+    """
 
     def __init__(
         self,
         log: Log,
         clusters: Clusters,
-        arrays: WeightsAndPredictions,
-        others: Mapping[str, WeightsAndPredictions] = MappingProxyType({}),
+        arrays: Mapping[str, WeightsAndPredictions],
         propensities: EstimatedPropensities | None = None,
+        predicted: Mapping[str, DirectEstimate] = MappingProxyType({}),
+        reward: str = "",
     ) -> None:
-        super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
-        self._arrays = arrays
-        self._others = others
+        own = arrays[reward]
+        can_model = own.mass is not None
+        known = [name for name in ESTIMATORS if name in WITHOUT_MODEL or (can_model and own.predicted is not None)]
+        known = [name for name in known if name != DIRECT_METHOD]
+        super().__init__(log, clusters, [DIRECT_METHOD, *known] if predicted else known)
+        self._arrays = own
+        self._by_reward = (arrays, predicted)
+        self._predicted = predicted.get(reward)
         self._propensities = propensities
         mass, worst = None, None
-        if arrays.mass is not None:
-            mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
+        if own.mass is not None:
+            mass, worst = unsupported_mass(log.actions, own.weights, own.mass, len(log))
         self._weights = VisitWeights(
-            arrays.weights,
+            own.weights,
             clusters,
             mass,
             None if worst is None else log.action_name(worst),
-            largest_possible=max(1.0 / float(log.propensities.min()), float(arrays.weights.max())),
+            largest_possible=max(1.0 / float(log.propensities.min()), float(own.weights.max())),
         )
 
     def for_reward(self, name: str) -> "ProductEvaluation":
         """Return the evaluation by one of the log's other rewards."""
         evaluation = copy(self)
+        arrays, predicted = self._by_reward
         evaluation.log = self.log.for_reward(name)
-        evaluation._arrays = self._others[name]
+        evaluation._arrays = arrays[name]
+        evaluation._predicted = predicted.get(name)
         return evaluation
 
     def weights(self, estimator: str) -> VisitWeights:
@@ -129,7 +156,10 @@ class ProductEvaluation(PolicyEvaluation):
         return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
-        """Return the terms of an estimate with other `weights (n,)`."""
+        """Return the terms of an estimate with other `weights (n,)`; the direct method has none."""
+        if estimator == DIRECT_METHOD:
+            assert self._predicted is not None
+            return single.direct_method(self._predicted.terms)
         return estimate(estimator, self.log.rewards, self._arrays._replace(weights=weights))
 
     def overlap(self, groups: Groups) -> Overlap:
@@ -144,27 +174,33 @@ class ProductEvaluation(PolicyEvaluation):
             return 0.0
         return abs(self.terms(UNLIMITED[estimator]).value - value) / error
 
+    def support(self, estimator: str) -> FloatArray:
+        """Return by which rows an estimate stands or falls: by their weights, or by predictions like its own."""
+        if estimator == DIRECT_METHOD:
+            assert self._predicted is not None
+            return self._predicted.support
+        return super().support(estimator)
+
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
-        """Judge an estimate; the direct method by what the weights say of its reward model."""
+        """Judge an estimate; the direct method by what held-out rows and the weights say of its reward model."""
         if estimator != DIRECT_METHOD:
             return super().verdict(estimator, estimated)
-        assert self._arrays.predicted is not None
-        doubly_robust = group_sums(self.clusters, self.terms("dr"))
-        weighted = judge_weighted(
-            estimated.weights,
-            error_figures(doubly_robust, None),
-            estimated.interval,
-            self.clusters.n_clusters,
-            min_groups=estimated.min_groups,
+        assert self._predicted is not None
+        rows = self._predicted.held_out
+        residuals = np.zeros(len(self.log))
+        residuals[rows] = self.log.rewards[rows] - self._predicted.predicted
+        correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
+        errors = error_figures(estimated.sums, None, estimated.drift)
+        model = ModelFigures(
+            effective_rewards=effective_rewards(self.log.rewards, self._predicted.support),
+            unsupported=self._predicted.unsupported,
+            unseen=self._predicted.unseen,
+            gap=self._predicted.gap,
+            correction=correction.value,
+            correction_error=math.hypot(standard_error(correction), errors.error),
         )
-        return judge_model(
-            model_figures(self.log.rewards, self._arrays.weights, self._arrays.predicted, self.clusters),
-            error_figures(estimated.sums, None, estimated.drift),
-            estimated.interval,
-            self.clusters.n_clusters,
-            weighted,
-            estimated.min_groups,
-        )
+        n_clusters = self.clusters.n_clusters
+        return judge_direct(model, errors, estimated.interval, n_clusters, estimated.weights.ess, estimated.min_groups)
 
 
 def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions) -> Terms:
@@ -176,8 +212,6 @@ def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions)
         return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
     assert arrays.predicted is not None
     assert arrays.expected is not None
-    if estimator == DIRECT_METHOD:
-        return single.direct_method(arrays.expected)
     if estimator in MODELLED:
         return MODELLED[estimator](weights, rewards, arrays.predicted, arrays.expected)
     limit = choose_limit(estimator, weights, rewards - arrays.predicted)

@@ -12,6 +12,9 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import Terms, check_arrays
 
+DIRECT_METHOD = "dm"
+"""The name of the estimator that trusts a reward model."""
+
 
 def direct_method(expected: FloatArray) -> Terms:
     """Trust the reward model: mean(q(x, pi)) (Beygelzimer & Langford 2009)."""

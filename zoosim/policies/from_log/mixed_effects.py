@@ -42,13 +42,13 @@ class MixedEffects(FromLog):
 
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         visitors = scale_blocks(log.features)
-        traits, blocks = _traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
+        traits, blocks = traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
         columns = with_ones((log.features - visitors.centre) * visitors.scale)
         seen, actions = np.unique(log.actions, return_inverse=True)
         _check_size(len(seen), columns.shape[1])
         design = make_design(traits.scores[seen], visitors.blocks, blocks)
-        has_two_parts = _has_two_parts(log.rewards)
-        if has_two_parts:
+        is_two_part = has_two_parts(log.rewards)
+        if is_two_part:
             is_above = log.rewards > 0.0
             clicks = fit_clicks(columns, actions, is_above.astype(float), design, progress=progress)
             weights = _weights(design, clicks.posterior.shared, clicks.posterior.mean)
@@ -62,7 +62,7 @@ class MixedEffects(FromLog):
         return traits, {
             **weights,
             **{f"size_{name}": array for name, array in sizes.items()},
-            "has_two_parts": np.array(float(has_two_parts)),
+            "has_two_parts": np.array(float(is_two_part)),
             "centre": visitors.centre,
             "scale": visitors.scale,
         }
@@ -81,7 +81,7 @@ class MixedEffects(FromLog):
         return {**weights, **sizes, "has_two_parts": (), "centre": (dim,), "scale": (dim,)}
 
 
-def _traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:
+def traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:
     """Return the scaled features of products as their traits, and the block that each trait is in.
 
     Where there are more than `most`, the largest blocks of features are replaced by what products differ in most there.
@@ -103,7 +103,7 @@ def _traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray
     return traits, np.append(kept_blocks, rest_blocks).astype(np.int64)
 
 
-def _has_two_parts(rewards: FloatArray) -> bool:
+def has_two_parts(rewards: FloatArray) -> bool:
     """Return whether rewards are 0 or one number, or mostly 0 and else above it."""
     sizes = rewards[rewards != 0.0]
     if not len(sizes) or sizes.min() < 0.0:

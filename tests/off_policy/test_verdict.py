@@ -97,4 +97,4 @@ def test_a_value_that_moved_is_weak_however_far() -> None:
 def test_the_gravest_reason_comes_first() -> None:
     found = judge_weighted(GOOD._replace(max_share=0.06, ess=10.0), ERRORS, NARROW, 900)
     assert found.word == DO_NOT_USE
-    assert [reason.split(" ")[0:2] for reason in found.reasons] == [["the", "log"], ["the", "largest"]]
+    assert [reason.split(" ")[0:2] for reason in found.reasons] == [["the", "effective"], ["the", "largest"]]

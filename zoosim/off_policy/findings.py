@@ -41,7 +41,7 @@ from zoosim.off_policy.verdict import (
 
 NOTHING = Interval(math.nan, None, None)
 NO_OVERLAP = "no overlap: the policy never chooses a logged action"
-GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (bernstein does)"
+GROUPED_ROWS = "rewards are correlated within users; use bernstein"
 GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
 ESTIMATED = "probabilities were estimated: right only where choices went by the log's features and by chance"
 UNCHECKED = "the log is deterministic: the value is what a reward model believes, and hardly a row can check it"

@@ -119,7 +119,7 @@ def judge_weighted(
     findings = Findings()
     _check_mean_weight(findings, weights, interval)
     _check_support(findings, weights, interval)
-    rows = f"the log counts for {weights.ess:,.0f} rows of this policy's own (effective sample size)"
+    rows = f"the effective sample size is {weights.ess:,.0f} rows"
     findings.below(weights.ess, ESS, rows)
     largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
     findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")
@@ -205,7 +205,7 @@ def _check_support(findings: Findings, weights: WeightFigures, interval: Interva
     where = ""
     if weights.unsupported_action is not None:
         where = f", {weights.unsupported_action} most of all"
-    reason = f"{100 * mass:.1f}% of its choices are hardly in the log{where} (overlap)"
+    reason = f"the log has no support for {100 * mass:.1f}% of its choices{where}"
     findings.add(reason, useless=not mass <= UNSUPPORTED_MASS.useless and matters(mass, interval))
 
 
@@ -220,7 +220,7 @@ def _check_error(
     findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int, min_groups: Limits
 ) -> None:
     findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
-    effective = f"the error bar rests on {errors.effective_groups:,.0f} of the users or rows"
+    effective = f"{errors.effective_groups:,.0f} users or rows dominate the standard error"
     findings.below(errors.effective_groups, min_groups, effective)
     ends = {"lower": interval.low, "upper": interval.high}
     missing = [name for name, end in ends.items() if end is None or not math.isfinite(end)]

@@ -25,6 +25,7 @@ from benchmarks.quality import (
     search_shops,
     search_templates,
     trusted_intervals,
+    warm_start,
 )
 from benchmarks.speed import (
     candidate_lists,
@@ -83,6 +84,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q17": predicted_values.main,
     "Q18": leaks.main,
     "Q19": equivalence.main,
+    "Q20": warm_start.main,
     "Q21": recommendations.main,
 }
 

@@ -17,7 +17,7 @@ from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import Offer
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive import Adaptive
-from zoosim.policies.products.adaptive_kernel import _how_much_wider, _see_effects, offer_of, part_weights
+from zoosim.policies.products.adaptive_parts import how_much_wider, offer_of, part_weights, see_effects
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -361,7 +361,7 @@ def offer_on(policy: Adaptive, page: Context) -> Offer:
 
 def widths_on(policy: Adaptive, page: Context) -> tuple[float, float]:
     """Return how much wider columns' effects and single products are drawn for a request."""
-    of_columns, of_products = _how_much_wider(policy.state, offer_on(policy, page))
+    of_columns, of_products = how_much_wider(policy.state, offer_on(policy, page))
     return float(of_columns), float(of_products)
 
 
@@ -414,7 +414,7 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     state, offer = policy.state, offer_on(policy, page)
     unit = unit_row(state.scales, np.ones(1), state.segments.binary)
     unpaid = state._replace(paid=np.zeros(1, np.int64))
-    wide, narrow = (_see_effects(each, part_weights(state), unit, offer) for each in (state, unpaid))
+    wide, narrow = (see_effects(each, part_weights(state), unit, offer) for each in (state, unpaid))
     per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's
     np.testing.assert_array_equal(wide.mean, narrow.mean)
     np.testing.assert_allclose(wide.of_columns / narrow.of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))

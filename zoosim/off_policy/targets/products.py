@@ -12,6 +12,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import blamed
+from zoosim.core.countdown import Countdown
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.jit import bind
 from zoosim.core.search_config import TEMPLATES
@@ -83,7 +84,7 @@ class PolicyTarget(Target):
         with blamed("cannot be copied, and a copy is what is judged: "):
             self.policy = copy.deepcopy(policy)
         _check_spec(self.policy, log)
-        self._progress = progress
+        self._countdown = Countdown(progress, "judged", len(log), "rows")
         self._candidates: Any = None
         self._runs_compiled = _runs_compiled(self.policy)
         if isinstance(self.policy, KernelPolicy):
@@ -102,7 +103,7 @@ class PolicyTarget(Target):
         for first, end in timed_chunks(len(rows)):
             ask(log, rows[first:end], answers[first:end])
             judged = start + (stop - start) * end // len(rows)
-            self._progress(f"judged {judged:,} of {len(log):,} rows")
+            self._countdown.report(judged)
         return np.asarray(answers[place])
 
     def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:

@@ -31,12 +31,15 @@ from zoosim.core.claims import claim
 from zoosim.core.id_table import UNKNOWN, capacity_for, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
-from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.core.types import Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.models.shrunk_effects import grown_effects, new_effects
 from zoosim.models.standard_scores import new_scales
+from zoosim.policies.from_log.traits import MOST_TRAITS
 from zoosim.policies.kernel import KernelPolicy, saved_length
 from zoosim.policies.products.adaptive_explained import Explanation, explanation
-from zoosim.policies.products.adaptive_kernel import KERNEL, PARTS, move_clocks
+from zoosim.policies.products.adaptive_from_log import OWN, TEMPERATURE, LogModel, fit_log_model, new_log_model
+from zoosim.policies.products.adaptive_kernel import KERNEL, move_clocks
+from zoosim.policies.products.adaptive_parts import PARTS
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
     BLOCKS,
@@ -65,6 +68,14 @@ MAX_NUMBERS, MAX_CROSSED = 128, 128
 
 FIRST_PRODUCTS, MAX_PRODUCTS = 64, 100_000
 FIRST_COLUMNS = 8
+
+MAX_LOGGED = 10_000_000
+"""Most products of a log of which a saved state may hold a model."""
+
+MODEL_SHARE = 0.8
+"""Weight of a log's mixed model right after the log. In shops where what is learned row by row predicts as well, even
+weights are no better; where it lacks what matters, such as what a visitor's number does to a single product, they are
+5% worse."""
 
 LANDMARKS = 64
 """Most earlier visitors whom others are compared with."""
@@ -96,6 +107,7 @@ class Adaptive(KernelPolicy):
         "landmarks_found",
         "losses",
         "sizes",
+        "model",
         "key",
         "updates",
         "paid",
@@ -110,6 +122,10 @@ class Adaptive(KernelPolicy):
     )
     width: float = parameter(0.5, low=0, high=10, help="least width of the draws of effects, in standard deviations")
 
+    margin: float = parameter(
+        0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
+    )
+
     def note_ahead(self, context: Context, action: int) -> None:
         """Move the clocks that a decision moves, of what is known."""
         request = checked_request(context, self.spec)
@@ -118,7 +134,9 @@ class Adaptive(KernelPolicy):
     def _new_state(self) -> State:
         return self._state_of(FIRST_CATEGORIES, self._first_columns, FIRST_PRODUCTS, self.rng)
 
-    def _state_of(self, categories: int, columns: int, products: int, rng: np.random.Generator) -> State:
+    def _state_of(
+        self, categories: int, columns: int, products: int, rng: np.random.Generator, model: LogModel | None = None
+    ) -> State:
         users, dim = self.spec.user_dim, self.spec.product_dim
         claim(LANDMARKS * users + dim)
         segments = _segments_beside(categories)
@@ -141,6 +159,7 @@ class Adaptive(KernelPolicy):
             landmarks_found=np.zeros(1, np.int64),
             losses=np.zeros(PARTS),
             sizes=new_sizes(),
+            model=new_log_model(self.spec) if model is None else model,
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
             paid=np.zeros(1, np.int64),
@@ -149,12 +168,28 @@ class Adaptive(KernelPolicy):
             sharpness=self.sharpness,
             together=self.together,
             width=self.width,
+            margin=self.margin,
             sampling=True,
         )
 
     def _exploiting(self) -> State:
         state: State = self.state._replace(due=0.0, width=0.0, sampling=False)
         return state
+
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log row by row, as from rewards of its own, and by a mixed model of all rows.
+
+        From then on the policy decides by both, and explores only what both together expect to be nearly as good as the
+        best, until what it has seen since outweighs the log.
+        """
+        figures = super().fit(log, progress)
+        model = fit_log_model(log, self.spec, progress)
+        model.rows[0] = self.state.updates[0]
+        if len(model.own):
+            model.losses[OWN] = TEMPERATURE * np.log(MODEL_SHARE / (1.0 - MODEL_SHARE))
+        self.state = self.state._replace(model=model)
+        self._forget_candidates()
+        return figures
 
     def explain(self, context: Context) -> Explanation:
         """Say what is believed of a request: which part speaks, what moved each candidate's score, how sure it is.
@@ -184,7 +219,7 @@ class Adaptive(KernelPolicy):
         return min(FIRST_COLUMNS, self._most_columns)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
-        return new_candidates(ids, products, still_binary(self.state.columns.binary, products))
+        return new_candidates(ids, products, still_binary(self.state.columns.binary, products), self.state.model)
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
@@ -253,11 +288,20 @@ class Adaptive(KernelPolicy):
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
         categories = saved_length(saved, "categories.ids")
         products = saved_length(saved, "products.ids")
-        own = saved.get("effects.columns_time")
-        columns = own.shape[1] if isinstance(own, np.ndarray) and own.ndim == 2 else -1
+        column_times = saved.get("effects.columns_time")
+        columns = -1
+        if isinstance(column_times, np.ndarray) and column_times.ndim == 2:
+            columns = column_times.shape[1]
+        logged = saved_length(saved, "model.own") - 1
+        traits = saved_length(saved, "model.shared")
         fits = FIRST_CATEGORIES <= categories <= MAX_CATEGORIES and FIRST_PRODUCTS <= products <= MAX_PRODUCTS
         fits = fits and self._first_columns <= columns <= self._most_columns
-        return self._state_of(categories, columns, products, np.random.default_rng(0)) if fits else self.state
+        fits = fits and -1 <= logged <= MAX_LOGGED and 0 <= traits <= self.spec.product_dim + MOST_TRAITS
+        if not fits:
+            unfit: State = self.state
+            return unfit
+        model = new_log_model(self.spec, logged, traits)
+        return self._state_of(categories, columns, products, np.random.default_rng(0), model)
 
 
 def _segments_beside(categories: int) -> int:

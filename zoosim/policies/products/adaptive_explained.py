@@ -8,12 +8,16 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.change_filter import mean as cell_mean
 from zoosim.models.shrunk_effects import Offer, View, kept_of, look, of_columns, of_visitor
 from zoosim.models.standard_scores import unit_row
-from zoosim.policies.products.adaptive_kernel import CURVES, offer_of, part_weights, with_curves
+from zoosim.policies.products.adaptive_from_log import model_weight
+from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, with_curves
 from zoosim.policies.products.adaptive_state import Candidates, State
 from zoosim.policies.products.segments import find
 
 PART_NAMES = ("cells", "effects, shrunk", "effects", "effects, slow to forget", "effects, quick to forget", "curves")
 """What the parts are called, in the order of their losses."""
+
+LOG_NAME = "mixed model of the log"
+"""What the model of a log is called, which speaks beside the parts that learn row by row."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,11 @@ def explanation(state: State, candidates: Candidates, user: FloatArray, propensi
         CandidateBelief(int(candidates.ids[k]), float(propensities[k]), *moves.chances(k), of_segment[k], moves.of(k))
         for k in order
     ]
-    return Explanation(dict(zip(PART_NAMES, weights.tolist(), strict=True)), tuple(beliefs))
+    of_log = model_weight(state.model)
+    shares = dict(zip(PART_NAMES, ((1.0 - of_log) * weights).tolist(), strict=True))
+    if of_log > 0.0:
+        shares[LOG_NAME] = of_log
+    return Explanation(shares, tuple(beliefs))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import Effects, prior_flaws
 from zoosim.models.standard_scores import Scales
+from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights
 from zoosim.policies.products.adaptive_sizes import Sizes
 from zoosim.policies.products.categories import distinct_patterns
 from zoosim.policies.products.segments import Segments
@@ -99,9 +100,9 @@ class State(NamedTuple):
     `categories` gives those that were shown a number, from their hashed patterns in binary columns; number 0 stands for
     all others. `products` gives those that were shown a slot. `effects` are linear in a visitor's features, `curves`
     in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
-    the predictions of cells, of the linear models of chances, and of curves, lately. `key (1,)` of the posterior draws,
-    `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of those were not taken for 0. `sampling` is
-    False where decisions go by means.
+    the predictions of cells, of the linear models of chances, and of curves, lately. `model` is what a log left.
+    `key (1,)` of the posterior draws, `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of those were
+    not taken for 0. `sampling` is False where decisions go by means.
     """
 
     segments: Segments
@@ -117,6 +118,7 @@ class State(NamedTuple):
     landmarks_found: IntArray
     losses: Annotated[FloatArray, NOT_NEGATIVE]
     sizes: Sizes
+    model: LogModel
     key: np.ndarray
     updates: IntArray
     paid: IntArray
@@ -125,6 +127,7 @@ class State(NamedTuple):
     sharpness: float
     together: float
     width: float
+    margin: float
     sampling: bool
 
     def flaws(self) -> Iterator[str]:
@@ -144,6 +147,8 @@ class State(NamedTuple):
         yield from (f"effects.{flaw}" for flaw in prior_flaws(self.effects.priors, PRIORS))
         if not np.array_equal(self.curves.priors, CURVE_PRIORS):
             yield "curves.priors hold other variances than those of curves"
+        if self.model.rows[0] > self.updates[0]:
+            yield f"model.rows holds {self.model.rows[0]:,} rewards of logs, expected at most {self.updates[0]:,}"
         if self.paid[0] > self.updates[0]:
             yield f"paid holds {self.paid[0]:,} rewards that were not 0, expected at most {self.updates[0]:,}"
         if max(self.effects.latest(), self.curves.latest()) > self.updates[0]:
@@ -157,7 +162,7 @@ class Candidates(NamedTuple):
     the category of each product; `keys (R,)` their hashed patterns; `numbers (R,)` by which the state knows them, read
     at `version (1,)` of its table; `slots (K,)` of the products, read at `slots_version (1,)`. `columns (A,)` are the
     binary columns of which a candidate is 1: candidate k in `columns[active[i]]`, i from `starts[k]` to
-    `starts[k + 1]`.
+    `starts[k + 1]`. `weights` and `size_weights` `(K, 1 + d_u)` are those of the model of a log, without rows if none.
     """
 
     ids: IntArray
@@ -172,6 +177,8 @@ class Candidates(NamedTuple):
     columns: IntArray
     starts: IntArray
     active: IntArray
+    weights: FloatArray
+    size_weights: FloatArray
 
 
 def new_cells(segments: int, categories: int) -> Cells:
@@ -210,8 +217,9 @@ def clear_cells(cells: Cells, g: int) -> None:
             change_filter.clear(cells.filters[s, g])
 
 
-def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray) -> Candidates:
+def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model: LogModel) -> Candidates:
     """Return the candidates with features `products (K, d_p)`; the columns in `binary (d_p,)` tell categories."""
+    weights, size_weights = candidate_weights(model, ids, products)
     keys, group_of = distinct_patterns(products, binary)
     columns, starts, active = _ones(products, binary)
     return Candidates(
@@ -227,6 +235,8 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray) -> Ca
         columns=columns,
         starts=starts,
         active=active,
+        weights=weights,
+        size_weights=size_weights,
     )
 
 

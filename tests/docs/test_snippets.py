@@ -115,13 +115,15 @@ def run_script(script: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=page_id)
 def test_commands_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines with a name in capitals (DIR, FILE.py:Class) or a file of a run or of a world are only read."""
+    """Lines with a name in capitals (DIR, FILE.py:Class) or a file that the page's reader writes are only read."""
     monkeypatch.chdir(ROOT)
     for line in commands(page):
         if "..." in line or line == "zoosim run":
             continue
         name, params = parse(line)
-        named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml|\S+\.world", shlex.join(shlex.split(line, comments=True)))
+        named = re.search(
+            r"\b[A-Z]{3,}\b|runs/\S+\.yaml|\S+\.world|(?<!/)\b\w+\.py:", shlex.join(shlex.split(line, comments=True))
+        )
         if name == "run" and not named and not params["name"].endswith((":World", ":Class")):
             plan_of(params)
 

@@ -68,7 +68,7 @@ def is_surely_below_one(weights: FloatArray, largest: float) -> bool:
     By bets whose stake no weight can use up: where propensities are right they win nothing on average, so they rarely
     win much (Waudby-Smith & Ramdas 2024; Ville 1939). It needs no central limit theorem, and so no light tail.
     """
-    bets = BETS[BETS * max(largest - 1.0, 1.0) <= 1.0]
+    bets = BETS[BETS * max(largest - 1.0, 1.0) < 1.0]
     if not len(bets) or not np.isfinite(largest):
         return False
     gains = np.array([float(np.log1p(-bet * (weights - 1.0)).sum()) for bet in bets])

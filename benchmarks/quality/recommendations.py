@@ -88,9 +88,8 @@ def summary(shops: Mapping[int, Deployed]) -> list[str]:
         ]
         lines.append(f"{horizon:,} visits: what is put first earns {_percent(gains)} more than {TODAY}")
         for name in next(iter(shops.values())).earned[horizon]:
-            shares = [
-                earned[name] / max(earned.values()) for earned in (shop.earned[horizon] for shop in shops.values())
-            ]
+            by_shop = [shop.earned[horizon] for shop in shops.values() if name in shop.earned[horizon]]
+            shares = [earned[name] / max(earned.values()) for earned in by_shop]
             lines.append(f"{horizon:,} visits: {name} earns {_percent(shares)} of the best")
     return lines
 
@@ -150,7 +149,9 @@ def deploy(
 
 
 def _line_up(recommendation: Recommendation) -> list[str]:
-    return [each.policy for each in recommendation.advice]
+    """Return who would be deployed: trained models, of which some are named nowhere without a rehearsal, and others."""
+    rehearsed = [] if recommendation.rehearsal is None else list(recommendation.rehearsal.values)
+    return list(dict.fromkeys([*recommendation.models, *rehearsed]))
 
 
 def put_first(recommendation: Recommendation, log: Log, horizon: int) -> str:

@@ -1,5 +1,6 @@
 """Which policy is to be taken: what a rehearsal and a log say of each, by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,19 @@ def test_the_log_alone_names_a_policy_where_it_can_be_trusted() -> None:
         unknown = nothing._replace(evaluation=judged(word, low, 0.05))
         assert FIRST not in places(advise(unknown)).values()
         assert "too few" in said(unknown)
+
+
+def test_a_weak_estimate_alone_names_a_policy_to_test_if_its_interval_speaks_for_it() -> None:
+    nothing = evidence(verdict=Verdict(DO_NOT_USE, ("too few",)), rehearsal=None)
+    better = nothing._replace(evaluation=judged(WEAK, 0.02, 0.05))
+    assert places(advise(better)) == {"linear": TEST}
+    assert said(better).startswith("Test linear on a share of your visitors: by the log ")
+    for low, high in ((-0.02, 0.05), (-0.05, -0.02)):
+        unknown = nothing._replace(evaluation=judged(WEAK, low, high))
+        assert places(advise(unknown)) == {"linear": NOT}
+    estimate = judged(WEAK, 0.02, 0.05)
+    few = replace(estimate, results=(estimate.results[0]._replace(effective_rewards=5.0),))
+    assert places(advise(nothing._replace(evaluation=few))) == {"linear": NOT}
 
 
 def test_policies_that_fail_are_not_taken() -> None:

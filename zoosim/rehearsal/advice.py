@@ -7,6 +7,7 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import percent, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.compare import LOGGED
+from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.sentences import best_result, percent_more, sentences
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
@@ -51,12 +52,17 @@ class Evidence(NamedTuple):
 
 
 class LogEvidence(NamedTuple):
-    """What a log says of a policy: the verdict, whether it earns more (1) or less (-1) than was logged, in words.
+    """A log's estimate for a policy, by the objective alone.
 
-    All of the objective alone.
+    Args:
+        verdict: `trust`, `weak` or `do not use`.
+        value: Reward per visit.
+        sign: 1 where it earns more than was logged, -1 where less, 0 where that is not told apart.
+        sentence: The same in words.
     """
 
     verdict: str
+    value: float
     sign: int
     sentence: str
 
@@ -68,7 +74,8 @@ def advise(evidence: Evidence) -> list[Advice]:
     rehearsal. Of some that are not told apart it is one that goes on learning: fitted shop and trained policies rest on
     the same rows, so where these mislead, only what learns from visits to come will notice. It is taken first where the
     rehearsal can be trusted and shows beyond chance that it earns more than today's choices, else tested first, if it
-    earns more at all. Without a rehearsal the log alone decides, by an estimate that can be trusted.
+    earns more at all. Without a rehearsal the log alone decides: a policy is taken first by an estimate that can be
+    trusted, and tested first by a weak one whose interval speaks for it.
     """
     rehearsed = {} if evidence.rehearsal is None else {row.policy: row for row in evidence.rehearsal.policies}
     by_log = log_evidence(evidence.evaluation)
@@ -105,9 +112,10 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
         of_policy = (name, LOGGED, best.estimator)
         row = next(row for row in evaluation.differences if (row.policy, row.other, row.estimator) == of_policy)
         sign = 0
-        if best.verdict != DO_NOT_USE:
+        rests_on_few = best.effective_rewards < FEW_REWARDS
+        if best.verdict != DO_NOT_USE and not rests_on_few:
             sign = int(row.low is not None and row.low > 0.0) - int(row.high is not None and row.high < 0.0)
-        found[name] = LogEvidence(best.verdict, sign, words.get(name, best.verdict).partition("; ")[0])
+        found[name] = LogEvidence(best.verdict, best.value, sign, words.get(name, best.verdict).partition("; ")[0])
     return found
 
 
@@ -120,9 +128,12 @@ def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvi
     if leader is not None and evidence.verdict.word == TRUST and _is_better(leader):
         return leader.policy, FIRST
     if trusted:
-        return trusted[0], FIRST
+        return max(trusted, key=lambda name: by_log[name].value), FIRST
     if leader is not None and leader.gain.mean > 0.0:
         return leader.policy, TEST
+    promising = [name for name in names if name in by_log and by_log[name].sign > 0]
+    if promising:
+        return max(promising, key=lambda name: by_log[name].value), TEST
     return None, NOT
 
 

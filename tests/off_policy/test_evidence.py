@@ -12,10 +12,15 @@ from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
 
 
 def test_effective_rewards_by_hand() -> None:
-    """Four equal ones are four; 3, 1 and 1 are 25 / 11; a loss counts as a gain does; none are none."""
+    """Four equal ones are four; 3, 1 and 1 are 25 / 11; a loss counts as a gain does; none are none.
+
+    Of weights 1, 1, 1 and 9 the three rewarded ones are 144 / 84 rows in effect, times 3 / 12.
+    """
     assert effective_rewards(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), np.full(5, 7.0)) == pytest.approx(4.0)
     assert effective_rewards(np.array([1.0, -1.0, 1.0, 5.0]), np.array([3.0, 1.0, 1.0, 0.0])) == pytest.approx(25 / 11)
-    assert effective_rewards(np.zeros(3), np.ones(3)) == 0.0
+    assert effective_rewards(np.zeros(3), np.ones(3)) == effective_rewards(np.ones(3), np.zeros(3)) == 0.0
+    heavy = np.array([1.0, 1.0, 1.0, 9.0])
+    assert effective_rewards(np.array([1.0, 1.0, 1.0, 0.0]), heavy) == pytest.approx(144 / 84 * 3 / 12)
 
 
 def test_the_largest_rewarded_rows_come_first() -> None:

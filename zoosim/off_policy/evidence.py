@@ -37,13 +37,21 @@ class RewardedRow(NamedTuple):
 
 
 def effective_rewards(rewards: FloatArray, weights: FloatArray) -> float:
-    """Return how many rewards of equal size would carry as much evidence: (sum |w r|)^2 / sum (w r)^2 (Kish 1965).
+    """Return how many rewards of equal size would carry as much evidence, by the smaller of two counts.
+
+    One is of the rewarded rows: (sum |w r|)^2 / sum (w r)^2 (Kish 1965). The other is of all rows: their effective
+    size (sum w)^2 / sum w^2 times the weighted share of them that are rewarded. Where the heaviest rows happen to hold
+    no reward, only the second shows that few rows decide.
 
     Args:
         rewards: What each visit earned `(n,)`.
         weights: How much each visit counts in an estimate `(n,)`, 0 or more.
     """
-    return effective_size(np.abs(weights * rewards))
+    total = float(weights.sum())
+    if not total > 0.0:
+        return 0.0
+    rewarded_share = float(weights[rewards != 0.0].sum()) / total
+    return min(effective_size(np.abs(weights * rewards)), effective_size(weights) * rewarded_share)
 
 
 def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:

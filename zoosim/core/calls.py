@@ -98,8 +98,10 @@ def _bind(
 
 
 def _is_single(value: Any) -> bool:
-    """Whether a value is one policy, not a list of them."""
-    return isinstance(value, str | os.PathLike) or (value is not None and not isinstance(value, Iterable))
+    """Whether a value is one policy, not a list of them; numbers and None are neither."""
+    if value is None or isinstance(value, int | float):
+        return False
+    return isinstance(value, str | os.PathLike) or not isinstance(value, Iterable)
 
 
 def _shown(progress: Any) -> Any:

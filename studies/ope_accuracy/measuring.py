@@ -16,6 +16,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, Progress
 from zoosim.off_policy.actions.product_weights import weigh_and_predict
 from zoosim.off_policy.actions.products import ESTIMATORS, estimate
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.targets.products import make_target
@@ -120,4 +121,8 @@ def _values(shop: SearchConfig, place: Place, seeds: Sequence[int]) -> FloatArra
 def _estimates(place: Place, logs: KnownLogs | SearchLogs, seed: int) -> list[float]:
     log, target = logs.draw(stream(seed, "off-policy log", place.world))
     judged = weigh_and_predict(log, make_target(target, log), [fit_reward_model(log, make_clusters(len(log)))])[0]
-    return [*(estimate(name, log.rewards, judged).value for name in ESTIMATORS), float(log.rewards.mean())]
+    assert judged.expected is not None
+    # The plain direct method: what one linear model predicts. That of `evaluate` is calibrated, and has a model of its own.
+    values = {DIRECT_METHOD: float(judged.expected.mean())}
+    values |= {name: estimate(name, log.rewards, judged).value for name in ESTIMATORS if name != DIRECT_METHOD}
+    return [*(values[name] for name in ESTIMATORS), float(log.rewards.mean())]

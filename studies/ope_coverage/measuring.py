@@ -16,7 +16,7 @@ from studies.shops import ShopChanges
 from zoosim.core.checks import check_whole
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, Progress
-from zoosim.off_policy.actions.products import DEFAULT
+from zoosim.off_policy.actions.products import BY_WEIGHTS
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.intervals.intervals import bernstein_interval
@@ -26,7 +26,7 @@ from zoosim.off_policy.verdict import TRUST
 SAMPLES = 399
 CHUNK = 50
 BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
-ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
+ROWS = (*((BOOTSTRAP, name) for name in BY_WEIGHTS), (BERNSTEIN, "any"), (SEQUENCE, "any"))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _found(shop: SearchConfig, cell: Cell, seeds: Sequence[int]) -> FloatArray:
 
 def _judge(logs: Logs, log: Any, target: FloatArray, seed: int) -> FloatArray:
     """Return the ends of each of `ROWS`, and whether the verdict is trust `(5, 3)`; NaN where there is none."""
-    out, names = np.full((len(ROWS), 3), np.nan), [f"{logs.family}{name}" for name in DEFAULT]
+    out, names = np.full((len(ROWS), 3), np.nan), [f"{logs.family}{name}" for name in BY_WEIGHTS]
     judged = evaluate(log, {"target": target}, estimators=names, samples=SAMPLES, seed=seed, compare=False)
     results = judged.results
     for row, result in enumerate(results):

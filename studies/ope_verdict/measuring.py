@@ -11,7 +11,7 @@ from studies.repeated_logs import Kept, over_logs
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, Progress
-from zoosim.off_policy.actions.products import DEFAULT
+from zoosim.off_policy.actions.products import BY_WEIGHTS
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 
@@ -65,7 +65,7 @@ def measure(
     found = over_logs(
         _judge, numbers, seeds, kept, chunk=CHUNK, jobs=jobs, words=lambda n: _words(told[n]), progress=progress
     )
-    return [_summed(told[n], name, found[n][:, i]) for n in numbers for i, name in enumerate(DEFAULT)]
+    return [_summed(told[n], name, found[n][:, i]) for n in numbers for i, name in enumerate(BY_WEIGHTS)]
 
 
 def _words(case: Case) -> str:
@@ -74,11 +74,12 @@ def _words(case: Case) -> str:
 
 def _judge(number: int, seeds: Sequence[int]) -> FloatArray:
     """Return for each log and estimator whether the interval holds, the verdict's number and the error `(s, E, 3)`."""
-    case, out = Case(number), np.zeros((len(seeds), len(DEFAULT), 3))
+    case, out = Case(number), np.zeros((len(seeds), len(BY_WEIGHTS), 3))
     for row, seed in enumerate(seeds):
         log, target = case.log(seed)
         try:
-            results = evaluate(log, {"target": target}, samples=SAMPLES, seed=seed, compare=False).results
+            options = {"estimators": list(BY_WEIGHTS), "samples": SAMPLES, "seed": seed, "compare": False}
+            results = evaluate(log, {"target": target}, **options).results
         except DataError:  # the target takes no logged action: refused, which is as good as "do not use"
             out[row] = (0.0, WORDS.index(DO_NOT_USE), 1.0)
             continue

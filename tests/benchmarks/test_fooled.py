@@ -33,5 +33,7 @@ def test_weights_have_a_mean_of_one() -> None:
 
 def test_counts_are_of_both_forms_of_a_policy() -> None:
     good = count(sound.same_policy, range(2))
-    assert good == Counts(10, 10, 10, refused=0, missing=0, fooled_unchecked=0, fooled=0)  # ips, snips, dr; ips, snips
+    assert good == Counts(
+        12, 12, 12, refused=0, missing=0, fooled_unchecked=0, fooled=0
+    )  # ips, snips, dr, dm; ips, snips
     assert count(rewards.chances_with_the_reward_in_hand, range(2)).intervals == 4  # the column alone

@@ -112,9 +112,10 @@ def test_named_features_that_nobody_knows_before_the_choice_are_noted(tmp_path: 
     }
 
 
-def test_import_prints_what_it_inferred(tmp_path: Path) -> None:
+def test_import_prints_what_it_inferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_shop(tmp_path, n=200)
-    printed = CliRunner().invoke(app, ["import", str(tmp_path / "shop.csv"), str(tmp_path / "shop.parquet")])
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(app, ["import", "shop.csv", "shop.parquet"])
     assert printed.exit_code == 0
     lines = dict(line.split(maxsplit=1) for line in printed.stdout.splitlines() if line.strip() and line[0] != " ")
     assert lines["rows"].startswith("200 rows, ")

@@ -163,7 +163,8 @@ def test_products_that_could_not_be_stored_are_unknown(
         monkeypatch.setattr(service._store, "append", append)
         await service.tick()
         with pytest.raises(PolicyError, match="'q1'"):
-            await service.decide(DecideBody(candidates=["q1", "p1"]))
+            await service.decide(DecideBody(candidates=["q1"]))
+        assert (await service.decide(DecideBody(candidates=["q1", "p1"]))).ignored == ["q1"]
         assert set((await service.decide(new)).propensities) == {"q1", "p1"}
         assert not service.failure
 

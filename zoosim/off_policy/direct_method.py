@@ -32,6 +32,9 @@ MODEL_ERRORS = 2.0
 """By how much the model's own spread is widened, as no shop is quite of its family: on the retail shops of seeds 0 to 7
 true values lay 1.2 to 2.3 posterior standard deviations (root mean square) from those predicted."""
 
+FLOOR = 1e-3
+"""Share of the mean prediction below which none falls where rewards are never below 0: sums of parts may."""
+
 TILT = 0.1
 """Prior standard deviation of how much too steep predictions are, on the scale of logarithms."""
 
@@ -45,7 +48,7 @@ FEWEST_ROWS = 20
 class Calibration(NamedTuple):
     """How to correct predictions: by exp(level + tilt (log q - centre)), or where they may be below 0 by adding level.
 
-    `influence (h, 2)` is what each held-out row adds to level and tilt.
+    `influence (h, 2)` is what each held-out row adds to level and tilt; `least` is the smallest prediction that counts.
     """
 
     level: float
@@ -53,20 +56,21 @@ class Calibration(NamedTuple):
     centre: float
     is_positive: bool
     influence: FloatArray
+    least: float = 0.0
 
     def apply(self, predicted: FloatArray) -> FloatArray:
         """Return corrected predictions `(m,)`."""
         if not self.is_positive:
             return predicted + self.level
-        logs = np.log(np.maximum(predicted, 1e-300))
-        return np.asarray(predicted * np.exp(self.level + self.tilt * (logs - self.centre)))
+        floored = np.maximum(predicted, self.least)
+        return np.asarray(floored * np.exp(self.level + self.tilt * (np.log(floored) - self.centre)))
 
     def slopes(self, predicted: FloatArray) -> FloatArray:
         """Return the derivatives of the mean corrected prediction by level and tilt `(2,)`."""
         if not self.is_positive:
             return np.array([1.0, 0.0])
         corrected = self.apply(predicted)
-        logs = np.log(np.maximum(predicted, 1e-300)) - self.centre
+        logs = np.log(np.maximum(predicted, self.least)) - self.centre
         return np.array([corrected.mean(), (corrected * logs).mean()])
 
 
@@ -231,7 +235,9 @@ def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool)
         residuals = rewards - predicted
         influence = np.column_stack([residuals - residuals.mean(), np.zeros(h)]) / h
         return Calibration(float(residuals.mean()), 0.0, 0.0, False, influence)
-    logs = np.log(np.maximum(predicted, 1e-300))
+    least = FLOOR * float(predicted.sum()) / h
+    predicted = np.maximum(predicted, least)
+    logs = np.log(predicted)
     centre = float((predicted * logs).sum() / predicted.sum())
     columns = np.column_stack([np.ones(h), logs - centre])
     start = math.log(rewards.sum() / predicted.sum())
@@ -248,7 +254,7 @@ def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool)
             break
     scores = columns * (rewards - fitted)[:, None]
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(information)
-    return Calibration(float(coefficients[0]), float(coefficients[1]), centre, True, influence)
+    return Calibration(float(coefficients[0]), float(coefficients[1]), centre, True, influence, least)
 
 
 def _weigh_levels(held_out: FloatArray, chosen: FloatArray) -> tuple[FloatArray, float]:

@@ -41,7 +41,10 @@ ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "s
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
 robust."""
 
-DEFAULT = ("ips", "snips", "dr", DIRECT_METHOD)
+BY_WEIGHTS = ("ips", "snips", "dr")
+"""The default estimators that rest on importance weights."""
+
+DEFAULT = (*BY_WEIGHTS, DIRECT_METHOD)
 UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
 MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
 LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}

@@ -122,7 +122,7 @@ def _estimates(place: Place, logs: KnownLogs | SearchLogs, seed: int) -> list[fl
     log, target = logs.draw(stream(seed, "off-policy log", place.world))
     judged = weigh_and_predict(log, make_target(target, log), [fit_reward_model(log, make_clusters(len(log)))])[0]
     assert judged.expected is not None
-    # The plain direct method: what one linear model predicts. That of `evaluate` is calibrated, and has a model of its own.
+    # The plain direct method, by the linear model that the others share; `evaluate` calibrates a model of its own.
     values = {DIRECT_METHOD: float(judged.expected.mean())}
     values |= {name: estimate(name, log.rewards, judged).value for name in ESTIMATORS if name != DIRECT_METHOD}
     return [*(values[name] for name in ESTIMATORS), float(log.rewards.mean())]

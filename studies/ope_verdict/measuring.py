@@ -78,12 +78,13 @@ def _judge(number: int, seeds: Sequence[int]) -> FloatArray:
     for row, seed in enumerate(seeds):
         log, target = case.log(seed)
         try:
-            options = {"estimators": list(BY_WEIGHTS), "samples": SAMPLES, "seed": seed, "compare": False}
-            results = evaluate(log, {"target": target}, **options).results
+            judged = evaluate(
+                log, {"target": target}, estimators=list(BY_WEIGHTS), samples=SAMPLES, seed=seed, compare=False
+            )
         except DataError:  # the target takes no logged action: refused, which is as good as "do not use"
             out[row] = (0.0, WORDS.index(DO_NOT_USE), 1.0)
             continue
-        for estimator, result in enumerate(results):
+        for estimator, result in enumerate(judged.results):
             low, high = result.low, result.high
             held = (low is None or low <= case.truth) and (high is None or case.truth <= high)
             error = abs(result.value - case.truth) / case.truth

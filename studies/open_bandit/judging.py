@@ -12,6 +12,7 @@ from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
+from zoosim.off_policy.actions.products import BY_WEIGHTS
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
@@ -69,7 +70,8 @@ def measure(*, data: str | os.PathLike[str] | None = None, progress: Progress = 
     for (author, campaign), log in logs.items():
         progress(f"{author}/{campaign}: {JUDGED[author]} by {len(log):,} rows")
         other = logs.get((next(policy for policy in POLICIES if policy != author), campaign))
-        found = evaluate(log, {JUDGED[author]: _target(folder, author, campaign, log)})
+        target = _target(folder, author, campaign, log)
+        found = evaluate(log, {JUDGED[author]: target}, estimators=list(BY_WEIGHTS))
         rows += _told(f"{author}/{campaign}", log, found, None if other is None else _earned(other))
     return rows
 

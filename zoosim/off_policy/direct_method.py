@@ -35,6 +35,9 @@ true values lay 1.2 to 2.3 posterior standard deviations (root mean square) from
 FLOOR = 1e-3
 """Share of the mean prediction below which none falls where rewards are never below 0: sums of parts may."""
 
+NEWTON_STEPS, CONVERGED = 50, 1e-10
+"""Steps of a calibration at most, and the size from which on they change nothing."""
+
 TILT = 0.1
 """Prior standard deviation of how much too steep predictions are, on the scale of logarithms."""
 
@@ -245,13 +248,22 @@ def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool)
     dispersion = float(((rewards - scaled) ** 2).sum() / scaled.sum())
     prior = np.array([0.0, dispersion / TILT**2])
     coefficients = np.array([start, 0.0])
-    for _ in range(20):
+
+    def loss(values: FloatArray) -> float:
+        logits = columns @ values
+        return float((predicted * np.exp(logits)).sum() - rewards @ logits + 0.5 * (prior * values) @ values)
+
+    for _ in range(NEWTON_STEPS):
         fitted = predicted * np.exp(columns @ coefficients)
         information = columns.T @ (columns * fitted[:, None]) + np.diag(prior)
-        step = np.linalg.solve(information, columns.T @ (rewards - fitted) - prior * coefficients)
-        coefficients = coefficients + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max() < 1e-10:
+        step = np.clip(np.linalg.solve(information, columns.T @ (rewards - fitted) - prior * coefficients), -1.0, 1.0)
+        # Halved until it helps: where few rows are rewarded and predictions lie far apart, a whole step overshoots.
+        while loss(coefficients + step) > loss(coefficients) and np.abs(step).max() > CONVERGED:
+            step = 0.5 * step
+        coefficients = coefficients + step
+        if np.abs(step).max() <= CONVERGED:
             break
+    fitted = predicted * np.exp(columns @ coefficients)
     scores = columns * (rewards - fitted)[:, None]
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(information)
     return Calibration(float(coefficients[0]), float(coefficients[1]), centre, True, influence, least)

@@ -103,7 +103,7 @@ class KernelEvaluation(PolicyEvaluation):
     ) -> None:
         super().__init__(log, clusters, wanted)
         self.target = target
-        self._predictions: tuple[FloatArray, ...] = ()
+        self._predictions: tuple[FloatArray, FloatArray] | tuple[None, None] = (None, None)
         if model is not None:
             self._predictions = (model.predict(log.actions), model.predict(target.actions))
         self._weights_by_bandwidth: dict[float, VisitWeights] = {}

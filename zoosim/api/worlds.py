@@ -82,9 +82,9 @@ def describe(
     source, _, policy = os.fspath(world).partition("@")
     if source.endswith(SUFFIXES):
         return _describe_file(Path(source), policy or None, out)
-    import yaml
 
     from zoosim.core.files import make_folder, write_text
+    from zoosim.core.yaml_text import write_yaml
     from zoosim.descriptions.plan import describe_plan, read_world
     from zoosim.report.world import render_world, world_figures
 
@@ -98,7 +98,7 @@ def describe(
     command = _describe_command(world, seed, visits, config, settings)
     kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
     figures = world_figures(facts)
-    page = render_world(facts, figures, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
+    page = render_world(facts, figures, world, command, write_yaml(kept))
     write_text(folder / f"{world}.html", page)
     return Description(folder / f"{world}.html", facts, figures, page)
 

@@ -31,7 +31,7 @@ from zoosim.core.files import atomic, check_writable, remove_leftovers, temporar
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import UNREADABLE, decoding, naming_full_disks, read_meta, write_parquet
 from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
-from zoosim.core.yaml_text import parse_yaml
+from zoosim.core.yaml_text import parse_yaml, write_yaml
 
 PART = 64
 """Trials that are put together at a time."""
@@ -141,7 +141,7 @@ class RunFolder:
         """Write config.yaml, with its seal in front: a file that was cut short still says that it had one."""
         self.path.mkdir(parents=True, exist_ok=True)
         head = f"# zoosim run {values['experiment']} --config config.yaml\n"
-        text = head + yaml.safe_dump({KEY: BLANK, **values}, sort_keys=False, allow_unicode=True)
+        text = head + write_yaml({KEY: BLANK, **values})
         write_text(self.path / "config.yaml", sealed(text.encode()).decode())
         self.__dict__.pop("_config", None)
 

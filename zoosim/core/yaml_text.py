@@ -1,4 +1,4 @@
-"""Read YAML with bounds: on its length, on how deep it nests, and on what its aliases stand for."""
+"""Read YAML with bounds: on its length, on how deep it nests, and on what its aliases stand for; and write it."""
 
 import re
 from typing import Any
@@ -81,6 +81,22 @@ class _BoundedLoader(yaml.SafeLoader):
         if isinstance(node, yaml.MappingNode):
             children = [child for pair in node.value for child in pair]
         return 1 + sum(self._sizes[id(child)] for child in children)
+
+
+def write_yaml(values: Any, width: int = 80) -> str:
+    """Return values as YAML that `parse_yaml` reads as the same: text such as 12e5 or 0x1f is put in quotes.
+
+    Args:
+        values: Mappings, lists, text, numbers, booleans and None.
+        width: Characters of a line beyond which long text is folded.
+    """
+    return str(yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width))
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe writer with the reader's idea of a number: YAML's own takes 12e5 for text, and writes it bare."""
+
+    yaml_implicit_resolvers = _BoundedLoader.yaml_implicit_resolvers
 
 
 def _mapping(loader: _BoundedLoader, node: yaml.MappingNode) -> dict[Any, Any]:

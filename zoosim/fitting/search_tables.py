@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
 from zoosim.core.errors import one_line
 from zoosim.core.files import write_text
 from zoosim.core.parquet import write_parquet
 from zoosim.core.search_config import Behaviour
+from zoosim.core.yaml_text import write_yaml
 from zoosim.fitting.search_design import Tastes, effect_of_products, query_categories
 from zoosim.fitting.search_parameters import BehaviourParameters
 from zoosim.logs.searches import Searches
@@ -138,6 +138,6 @@ def write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[s
         files[f"{name}_file"] = f"{name}.parquet"
         write_parquet(frame, folder / f"{name}.parquet", {})
     head = f"# Estimated from {one_line(source)}. Run it: zoosim run continuous-vs-discrete --config FILE\n"
-    text = yaml.safe_dump({"env": {**files, **env}}, sort_keys=False, allow_unicode=True, width=120)
+    text = write_yaml({"env": {**files, **env}}, width=120)
     write_text(folder / "world.yaml", head + text)
     return folder / "world.yaml"

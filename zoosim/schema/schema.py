@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.config import Strict, build, read_yaml
@@ -37,6 +36,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import REWARD
+from zoosim.core.yaml_text import write_yaml
 from zoosim.schema.column import Options, Separator, Zone
 from zoosim.schema.encoder import MOST_FEATURES, Encoder
 from zoosim.schema.infer import ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
@@ -169,7 +169,7 @@ class Schema(Strict):
     def to_yaml(self) -> str:
         """Return the schema as YAML; what has its default is left out."""
         values = self.model_dump(exclude_defaults=True, exclude_none=True)
-        return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+        return write_yaml(values)
 
     @property
     def reward_columns(self) -> dict[str, str]:

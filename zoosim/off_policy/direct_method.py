@@ -172,7 +172,7 @@ class DirectMethod:
         """
         draws = self._draw(reward, rows, actions)
         if self._calibrations[reward].is_positive:
-            slope = np.divide(corrected, raw, out=np.zeros_like(raw), where=raw > 0.0)
+            slope = corrected / np.maximum(raw, self._calibrations[reward].least)
             level = self._logged_draws[reward]
             level = np.divide(level, level.mean(), out=np.ones_like(level), where=level > 0.0)
             values = (draws * slope).mean(axis=1) / level

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.off_policy.test_evaluate import drawn
@@ -103,6 +103,7 @@ def test_what_is_better_is_found() -> None:
     assert [row.may_be_best for row in ranked] == [True, False, False]
 
 
+@example(1, 1, 19, 0.0)  # the logged mean is not clear of 0, and the difference is
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(8, 60), st.floats(0.0, 3.0))
 @settings(max_examples=60, deadline=None)
 def test_p_values_intervals_and_places_never_disagree(seed: int, n_policies: int, n: int, spread: float) -> None:

@@ -54,12 +54,13 @@ def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval
     """Return an estimate over a plain mean, `to`, of the same log, with its interval (Fieller 1954).
 
     A ratio r lies in it where `sums` - r `to` is at most `below` standard errors above 0, and at most `above` below: so
-    the interval holds the ratio itself, and leaves out 1 exactly where that of the difference leaves out 0. Ends are
-    infinite where `to` is not clear of 0 by so many standard errors.
+    the interval holds the ratio itself, and leaves out 1 exactly where that of the difference leaves out 0. An end is
+    infinite where `to` is not clear of 0 by so many standard errors and nothing on that side can be excluded.
     """
     n, groups = float(sums.sizes.sum()), len(sums.sizes)
+    ratio = sums.value / to.value
     if groups < 2:
-        return Interval(sums.value / to.value, -math.inf, math.inf)
+        return Interval(ratio, -math.inf, math.inf)
     scale = groups / (groups - 1) / n**2
     variance = scale * dot(sums.influence, sums.influence)
     covariance = scale * dot(sums.influence, to.influence)
@@ -72,11 +73,14 @@ def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval
         square = to.value**2 - errors**2 * variance_to
         middle = sums.value * to.value - errors**2 * covariance
         rest = sums.value**2 - errors**2 * variance
-        if square <= 0.0:
-            return sign * math.inf
-        return (middle + sign * math.sqrt(max(middle**2 - square * rest, 0.0))) / square
+        spread = math.sqrt(max(middle**2 - square * rest, 0.0))
+        if square > 0.0:
+            return (middle + sign * spread) / square
+        # `to` is not clear of 0: ratios lie outside of both solutions, so the nearest on this side is the end, if any.
+        solutions = [] if square == 0.0 or spread == 0.0 else [(middle + spread) / square, (middle - spread) / square]
+        ends = [solution for solution in solutions if sign * (solution - ratio) >= 0.0]
+        return min(ends, key=lambda solution: abs(solution - ratio), default=sign * math.inf)
 
-    ratio = sums.value / to.value
     return Interval(ratio, min(end(below, -1.0), ratio), max(end(above, 1.0), ratio))
 
 

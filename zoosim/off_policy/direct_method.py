@@ -8,6 +8,7 @@ the model does not know, by draws from its posterior.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.intervals.clusters import Clusters
-from zoosim.off_policy.models.mixed_model import DRAWS, MixedModel, fit_mixed_models
+from zoosim.off_policy.models.mixed_model import DRAWS, MixedModel, Pairs, fit_mixed_models
 
 MOST_VISITS, ACTIONS_A_VISIT = 2_000, 2
 """Visits for which a policy's choices are drawn, spread evenly over the log, and how many of each."""
@@ -191,23 +192,26 @@ class DirectMethod:
     def _predict(self, reward: int, rows: IntArray, actions: IntArray) -> FloatArray:
         """Return what models that have not seen the rows predict for them `(m,)`."""
         out = np.empty(len(rows))
-        for fold, models in enumerate(self._models):
-            chosen = np.flatnonzero(self._fold[rows] == fold)
-            if len(chosen):
-                model = models[reward]
-                out[chosen] = model.predict(model.pairs(self.log.features[rows[chosen]], actions[chosen]))
+        for model, pairs, chosen in self._pairs_by_model(reward, rows, actions):
+            out[chosen] = model.predict(pairs)
         return out
 
     def _draw(self, reward: int, rows: IntArray, actions: IntArray) -> FloatArray:
         """Return draws of the same predictions `(DRAWS, m)`, alike for all rows and policies."""
         out = np.empty((DRAWS, len(rows)))
+        for model, pairs, chosen in self._pairs_by_model(reward, rows, actions):
+            out[:, chosen] = model.draw(pairs)
+        return out
+
+    def _pairs_by_model(
+        self, reward: int, rows: IntArray, actions: IntArray
+    ) -> Iterator[tuple[MixedModel, Pairs, IntArray]]:
+        """Yield each model, the visitors and products of the rows that it has not seen, and the places of these."""
         for fold, models in enumerate(self._models):
             chosen = np.flatnonzero(self._fold[rows] == fold)
             if len(chosen):
                 model: MixedModel = models[reward]
-                pairs = model.pairs(self.log.features[rows[chosen]], actions[chosen])
-                out[:, chosen] = model.draw(pairs)
-        return out
+                yield model, model.pairs(self.log.features[rows[chosen]], actions[chosen]), chosen
 
 
 def draw_actions(probabilities: FloatArray, uniforms: FloatArray) -> IntArray:

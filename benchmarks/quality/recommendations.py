@@ -20,6 +20,7 @@ from benchmarks.quality.retail_shops import RetailShop, draw_visits, schema, wri
 from zoosim.api.recommend import REHEARSAL, Recommendation
 from zoosim.arena.loop import play
 from zoosim.arena.store import RunFolder
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
@@ -31,7 +32,6 @@ from zoosim.policies.registry import make_entry
 from zoosim.rehearsal.advice import FIRST, TEST, advise
 from zoosim.rehearsal.figures import rehearsal_figures
 from zoosim.worlds.fitted.setup import FittedSetup
-from zoosim.worlds.fitted.shop import kept_rows
 from zoosim.worlds.table import Period, TableWorld
 
 SEEDS = range(1000, 1020)
@@ -161,7 +161,7 @@ def put_first(recommendation: Recommendation, log: Log, horizon: int) -> str:
         run = RunFolder(recommendation.path / REHEARSAL)
         plan = finished_plan(run.read_config())
         assert isinstance(plan.setup, FittedSetup)
-        actions = log.in_order().actions[kept_rows(len(log), plan.setup.shop.n_rows)]
+        actions = log.in_order().actions[evenly_spread(len(log), plan.setup.shop.n_rows)]
         figures = rehearsal_figures(plan, run.path, list(evidence.rehearsal.values), plan.seeds, actions, horizon)
         evidence = evidence._replace(rehearsal=figures)
     named = [each.policy for each in advise(evidence) if each.place in (FIRST, TEST)]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.fitting.shops import shop_log
+from zoosim.core.arrays import evenly_spread
 from zoosim.fitting.fit import fit_shop
 from zoosim.logs.log import DAY
 from zoosim.rehearsal.figures import break_even, mean_over_horizon, todays_rewards
 from zoosim.rehearsal.shop import describe_horizon, measure_delay, months_visits
-from zoosim.worlds.fitted.shop import kept_rows
 from zoosim.worlds.fitted.world import build_fitted_world
 
 SECOND = 1_000_000
@@ -45,8 +45,8 @@ def test_todays_choices_earn_what_the_shop_pays_for_them_at_the_same_visits() ->
 
 
 def test_rows_that_a_smaller_shop_keeps() -> None:
-    assert kept_rows(4, 9).tolist() == [0, 1, 2, 3]
-    assert kept_rows(9, 3).tolist() == [0, 4, 8]
+    assert evenly_spread(4, 9).tolist() == [0, 1, 2, 3]
+    assert evenly_spread(9, 3).tolist() == [0, 4, 8]
 
 
 def test_the_delay_of_rewards_in_seconds_and_in_visits() -> None:

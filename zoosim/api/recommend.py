@@ -359,13 +359,13 @@ def _rehearse(
 
 def _figures(result: "RunResult", log: "Log", shop: "FittedShop", horizon: int) -> "Rehearsal | None":
     """Compare what policies earned with what the log's choices would have; None where no seed has all policies."""
+    from zoosim.core.arrays import evenly_spread
     from zoosim.rehearsal.figures import rehearsal_figures
-    from zoosim.worlds.fitted.shop import kept_rows
 
     comparison = result.comparison
     if not comparison.shared_seeds:
         return None
-    actions = log.in_order().actions[kept_rows(len(log), shop.n_rows)]
+    actions = log.in_order().actions[evenly_spread(len(log), shop.n_rows)]
     return rehearsal_figures(result.plan, result.path, comparison.ranked, comparison.shared_seeds, actions, horizon)
 
 

@@ -1,10 +1,10 @@
-"""Arrays that grow, shrink, get a column of ones, and numbers from outside as arrays."""
+"""Arrays that grow, shrink, get a column of ones; rows spread evenly; and numbers from outside as arrays."""
 
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 
 
 def as_floats(value: Any) -> FloatArray:
@@ -34,3 +34,10 @@ def resized(array: np.ndarray, *shape: int) -> np.ndarray:
 def with_ones(columns: FloatArray) -> FloatArray:
     """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
     return np.hstack([np.ones((len(columns), 1)), columns])
+
+
+def evenly_spread(n: int, most: int) -> IntArray:
+    """Return at most so many of `n` rows, in order and evenly spread, with the first and, if they are two, the last."""
+    if n <= most:
+        return np.arange(n)
+    return np.linspace(0, n - 1, most).astype(np.int64)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.rng import stream
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray
@@ -57,7 +58,7 @@ def column_gains(models: FittedModels, shop: FittedShop, later: Log) -> tuple[Co
         shop: Their shop, whose visits are the held-out rows.
         later: These rows.
     """
-    rows = np.unique(np.linspace(0, len(later) - 1, min(len(later), MOST_ROWS)).astype(np.int64))
+    rows = evenly_spread(len(later), MOST_ROWS)
     actions = later.actions[rows]
     responses = (later.rewards[rows] != 0.0).astype(float)
     clusters = make_clusters(len(rows), None if later.user_ids is None else later.user_ids[rows])

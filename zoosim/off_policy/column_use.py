@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.rng import stream
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.products import PolicyTarget
@@ -30,7 +31,7 @@ def column_uses(policy: Policy, log: Log) -> dict[str, dict[str, float]]:
     assert log.fitted is not None
     n_columns = len(log.fitted.visitors.columns) + len(log.fitted.products.columns)
     most = min(MOST_ROWS, max(1, MOST_QUESTIONS // max(1, n_columns)))
-    rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), most)).astype(np.int64))
+    rows = evenly_spread(len(log), most)
     visits = replace(log.rows(rows), user_ids=None)
     usual = _chances(policy, visits)
     uses: dict[str, dict[str, float]] = {}

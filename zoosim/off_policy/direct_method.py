@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
@@ -108,20 +109,21 @@ class DirectMethod:
 
     def __init__(self, log: Log, clusters: Clusters, earlier: Log | None = None) -> None:
         self.log = log
-        self.visits = _spread(np.arange(len(log)), MOST_VISITS)
+        self.visits = evenly_spread(len(log), MOST_VISITS)
         self.uniforms = stream(0, "direct method").random(len(self.visits))
         self._rewards = [log.rewards, *(log.rewards_by_name[name] for name in log.other_rewards)]
-        self._held_out = _spread(np.arange(len(log)), MOST_HELD_OUT)
+        self._held_out = evenly_spread(len(log), MOST_HELD_OUT)
         if earlier is None:
             self._fold = clusters.group % FOLDS
-            rows = [_spread(np.flatnonzero(self._fold != fold), MOST_FITTED // FOLDS) for fold in range(FOLDS)]
-            self._models = [
-                fit_mixed_models(log.rows(each), [r[each] for r in self._rewards], f"half {fold}")
-                for fold, each in enumerate(rows)
-            ]
+            self._models = []
+            for fold in range(FOLDS):
+                others = np.flatnonzero(self._fold != fold)
+                rows = others[evenly_spread(len(others), MOST_FITTED // FOLDS)]
+                rewards = [reward[rows] for reward in self._rewards]
+                self._models.append(fit_mixed_models(log.rows(rows), rewards, f"half {fold}"))
         else:
             self._fold = np.zeros(len(log), np.int64)
-            fitted = earlier.rows(_spread(np.arange(len(earlier)), MOST_FITTED))
+            fitted = earlier.rows(evenly_spread(len(earlier), MOST_FITTED))
             rewards = [fitted.rewards, *(fitted.rewards_by_name[name] for name in log.other_rewards)]
             self._models = [fit_mixed_models(fitted, rewards)]
         self._predicted = [self._predict(r, self._held_out, log.actions[self._held_out]) for r in range(self.n_rewards)]
@@ -129,7 +131,7 @@ class DirectMethod:
             _calibrate(rewards[self._held_out], predicted, is_positive=self._models[0][r].is_positive)
             for r, (rewards, predicted) in enumerate(zip(self._rewards, self._predicted, strict=True))
         ]
-        drawn = _spread(self._held_out, MOST_DRAWN_ROWS)
+        drawn = self._held_out[evenly_spread(len(self._held_out), MOST_DRAWN_ROWS)]
         self._logged_draws = [self._draw(r, drawn, log.actions[drawn]).mean(axis=1) for r in range(self.n_rewards)]
 
     @property
@@ -226,13 +228,6 @@ def draw_actions(probabilities: FloatArray, uniforms: FloatArray) -> IntArray:
         points = (uniforms + number / ACTIONS_A_VISIT) % 1.0 * cumulative[:, -1]
         actions[:, number] = (cumulative <= points[:, None]).sum(axis=1)
     return np.asarray(np.minimum(actions, probabilities.shape[1] - 1), np.int64)
-
-
-def _spread(rows: IntArray, most: int) -> IntArray:
-    """Return at most so many of the rows, spread evenly."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
 
 
 def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool) -> Calibration:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.rules import follows, holds_something, is_in_other_units, needs
 from zoosim.schema.values import UNREADABLE, WORDS, numbers_of, present
@@ -140,10 +141,8 @@ def sample_log(
 
 def _sampled_rows(n: int, visitors: pl.Series | None) -> IntArray:
     """Return rows: all of a share of the visitors, or every so many of the table's."""
-    if n <= MOST_ROWS:
-        return np.arange(n)
-    if visitors is None:
-        return np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
+    if n <= MOST_ROWS or visitors is None:
+        return evenly_spread(n, MOST_ROWS)
     share = MOST_ROWS / n
     chosen = (visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)).fill_null(False)
     return np.flatnonzero(chosen.to_numpy())[: 2 * MOST_ROWS]

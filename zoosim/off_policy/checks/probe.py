@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
@@ -99,8 +100,7 @@ class Probe:
     @cached_property
     def sample(self) -> IntArray:
         """Rows spread evenly over the log, in its order."""
-        n = len(self.log)
-        return np.arange(n) if n <= SAMPLE else np.linspace(0, n - 1, SAMPLE).astype(np.int64)
+        return evenly_spread(len(self.log), SAMPLE)
 
     @cached_property
     def columns(self) -> IntArray:

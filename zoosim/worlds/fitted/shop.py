@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from zoosim.core.arrays import with_ones
+from zoosim.core.arrays import evenly_spread, with_ones
 from zoosim.core.rng import stream
 from zoosim.core.tables import Table, table_of_rows
 from zoosim.core.tabular import TabularResult
@@ -259,7 +259,7 @@ class FittedShop(TabularResult):
         """Return the shop with `most` of its visits, evenly over time, and their visitors alone."""
         if self.n_rows <= most:
             return self
-        kept = kept_rows(self.n_rows, most)
+        kept = evenly_spread(self.n_rows, most)
         users, numbers = np.unique(self.users[kept], return_inverse=True)
         of_rows = {name: getattr(self, name)[kept] for name in ("features", "levels", "segments")}
         return replace(
@@ -270,10 +270,3 @@ class FittedShop(TabularResult):
             tastes=self.tastes.kept(users, len(self.category_names)),
             changes=tuple(change._replace(row=int(np.searchsorted(kept, change.row))) for change in self.changes),
         )
-
-
-def kept_rows(n_rows: int, most: int) -> IntArray:
-    """Return which of the rows of a log a shop of `most` visits keeps, evenly over time."""
-    if n_rows <= most:
-        return np.arange(n_rows)
-    return np.linspace(0, n_rows - 1, most).astype(np.int64)

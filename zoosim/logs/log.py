@@ -19,6 +19,8 @@ HOUR = 3_600_000_000
 DAY = 24 * HOUR
 """In microseconds, as the times of a log are."""
 
+DAYS_PER_MONTH = 30.0
+
 PER_VISIT = (
     *("actions", "propensities", "rewards", "marginals"),
     *("candidate_set", "features", "positions", "user_ids", "times"),

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evidence import FEW_REWARDS
@@ -10,8 +11,6 @@ from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 
 if TYPE_CHECKING:
     from zoosim.off_policy.results import Evaluation, Result
-
-DAYS_A_MONTH = 30.0
 
 
 def usual_estimator(evaluation: "Evaluation") -> str:
@@ -112,7 +111,7 @@ def _lift_clause(evaluation: "Evaluation", lift: Lift) -> str:
         clause = f"{percent_more(lift.value)} {reward} [{percent_more(lift.low)}, {percent_more(lift.high)}]"
         if evaluation.per_day is None:
             return clause
-        visits = evaluation.per_day * DAYS_A_MONTH
+        visits = evaluation.per_day * DAYS_PER_MONTH
         gain = per_month(lift.value * evaluation.logged.mean * visits)
         return f"{clause}, about {gain} a month at today's {visits:,.0f} visits"
     apart = f"{reward} not told apart from today's: {percent_more(lift.low)} to {percent_more(lift.high)}"

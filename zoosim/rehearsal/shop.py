@@ -8,12 +8,10 @@ import numpy as np
 from zoosim.core.types import FloatArray
 from zoosim.fitting.checks import Checks
 from zoosim.fitting.columns import ITSELF, PRODUCTS, VISITORS
-from zoosim.logs.log import DAY, Log
+from zoosim.logs.log import DAY, DAYS_PER_MONTH, Log
 from zoosim.worlds.fitted.shop import FittedShop
 
 MICROSECONDS = 1_000_000
-MONTH = 30.0
-"""Days."""
 SHOWN = 2.0
 """Standard errors beyond which a variance is shown to be above 0."""
 
@@ -51,13 +49,13 @@ def visits_a_day(log: Log) -> float | None:
     """Return the visits of a day, None where the log knows no times or covers less than a day."""
     if log.times is None or np.ptp(log.times) < DAY:
         return None
-    return len(log) * DAY / float(np.ptp(log.times))
+    return log.visits_per_day
 
 
 def months_visits(log: Log) -> int:
     """Return the visits of a month, or as many as the log has where it knows no times."""
     a_day = visits_a_day(log)
-    return len(log) if a_day is None else max(1, round(MONTH * a_day))
+    return len(log) if a_day is None else max(1, round(DAYS_PER_MONTH * a_day))
 
 
 def describe_horizon(visits: int, a_day: float | None) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from zoosim.core.number_format import in_percent, per_visit, with_interval
+from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.overlap import ActionShare, Overlap
@@ -39,9 +40,6 @@ MOST_THIN = 12
 
 THIN_SHARE, THIN_FACTOR = 0.01, 3.0
 """An action is thinly logged if a policy takes it in this share of its choices or more, so many times the log's."""
-
-MONTH = 30.0
-"""Days."""
 
 TERMS = {
     "verdict": "trust: the interval holds about as often as it says. weak: take it as a hint. do not use: the log "
@@ -195,7 +193,7 @@ def _per_month(evaluation: Evaluation, result: Result) -> str:
     """Write how much more a policy earns in a month at the log's traffic; nothing where the log has no times."""
     if evaluation.per_day is None:
         return ""
-    more = (result.value - evaluation.logged.mean) * evaluation.per_day * MONTH
+    more = (result.value - evaluation.logged.mean) * evaluation.per_day * DAYS_PER_MONTH
     if abs(more) < 1.0:
         return ""
     return f", about {float(f'{more:.2g}'):+,.0f} a month"

@@ -132,55 +132,81 @@ def rehearsal_figures(
     today_value = today.mean(axis=1)
     values = {name: today_value + mean_over_horizon(rewards - today, horizon) for name, rewards in earned.items()}
     ranked = sorted(policies, key=lambda name: -values[name].mean())
-    late = slice(int((1.0 - LAST) * steps), None)
-    today_late = today[:, late].mean(axis=1)
-    is_share = bool(today_value.mean() > 0.0 and today_late.mean() > 0.0)
+    is_share = bool(today_value.mean() > 0.0 and _late_means(today).mean() > 0.0)
     limits = (-1.0, np.inf) if is_share and plan.setup.reward_range[0] >= 0.0 else ANY
-    # One scale for all seeds, so that shares and rewards say the same, to the ends of their intervals.
-    scale = today_value.mean() if is_share else 1.0
-    late_scale = today_late.mean() if is_share else 1.0
-    scaled_limits = (limits[0] * scale * horizon, limits[1])
+    baseline = _Baseline(today, best, np.max([*values.values()], axis=0), horizon, is_share, limits, len(ranked))
     at = np.array(sample_steps(steps))
-    best_value = np.max([*values.values()], axis=0)
-
-    rows = []
-    lead = {}
-    for name in ranked:
-        ahead = np.cumsum(earned[name] - today, axis=1)
-        gain = values[name] - today_value
-        late_gain = earned[name][:, late].mean(axis=1) - today_late
-        regret = (best_value - values[name]) / np.where(best_value > 0.0, best_value, 1.0)
-        worth = sorted(np.inf if visits is None else visits for visits in map(break_even, ahead))
-        rows.append(
-            Rehearsed(
-                policy=name,
-                gain=cut(mean_interval(gain / scale, len(ranked)), limits),
-                more=cut(mean_interval(gain * horizon, len(ranked)), scaled_limits),
-                end=cut(mean_interval(late_gain / late_scale, len(ranked)), limits),
-                oracle=cut(mean_interval(earned[name].mean(axis=1) / best.mean(axis=1)), (-np.inf, 1.0)),
-                regret=float(regret.mean()),
-                worst_regret=float(regret.max()),
-                worth_after=_visits(worth[len(worth) // 2]),
-                worth_after_worst=_visits(worth[-1]),
-                cost=float(np.maximum(-ahead.min(axis=1), 0.0).mean()),
-                seconds=min(seconds[name]) / plan.steps,
-            )
-        )
-        lead[name] = ahead.mean(axis=0)[at - 1]
     return Rehearsal(
-        policies=tuple(rows),
+        policies=tuple(
+            baseline.compare(name, earned[name], values[name], min(seconds[name]) / plan.steps) for name in ranked
+        ),
         today=mean_interval(today_value),
-        today_of_oracle=mean_interval(today.mean(axis=1) / best.mean(axis=1)),
+        today_of_oracle=mean_interval(today_value / best.mean(axis=1)),
         is_share=is_share,
         visits=tuple(at.tolist()),
-        lead=lead,
+        lead={name: np.cumsum(earned[name] - today, axis=1).mean(axis=0)[at - 1] for name in ranked},
         horizon=horizon,
         steps=steps,
         seeds=len(seeds),
         trial_seconds=sum(map(sum, seconds.values())),
         values=values,
-        late_values={name: rewards[:, late].mean(axis=1) for name, rewards in earned.items()},
+        late_values={name: _late_means(rewards) for name, rewards in earned.items()},
     )
+
+
+class _Baseline(NamedTuple):
+    """What policies are compared with at the same visits.
+
+    Args:
+        today: What today's choices earn at each rehearsed visit `(seeds, steps)`.
+        best: What the best possible choices earn `(seeds, steps)`.
+        best_value: What the best of the policies earns per visit over the horizon `(seeds,)`.
+        horizon: Visits that rewards are told for.
+        is_share: Whether gains are shares of what today's choices earn.
+        limits: The least and the most that a gain can be.
+        n_policies: How many policies are compared, whose intervals hold together.
+    """
+
+    today: FloatArray
+    best: FloatArray
+    best_value: FloatArray
+    horizon: int
+    is_share: bool
+    limits: tuple[float, float]
+    n_policies: int
+
+    def compare(self, policy: str, earned: FloatArray, value: FloatArray, seconds: float) -> Rehearsed:
+        """Return the figures of a policy.
+
+        Args:
+            policy: Its name.
+            earned: What it earned at each rehearsed visit `(seeds, steps)`.
+            value: What it earns per visit over the horizon `(seeds,)`.
+            seconds: Time per visit.
+        """
+        # One scale for all seeds, so that shares and rewards say the same, to the ends of their intervals.
+        today_value, today_late = self.today.mean(axis=1), _late_means(self.today)
+        scale = today_value.mean() if self.is_share else 1.0
+        late_scale = today_late.mean() if self.is_share else 1.0
+        low, high = self.limits
+        gain = value - today_value
+        late_gain = _late_means(earned) - today_late
+        regret = (self.best_value - value) / np.where(self.best_value > 0.0, self.best_value, 1.0)
+        ahead = np.cumsum(earned - self.today, axis=1)
+        worth = sorted(np.inf if visits is None else visits for visits in map(break_even, ahead))
+        return Rehearsed(
+            policy=policy,
+            gain=cut(mean_interval(gain / scale, self.n_policies), self.limits),
+            more=cut(mean_interval(gain * self.horizon, self.n_policies), (low * scale * self.horizon, high)),
+            end=cut(mean_interval(late_gain / late_scale, self.n_policies), self.limits),
+            oracle=cut(mean_interval(earned.mean(axis=1) / self.best.mean(axis=1)), (-np.inf, 1.0)),
+            regret=float(regret.mean()),
+            worst_regret=float(regret.max()),
+            worth_after=_visits(worth[len(worth) // 2]),
+            worth_after_worst=_visits(worth[-1]),
+            cost=float(np.maximum(-ahead.min(axis=1), 0.0).mean()),
+            seconds=seconds,
+        )
 
 
 def _earned(folder: RunFolder, policy: str, seeds: Sequence[int]) -> FloatArray:
@@ -202,8 +228,12 @@ def mean_over_horizon(rewards: FloatArray, horizon: int) -> FloatArray:
             does, so that what a policy would still learn counts for nothing.
     """
     steps = rewards.shape[1]
-    late = rewards[:, int((1.0 - LAST) * steps) :].mean(axis=1)
-    return np.asarray((rewards.sum(axis=1) + (horizon - steps) * late) / horizon)
+    return np.asarray((rewards.sum(axis=1) + (horizon - steps) * _late_means(rewards)) / horizon)
+
+
+def _late_means(rewards: FloatArray) -> FloatArray:
+    """Return the mean of the last fifth of the visits in each seed `(seeds,)`, of `rewards (seeds, steps)`."""
+    return np.asarray(rewards[:, int((1.0 - LAST) * rewards.shape[1]) :].mean(axis=1))
 
 
 def todays_rewards(world: Any, actions: IntArray) -> FloatArray:

@@ -231,12 +231,17 @@ def draw_actions(probabilities: FloatArray, uniforms: FloatArray) -> IntArray:
 
 
 def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool) -> Calibration:
-    """Fit level and tilt of `predicted (h,)` to `rewards (h,)` by quasi-Poisson scores (Wedderburn 1974)."""
+    """Fit the correction of `predicted (h,)` to `rewards (h,)`: by a factor and a tilt, or by a sum."""
+    if is_positive and predicted.sum() > 0.0 and rewards.sum() > 0.0:
+        return _calibrate_logs(rewards, predicted)
+    residuals = rewards - predicted
+    influence = np.column_stack([residuals - residuals.mean(), np.zeros(len(rewards))]) / len(rewards)
+    return Calibration(float(residuals.mean()), 0.0, 0.0, False, influence)
+
+
+def _calibrate_logs(rewards: FloatArray, predicted: FloatArray) -> Calibration:
+    """Fit level and tilt of the logarithms of `predicted (h,)` by quasi-Poisson scores (Wedderburn 1974)."""
     h = len(rewards)
-    if not is_positive or not predicted.sum() > 0.0 or not rewards.sum() > 0.0:
-        residuals = rewards - predicted
-        influence = np.column_stack([residuals - residuals.mean(), np.zeros(h)]) / h
-        return Calibration(float(residuals.mean()), 0.0, 0.0, False, influence)
     least = FLOOR * float(predicted.sum()) / h
     predicted = np.maximum(predicted, least)
     logs = np.log(predicted)
@@ -246,24 +251,27 @@ def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool)
     scaled = predicted * math.exp(start)
     dispersion = float(((rewards - scaled) ** 2).sum() / scaled.sum())
     prior = np.array([0.0, dispersion / TILT**2])
-    coefficients = np.array([start, 0.0])
 
     def loss(values: FloatArray) -> float:
         logits = columns @ values
         return float((predicted * np.exp(logits)).sum() - rewards @ logits + 0.5 * (prior * values) @ values)
 
+    coefficients = np.array([start, 0.0])
+    current = loss(coefficients)
     for _ in range(NEWTON_STEPS):
         fitted = predicted * np.exp(columns @ coefficients)
         information = columns.T @ (columns * fitted[:, None]) + np.diag(prior)
         step = np.clip(np.linalg.solve(information, columns.T @ (rewards - fitted) - prior * coefficients), -1.0, 1.0)
+        following = loss(coefficients + step)
         # Halved until it helps: where few rows are rewarded and predictions lie far apart, a whole step overshoots.
-        while loss(coefficients + step) > loss(coefficients) and np.abs(step).max() > CONVERGED:
+        while following > current and np.abs(step).max() > CONVERGED:
             step = 0.5 * step
+            following = loss(coefficients + step)
         coefficients = coefficients + step
+        current = following
         if np.abs(step).max() <= CONVERGED:
             break
-    fitted = predicted * np.exp(columns @ coefficients)
-    scores = columns * (rewards - fitted)[:, None]
+    scores = columns * (rewards - predicted * np.exp(columns @ coefficients))[:, None]
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(information)
     return Calibration(float(coefficients[0]), float(coefficients[1]), centre, True, influence, least)
 

@@ -5,11 +5,13 @@ and are judged by the later ones, for clicks and for revenue: three trained poli
 (one of the 30 products that were clicked most). ZOOSIM_SHOPS sets another number of shops.
 """
 
+import math
 import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from benchmarks.quality import retail_shops
 from zoosim.api.logs import new_policy
 from zoosim.api.served import open_log
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.compare import LOGGED, Difference
@@ -27,7 +30,7 @@ from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.targets.products import PolicyTarget
 from zoosim.off_policy.training import TrainingJob, earlier_and_later
-from zoosim.off_policy.verdict import DO_NOT_USE, WORDS
+from zoosim.off_policy.verdict import WORDS
 
 SHOPS, FIRST = 20, 1_000
 """Shops, and the first one's seed; those below 100 were used for tuning."""
@@ -42,40 +45,50 @@ MICROSECONDS = 1_000_000
 class Tally:
     """What one estimator says of one reward, over all shops.
 
-    `errors` are relative to the true value; `verdicts` counts words. Of pairs, `told` are told apart, `wrong` of these
-    with the wrong sign; `clear` are true differences beyond twice the interval's half-width, `found` those of them that
-    are told apart.
+    `errors` are relative to the true value; `verdicts` counts words. Of `pairs`, `compared` have a difference in the
+    evaluation, as others rest on too few rewards or cannot be used. `told_apart` are those whose interval leaves out 0,
+    `wrong` of these with the wrong sign. `clear` are true differences beyond twice the half-width of the interval (of
+    those of both values, where they are not compared), `clear_and_told` those of them that are told apart.
     """
 
     errors: list[float] = field(default_factory=list)
     covered: list[bool] = field(default_factory=list)
     verdicts: list[str] = field(default_factory=list)
-    told: int = 0
+    pairs: int = 0
+    compared: int = 0
+    told_apart: int = 0
     wrong: int = 0
     clear: int = 0
-    found: int = 0
+    clear_and_told: int = 0
 
-    def add_pair(self, row: Difference, true_difference: float) -> None:
-        """Count a pair, whose first policy truly earns so much more."""
-        is_told = row.verdict != DO_NOT_USE and row.p <= 0.05
-        self.told += is_told
-        self.wrong += is_told and row.value * true_difference < 0.0
-        assert row.low is not None
-        assert row.high is not None
-        if abs(true_difference) > row.high - row.low:  # twice the half-width
+    def add_compared(self, row: Difference, true_difference: float) -> None:
+        """Count a pair that the evaluation compares; the first policy truly earns so much more."""
+        is_above = row.low is not None and row.low > 0.0
+        is_below = row.high is not None and row.high < 0.0
+        self.pairs += 1
+        self.compared += 1
+        self.told_apart += is_above or is_below
+        self.wrong += (is_above and true_difference < 0.0) or (is_below and true_difference > 0.0)
+        if abs(true_difference) > _width(Interval(row.value, row.low, row.high)):
             self.clear += 1
-            self.found += is_told
+            self.clear_and_told += is_above or is_below
+
+    def add_not_compared(self, values: Sequence[Interval], true_difference: float) -> None:
+        """Count a pair of which the evaluation gives two values alone."""
+        self.pairs += 1
+        self.clear += abs(true_difference) > math.hypot(*map(_width, values))
 
     def line(self, of: str) -> str:
         """Return the figures in a line."""
         errors = np.abs(self.errors)
         n = len(errors)
         words = ", ".join(f"{word} {self.verdicts.count(word) / n:.0%}" for word in WORDS)
-        wrong = f"{self.wrong} of {self.told} pairs told apart have the wrong sign"
-        found = f"{self.found} of {self.clear} true differences beyond twice the half-width are told apart"
+        compared = f"{self.compared} of {self.pairs} pairs are compared"
+        wrong = f"{self.wrong} of {self.told_apart} pairs told apart have the wrong sign"
+        clear = f"{self.clear_and_told} of {self.clear} true differences beyond twice the half-width are told apart"
         return (
             f"Q17 {of}: error {np.median(errors):.1%} (median), {np.mean(errors):.1%} (mean) of the true value; "
-            f"95% intervals hold {np.mean(self.covered):.1%} of {n}; {words}; {wrong}; {found}"
+            f"95% intervals hold {np.mean(self.covered):.1%} of {n}; {words}; {compared}; {wrong}; {clear}"
         )
 
 
@@ -151,10 +164,25 @@ def _count(
             tally.errors.append(row.value / truth - 1.0)
             tally.covered.append(bool(low <= truth <= high))
             tally.verdicts.append(row.verdict)
-    for difference in evaluation.differences:
-        if difference.estimator in ESTIMATORS:
-            true_difference = values[difference.policy] - values[difference.other]
-            tallies[reward, difference.estimator].add_pair(difference, true_difference)
+    for estimator in ESTIMATORS:
+        of_estimator = [row for row in evaluation.results if row.estimator == estimator]
+        intervals = {LOGGED: evaluation.logged}
+        intervals |= {row.policy: Interval(row.value, row.low, row.high) for row in of_estimator}
+        compared = {(row.policy, row.other): row for row in evaluation.differences if row.estimator == estimator}
+        tally = tallies[reward, estimator]
+        for other, policy in combinations(intervals, 2):
+            true_difference = values[policy] - values[other]
+            if (policy, other) in compared:
+                tally.add_compared(compared[policy, other], true_difference)
+            else:
+                tally.add_not_compared((intervals[policy], intervals[other]), true_difference)
+
+
+def _width(interval: Interval) -> float:
+    """Return how far the ends of an interval lie apart: twice its half-width."""
+    if interval.low is None or interval.high is None:
+        return math.inf
+    return interval.high - interval.low
 
 
 def _by_row(chances: FloatArray, places: Sequence[int] | np.ndarray) -> object:

@@ -30,7 +30,8 @@ class Told:
     """What an estimator says of `policy` by the log `log` of `rows` rows and `clicks` clicks; ends are None if open.
 
     `logged` is what the log's own choices earned, `ratio` the value over it, `difference` the value less it, on the
-    same rows. `played` is what the policy earned in the log that it wrote itself; None where that is not there.
+    same rows, None where that rests on too few rewards. `played` is what the policy earned in the log that it wrote
+    itself; None where that is not there.
     """
 
     log: str
@@ -45,7 +46,7 @@ class Told:
     low: float | None
     high: float | None
     ratio: float
-    difference: float
+    difference: float | None
     difference_low: float | None
     difference_high: float | None
     played: float | None
@@ -89,7 +90,8 @@ def _earned(log: Log) -> Interval:
 
 
 def _told(name: str, log: Log, found: Evaluation, played: Interval | None) -> list[Told]:
-    leads = {row.estimator: row for row in found.differences if row.other == LOGGED}
+    leads = {row.estimator: Interval(row.value, row.low, row.high) for row in found.differences if row.other == LOGGED}
+    uncompared = Interval(math.nan, None, None)
     own = Interval(math.nan, None, None) if played is None else played
     return [
         Told(
@@ -105,9 +107,9 @@ def _told(name: str, log: Log, found: Evaluation, played: Interval | None) -> li
             low=_end(row.low),
             high=_end(row.high),
             ratio=row.value / found.logged.mean,
-            difference=leads[row.estimator].value,
-            difference_low=_end(leads[row.estimator].low),
-            difference_high=_end(leads[row.estimator].high),
+            difference=_end(leads.get(row.estimator, uncompared).mean),
+            difference_low=_end(leads.get(row.estimator, uncompared).low),
+            difference_high=_end(leads.get(row.estimator, uncompared).high),
             played=_end(own.mean),
             played_low=_end(own.low),
             played_high=_end(own.high),

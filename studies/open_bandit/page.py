@@ -61,6 +61,11 @@ def _range(low: float | None, high: float | None, scale: float = 1.0) -> str:
     return " to ".join(ends)
 
 
+def _in_hundreds(value: float | None, low: float | None, high: float | None, sign: str = "") -> str:
+    """Write a mean per hundred visits with its interval; nothing where there is none."""
+    return "" if value is None else f"{100 * value:{sign}.2f} ({_range(low, high, 100.0)})"
+
+
 def _values(rows: Sequence[Told]) -> Table:
     told = [
         (
@@ -78,9 +83,9 @@ def _checks(rows: Sequence[Told]) -> Table:
     told = [
         (
             *(row.log, row.policy, row.estimator, f"{row.rows:,}", f"{row.clicks:,}", f"{row.ess:,.0f}"),
-            f"{100 * row.difference:+.2f} ({_range(row.difference_low, row.difference_high, 100.0)})",
-            f"{100 * row.value:.2f} ({_range(row.low, row.high, 100.0)})",
-            "" if row.played is None else f"{100 * row.played:.2f} ({_range(row.played_low, row.played_high, 100.0)})",
+            _in_hundreds(row.difference, row.difference_low, row.difference_high, "+"),
+            _in_hundreds(row.value, row.low, row.high),
+            _in_hundreds(row.played, row.played_low, row.played_high),
         )
         for row in rows
     ]

@@ -26,6 +26,7 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.tables import evaluation_tables
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.registry import find_class
 
@@ -317,12 +318,28 @@ def test_few_users_and_few_rewards_are_said() -> None:
     few = evaluate(replace(log, user_ids=np.arange(N) % 5), {"p": "column:p_new"}, estimators=["ips"]).results[0]
     assert few.verdict == "do not use"
     assert any("5 independent users" in reason for reason in few.reasons)
-    for count, word in ((0, "do not use"), (1, "weak"), (6, "weak")):
+    for count, word in ((0, "do not use"), (3, "do not use"), (12, "weak")):
         rewards = np.zeros(N)
         rewards[:count] = 1.0
         rare = evaluate(replace(log, rewards=rewards), {"p": "column:p_new"}, estimators=["ips"]).results[0]
         assert rare.verdict == word
         assert any("dominate the standard error" in reason for reason in rare.reasons)
+
+
+@pytest.mark.parametrize(("count", "is_compared"), [(60, True), (12, False), (3, False)])
+def test_few_rewards_tell_nothing_apart(count: int, is_compared: bool) -> None:
+    """However wide apart two estimates lie: product 2 alone is rewarded, and one policy shows it in every other row."""
+    log = drawn(TableWorld(0, 0.3))
+    rewards = np.zeros(N)
+    rewards[np.flatnonzero(log.actions == 2)[:count]] = 1.0
+    policies = {"half": 0.5 * np.eye(10)[2] + 0.05, "uniform": np.full(10, 0.1)}
+    evaluation = evaluate(replace(log, rewards=rewards), policies, estimators=["ips", "snips", "dr"])
+    assert {row.is_comparable for row in evaluation.results} == {is_compared}
+    for rows in (evaluation.differences, evaluation.lifts, evaluation.ranking):
+        assert bool(rows) == is_compared
+    assert any(row.low is not None and row.low > 0.0 for row in evaluation.differences) == is_compared
+    titles = [table.title for table in evaluation_tables(evaluation)]
+    assert any(title.startswith("Differences") for title in titles) == is_compared
 
 
 def test_the_real_women_logs_cannot_tell_of_a_uniform_policy(real: Path) -> None:

@@ -29,7 +29,7 @@ def logged(seed: int, scale: float, n: int = 2_000, k: int = 50) -> tuple[FloatA
 def is_blamed(weights: FloatArray, propensities: FloatArray) -> bool:
     """Whether the verdict on an estimate with such weights, which is good but for these, blames the propensities."""
     figures = weight_figures(weights, make_clusters(len(weights)), largest_possible=1.0 / propensities.min())
-    verdict = judge_weighted(figures, ErrorFigures(0.001, 500.0, 0.1), Interval(0.1, 0.098, 0.102), len(weights))
+    verdict = judge_weighted(figures, ErrorFigures(0.001, 500.0, 0.1), Interval(0.1, 0.098, 0.102), len(weights), 300.0)
     return any("propensities are wrong" in reason for reason in verdict.reasons)
 
 

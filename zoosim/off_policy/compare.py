@@ -10,7 +10,7 @@ from zoosim.off_policy.intervals.clusters import Sums, difference, standard_erro
 from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
 from zoosim.off_policy.intervals.intervals import asymptotic_interval, ratio_interval, rows_to_decide
 from zoosim.off_policy.options import Options
-from zoosim.off_policy.verdict import DO_NOT_USE, WORDS
+from zoosim.off_policy.verdict import WORDS
 
 LOGGED = "logged"
 """What the log's own choices are called."""
@@ -75,7 +75,7 @@ class Comparison:
         self._estimates: dict[str, dict[str, tuple[Sums, str]]] = {}
 
     def add(self, policy: str, estimator: str, sums: Sums, verdict: str) -> None:
-        """Take in one more estimate, given as `sums` by group."""
+        """Take in one more estimate that bears a comparison, given as `sums` by group."""
         self._estimates.setdefault(estimator, {})[policy] = (sums, verdict)
 
     def compared(self, values: Mapping[str, Mapping[str, float]], policies: Sequence[str]) -> Compared:
@@ -98,10 +98,7 @@ class Comparison:
 
 
 class _Family:
-    """All comparisons by one estimator, corrected for being several.
-
-    Estimates that cannot be used say nothing, so the others are corrected without them; those themselves with all.
-    """
+    """All comparisons by one estimator, corrected for being several."""
 
     def __init__(
         self, estimator: str, estimates: Mapping[str, tuple[Sums, str]], logged: Sums, options: Options
@@ -119,9 +116,7 @@ class _Family:
             pair: PairedLead(each.value, standard_error(each), samples.ratios)
             for (pair, each), samples in zip(sums.items(), drawn, strict=True)
         }
-        usable = {pair: lead for pair, lead in leads.items() if self._verdict(pair) != DO_NOT_USE}
         self._corrected = dict(zip(leads, correct(list(leads.values()), options.level), strict=True))
-        self._corrected |= dict(zip(usable, correct(list(usable.values()), options.level), strict=True))
         self.differences = [self._difference(pair, sums[pair], leads[pair]) for pair in pairs]
 
     def _sums(self, name: str) -> Sums:

@@ -14,7 +14,7 @@ MOST_ROWS = 10
 """Rows that an estimate names."""
 
 FEW_REWARDS = 20.0
-"""With fewer effective rewards behind an estimate, a percentage would be a guess."""
+"""With fewer effective rewards behind an estimate, a percentage would be a guess, and so would its sign."""
 
 MICROSECONDS = 1_000_000
 
@@ -52,6 +52,13 @@ def effective_rewards(rewards: FloatArray, weights: FloatArray) -> float:
         return 0.0
     rewarded_share = float(weights[rewards != 0.0].sum()) / total
     return min(effective_size(np.abs(weights * rewards)), effective_size(weights) * rewarded_share)
+
+
+def rewards_in_words(count: float) -> str:
+    """Write a number of effective rewards as "about 12 rewards"."""
+    if count < 0.5:
+        return "no reward at all"
+    return "about 1 reward" if count < 1.5 else f"about {count:,.0f} rewards"
 
 
 def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:

@@ -135,7 +135,7 @@ class _RewardFindings:
         self._notes[name] = evaluated.notes
         for result, sums in estimates:
             self._results.append(result)
-            if self._comparison is not None and sums is not None:
+            if self._comparison is not None and sums is not None and result.is_comparable:
                 self._comparison.add(name, result.estimator, sums, result.verdict)
 
     def evaluation(self, finished: Sequence[str]) -> Evaluation:
@@ -143,7 +143,7 @@ class _RewardFindings:
         results = tuple(row for row in self._results if row.policy in finished)
         compared = Compared()
         if self._comparison is not None:
-            compared = self._comparison.compared(_usable_values(results), finished)
+            compared = self._comparison.compared(_comparable_values(results), finished)
         return Evaluation(
             results,
             compared.differences,
@@ -163,11 +163,11 @@ class _RewardFindings:
         )
 
 
-def _usable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return the values of estimates that can be used, by estimator and policy."""
+def _comparable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Return the values of estimates that can be compared, by estimator and policy."""
     values: dict[str, dict[str, float]] = {}
     for row in results:
-        if row.verdict != DO_NOT_USE:
+        if row.is_comparable:
             values.setdefault(row.estimator, {})[row.policy] = row.value
     return values
 
@@ -179,6 +179,10 @@ def _estimates(
     estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
     if not estimators:
         raise DataError(f"none of {', '.join(options.estimators)} can do with {evaluated.known} alone")
+    rewards = {
+        estimator: effective_rewards(evaluated.log.visit_rewards, evaluated.support(estimator))
+        for estimator in estimators
+    }
     sums_and_drifts = {}
     for estimator in estimators:
         sums_and_drift = _sums_and_drift(evaluated, estimator, options)
@@ -201,11 +205,12 @@ def _estimates(
         weights = evaluated.weights(estimator).figures
         if estimator not in sums_and_drifts:
             no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
-            estimates.append(Estimate(_result(policy, estimator, NOTHING, evaluated, no_overlap), None))
+            result = _result(policy, estimator, NOTHING, evaluated, rewards[estimator], no_overlap)
+            estimates.append(Estimate(result, None))
             continue
         sums, drift = sums_and_drifts[estimator]
         interval = interval_of[estimator]
-        estimated = Estimated(sums, weights, interval, drift, min_groups)
+        estimated = Estimated(sums, weights, interval, rewards[estimator], drift, min_groups)
         if options.is_deterministic:
             verdict = Verdict(DO_NOT_USE, (UNCHECKED,))
         else:
@@ -216,7 +221,8 @@ def _estimates(
                     verdict = _worse_verdict(check_verdict, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
-        estimates.append(Estimate(_result(policy, estimator, possible, evaluated, verdict), sums))
+        result = _result(policy, estimator, possible, evaluated, rewards[estimator], verdict)
+        estimates.append(Estimate(result, sums))
     return estimates
 
 
@@ -235,9 +241,10 @@ def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
     return Verdict(WEAK if reasons else TRUST, tuple(reasons))
 
 
-def _result(policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, verdict: Verdict) -> Result:
+def _result(
+    policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, rewards: float, verdict: Verdict
+) -> Result:
     figures = evaluated.weights(estimator).figures
-    support = evaluated.support(estimator)
     return Result(
         policy,
         estimator,
@@ -246,8 +253,8 @@ def _result(policy: str, estimator: str, interval: Interval, evaluated: PolicyEv
         figures.mean_weight,
         figures.max_weight,
         *verdict,
-        effective_rewards=effective_rewards(evaluated.log.visit_rewards, support),
-        rests_on=rewarded_rows(evaluated.log, support),
+        effective_rewards=rewards,
+        rests_on=rewarded_rows(evaluated.log, evaluated.support(estimator)),
     )
 
 

@@ -14,12 +14,13 @@ from zoosim.core.tables import Table
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
-from zoosim.off_policy.evidence import RewardedRow
+from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
 from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
 from zoosim.off_policy.propensities.estimate import PropensityFigures
 from zoosim.off_policy.sentences import sentences
+from zoosim.off_policy.verdict import DO_NOT_USE
 
 
 class Result(NamedTuple):
@@ -43,12 +44,19 @@ class Result(NamedTuple):
     effective_rewards: float = math.nan
     rests_on: tuple[RewardedRow, ...] = ()
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the estimate bears a comparison: it can be used, and rests on `FEW_REWARDS` rewards or more."""
+        return self.verdict != DO_NOT_USE and not self.effective_rewards < FEW_REWARDS
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(TabularResult):
     """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
 
-    `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
+    `differences` compare the policies with the logged choices and with one another, by estimator, but only where both
+    estimates can be used and rest on 20 effective rewards or more: fewer tell nothing apart. `ranking` orders the
+    policies of which that holds; `lifts` say how much more they earn than the
     logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
     remarks on each. `unit` says what `n` counts, and `per_day` how many came a day, None where the log has no times;
     `level` is that of the intervals. `reward` names what is estimated;

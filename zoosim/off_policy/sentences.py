@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
-from zoosim.off_policy.evidence import FEW_REWARDS
+from zoosim.off_policy.evidence import FEW_REWARDS, rewards_in_words
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ def _clause(evaluation: "Evaluation", result: "Result") -> str:
     judged = f"{result.estimator}: {result.verdict}"
     if result.verdict == DO_NOT_USE:
         return f"{evaluation.reward}: the log cannot tell ({judged})"
-    if result.effective_rewards < FEW_REWARDS:
-        rewards = (
-            "no reward at all" if result.effective_rewards < 0.5 else f"about {result.effective_rewards:,.0f} rewards"
-        )
+    if not result.is_comparable:
+        rewards = rewards_in_words(result.effective_rewards)
         return f"{evaluation.reward}: too early to say how much, as it rests on {rewards} ({judged})"
     if math.isfinite(result.effective_rewards):
         judged = f"{judged}, rests on {result.effective_rewards:,.0f} rewards"

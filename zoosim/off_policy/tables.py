@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from zoosim.core.number_format import p_value, per_visit, weight, with_interval
 from zoosim.core.tables import Column, Table, two_lines
 from zoosim.off_policy.compare import Difference
-from zoosim.off_policy.verdict import DO_NOT_USE
 
 if TYPE_CHECKING:
     from zoosim.off_policy.results import Evaluation
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
 def evaluation_tables(evaluation: "Evaluation") -> list[Table]:
     """Return the estimates of each reward, the objective first, and the differences between policies, if there are."""
     tables = [estimates_table(by_reward) for by_reward in evaluation.by_reward.values()]
-    usable = [difference for difference in evaluation.differences if difference.verdict != DO_NOT_USE]
-    if usable:
-        tables.append(_differences_table(usable, evaluation))
+    if evaluation.differences:
+        tables.append(_differences_table(evaluation.differences, evaluation))
     return tables
 
 

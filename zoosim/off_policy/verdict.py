@@ -6,6 +6,7 @@ from typing import NamedTuple
 from zoosim.core import number_format
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
+from zoosim.off_policy.evidence import FEW_REWARDS, rewards_in_words
 
 WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
 
@@ -30,6 +31,8 @@ EFFECTIVE_GROUPS = Limits(40.0, 1.0)
 EFFECTIVE_GROUPS_ASYMPTOTIC = Limits(40.0, 5.0)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
+EFFECTIVE_REWARDS = Limits(FEW_REWARDS, 5.0)
+"""Where the heaviest rows hold no reward the interval lies far too low, and no figure of the weights shows that."""
 MEAN_ERRORS = Limits(3.0, 4.5)
 BLAME_ERRORS = 3.5
 """From where on a mean weight that can tell is blamed on the propensities, which sound logs reach in under 1%."""
@@ -101,6 +104,7 @@ def judge_weighted(
     errors: ErrorFigures,
     interval: Interval,
     n_clusters: int,
+    rewards: float,
     bias: float = 0.0,
     min_groups: Limits = EFFECTIVE_GROUPS,
     kernel: KernelFigures | None = None,
@@ -112,6 +116,7 @@ def judge_weighted(
         errors: Figures of its error.
         interval: The estimate and its interval.
         n_clusters: How many independent users or rows the log holds.
+        rewards: Effective number of rewards behind the estimate, 0 or more.
         bias: By how many standard errors limits on its weights move its value.
         min_groups: How few effective groups its kind of interval bears.
         kernel: Figures of its kernel, if it has one.
@@ -121,6 +126,8 @@ def judge_weighted(
     _check_support(findings, weights, interval)
     rows = f"the effective sample size is {weights.ess:,.0f} rows"
     findings.below(weights.ess, ESS, rows)
+    few = f"it rests on {rewards_in_words(rewards)}; it takes {FEW_REWARDS:.0f} to tell more from less"
+    findings.below(rewards, EFFECTIVE_REWARDS, few)
     largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
     findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")
     _check_error(findings, errors, interval, n_clusters, min_groups)

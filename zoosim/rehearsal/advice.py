@@ -7,10 +7,9 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import percent, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.compare import LOGGED
-from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.sentences import best_result, percent_more, sentences
-from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
+from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
 FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
@@ -110,10 +109,9 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
     for name in dict.fromkeys(row.policy for row in evaluation.results):
         best = best_result(evaluation, name)
         of_policy = (name, LOGGED, best.estimator)
-        row = next(row for row in evaluation.differences if (row.policy, row.other, row.estimator) == of_policy)
         sign = 0
-        rests_on_few = best.effective_rewards < FEW_REWARDS
-        if best.verdict != DO_NOT_USE and not rests_on_few:
+        if best.is_comparable:
+            row = next(row for row in evaluation.differences if (row.policy, row.other, row.estimator) == of_policy)
             sign = int(row.low is not None and row.low > 0.0) - int(row.high is not None and row.high < 0.0)
         found[name] = LogEvidence(best.verdict, best.value, sign, words.get(name, best.verdict).partition("; ")[0])
     return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from zoosim.core.number_format import in_percent, per_visit, with_interval
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
-from zoosim.off_policy.evidence import FEW_REWARDS
+from zoosim.off_policy.evidence import rewards_in_words
 from zoosim.off_policy.overlap import ActionShare, Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC
 from zoosim.off_policy.results import Evaluation, Result
@@ -141,17 +141,22 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
     if not better and not undecided:
         which = next(iter(usable)) if len(usable) == 1 else f"each of the {len(usable)} policies that it can judge"
         return f"Keep today's choices: the log shows that {which} earns less."
-    best = max(better or undecided, key=lambda name: (usable[name].verdict == TRUST, usable[name].value))
+    best = max(better or undecided, key=lambda name: _standing(usable[name]))
     row = usable[best]
-    if row.effective_rewards < FEW_REWARDS:
-        rewards = f"{row.effective_rewards:,.0f} rewards"
-        return f"Collect more data before you switch: what {best} would earn rests on about {rewards}."
+    if not row.is_comparable:
+        rewards = rewards_in_words(row.effective_rewards)
+        return f"Collect more data before you switch: what {best} would earn rests on {rewards}."
     gain = _gain(evaluation, row)
     if best not in better:
         return f"Keep today's choices: nothing is shown to earn more; nearest is {best}, {gain}."
     if row.verdict != TRUST:
         return f"Try {best} in an experiment before you switch: {gain} is a hint, no more (weak)."
     return f"Switch to {best}: {gain}{_per_month(evaluation, row)}, and the log can tell (trust)."
+
+
+def _standing(result: Result) -> tuple[bool, bool, float]:
+    """Return by what a policy comes first among those of which as much is known."""
+    return result.is_comparable, result.verdict == TRUST, result.value
 
 
 def _sign(evaluation: Evaluation, result: Result) -> int:

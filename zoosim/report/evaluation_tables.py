@@ -74,7 +74,7 @@ def decisions_table(evaluation: Evaluation) -> Table:
 def _gain(evaluation: Evaluation, result: Result) -> Cells:
     """Write how much more a policy earns than today's choices, in percent; nothing where that cannot be told."""
     lift = lift_of(evaluation, result)
-    if lift is None or lift.verdict == DO_NOT_USE or result.effective_rewards < FEW_REWARDS:
+    if lift is None or not result.is_comparable:
         return "", ""
     return in_percent(lift.value, lift.low, lift.high, signed=True)
 

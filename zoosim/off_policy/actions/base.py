@@ -62,12 +62,14 @@ class Bounded(NamedTuple):
 class Estimated(NamedTuple):
     """An estimate as sums by group, with its interval and the figures of the weights that it rests on.
 
-    `drift` is None where the log knows no times; `min_groups` limits how few groups its error may rest on.
+    `rewards` is the effective number of rewards behind it; `drift` is None where the log knows no times; `min_groups`
+    limits how few groups its error may rest on.
     """
 
     sums: Sums
     weights: WeightFigures
     interval: Interval
+    rewards: float
     drift: Drift | None
     min_groups: Limits
 
@@ -125,6 +127,7 @@ class PolicyEvaluation(ABC):
             errors,
             estimated.interval,
             self.clusters.n_clusters,
+            estimated.rewards,
             bias=self.bias(estimator, estimated.sums.value, errors.error),
             min_groups=estimated.min_groups,
             kernel=self.kernel(estimator),

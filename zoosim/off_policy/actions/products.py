@@ -26,7 +26,6 @@ from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evidence import effective_rewards
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.models.reward_model import fit_reward_model
@@ -195,7 +194,7 @@ class ProductEvaluation(PolicyEvaluation):
         correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
         errors = error_figures(estimated.sums, None, estimated.drift)
         model = ModelFigures(
-            effective_rewards=effective_rewards(self.log.rewards, self._predicted.support),
+            effective_rewards=estimated.rewards,
             unsupported=self._predicted.unsupported,
             unseen=self._predicted.unseen,
             gap=self._predicted.gap,

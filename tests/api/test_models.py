@@ -1,5 +1,6 @@
 """Train on a shop's log, keep the best, load it, and judge it by rows that it has not seen."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
 from zoosim.policies.model import Model
 from zoosim.policies.products.random import Random
+from zoosim.terminal.evaluation import print_training
 
 
 def imported(folder: Path, n: int = 3_000, seed: int = 0, drop: str | None = None, **changes: Any) -> Path:
@@ -223,6 +225,56 @@ def test_a_policy_that_cannot_learn_is_left_out_and_named(tmp_path: Path) -> Non
     assert "linear" not in training.evaluation.summary["notes"]  # chosen among nobody
     with pytest.raises(PolicyError, match="policy fails: cannot learn from the log: ValueError: no such reward"):
         zoosim.train(log, [Fails])
+
+
+def test_a_policy_that_shows_no_logged_product_is_judged_by_the_direct_method_alone(tmp_path: Path) -> None:
+    """Product 0 is clicked in the earlier rows, and never shown in the later ones."""
+    table = write_shop(tmp_path, 1_000)
+    best = pl.col("item") == product_name(0)
+    is_later = pl.int_range(pl.len()) >= 800
+    table = table.with_columns(
+        click=best.cast(pl.Int64), item=pl.when(best & is_later).then(pl.lit(product_name(1))).otherwise(pl.col("item"))
+    )
+    zoosim.import_log(table, schema(tmp_path), tmp_path / "log.parquet")
+    training = zoosim.train(tmp_path / "log.parquet", ["adaptive"], tmp_path / "m.zoosim")
+    assert zoosim.load(tmp_path / "m.zoosim").facts["policy"] == "adaptive"
+    assert training.evaluation is not None
+    verdicts = {row.estimator: (row.verdict, np.isnan(row.value)) for row in training.evaluation.results}
+    assert verdicts["snips"] == ("do not use", True)
+    assert not verdicts["dm"][1]
+
+
+@pytest.mark.parametrize("policies", [["linear"], ["random", "linear"]])
+def test_what_cannot_be_judged_is_trained_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], policies: list[str]
+) -> None:
+    log = imported(tmp_path, n=600)
+
+    def refuse(*log: Any, **options: Any) -> Evaluation:
+        raise DataError("no estimator applies")
+
+    monkeypatch.setattr(sys.modules["zoosim.off_policy.evaluate"], "evaluate", refuse)
+    training = zoosim.train(log, policies, tmp_path / "m.zoosim", report=tmp_path / "page.html")
+    assert training.evaluation is None
+    assert training.policy == "linear"  # of several, by the mixed model
+    assert zoosim.load(tmp_path / "m.zoosim").facts["policy"] == "linear"
+    print_training(training)
+    assert "The later rows could not judge what was trained: no estimator applies." in capsys.readouterr().out
+    assert "could not judge what was trained: no estimator applies" in (tmp_path / "page.html").read_text()
+
+
+def test_where_nothing_can_be_predicted_either_the_first_policy_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = imported(tmp_path, n=600, drop="p")
+
+    def refuse(*log: Any, **options: Any) -> dict[str, float]:
+        raise ConfigError("too many for memory")
+
+    monkeypatch.setattr("zoosim.off_policy.predicted.predict_values", refuse)
+    training = zoosim.train(log, ["random", "linear"], tmp_path / "m.zoosim")
+    assert training.policy == "random"
+    assert training.reason == "it was named first, and nothing could be predicted: too many for memory"
 
 
 def test_what_is_judged_is_what_decides_for_visitors_whom_nobody_recognises(tmp_path: Path) -> None:

@@ -48,10 +48,9 @@ def train_boosts(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
-    from zoosim.api.models import Kept, train_each
+    from zoosim.api.models import Kept, judge, train_each
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
-    from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.boost_model import BoostModel
@@ -74,11 +73,13 @@ def train_boosts(
             name: BoostModel.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)  # type: ignore[arg-type]
             for name, policy in trained.items()
         }
-        evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
-    best, reason = next(iter(models)), "no other was trained"
+        evaluation, unjudged = None, ""
+        if loaded.has_propensities:
+            evaluation, unjudged = judge(later, models, progress=progress, seed=seed)
+    best, reason = next(iter(models)), "it was named first" if len(models) > 1 else "no other was trained"
     if evaluation is not None and len(models) > 1:
         best, reason = _best(evaluation)
-    return Kept(models, best, reason, evaluation, failures, {}, earlier, later)
+    return Kept(models, best, reason, evaluation, failures, {}, earlier, later, unjudged)
 
 
 def _best(evaluation: "Evaluation") -> tuple[str, str]:

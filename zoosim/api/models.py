@@ -104,7 +104,7 @@ def train(
 class Kept(NamedTuple):
     """Trained `models` by the names of their policies, the `best` of them, and why; and the rows of a log they rest on.
 
-    `failures` are notes on policies that could not be trained.
+    `failures` are notes on policies that could not be trained; `unjudged` says why none could be judged.
     """
 
     models: "Mapping[str, Any]"
@@ -115,6 +115,22 @@ class Kept(NamedTuple):
     predicted: Mapping[str, float]
     earlier: "Log"
     later: "Log"
+    unjudged: str = ""
+
+
+def judge(
+    later: "Log", models: "Mapping[str, Any]", *, progress: "Progress", **options: Any
+) -> "tuple[Evaluation | None, str]":
+    """Evaluate trained models by later rows; where these cannot judge them, return None and why.
+
+    So a model that took long to train is there in any case. `options` are those of `zoosim.off_policy.evaluate`.
+    """
+    from zoosim.off_policy.evaluate import evaluate
+
+    try:
+        return evaluate(later, models, progress=progress, **options), ""
+    except (ConfigError, DataError) as error:
+        return None, str(error)
 
 
 def _train_products(
@@ -133,7 +149,6 @@ def _train_products(
     from zoosim.api.logs import new_policy
     from zoosim.api.served import open_log
     from zoosim.core.action_space import ActionSpace
-    from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model
@@ -151,18 +166,12 @@ def _train_products(
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = train_each(made, replace(earlier, user_ids=None), progress)
         models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
-        evaluation = None
+        evaluation, unjudged = None, ""
         if loaded.has_propensities or propensity_model is not None:
-            evaluation = evaluate(
-                later,
-                models,
-                seed=seed,
-                propensity_model=propensity_model,
-                earlier=earlier,
-                progress=progress,
-            )
+            options = {"seed": seed, "propensity_model": propensity_model, "earlier": earlier}
+            evaluation, unjudged = judge(later, models, progress=progress, **options)
         best, reason, predicted = _best(trained, earlier, later, evaluation)
-    return Kept(models, best, reason, evaluation, failures, predicted, earlier, later)
+    return Kept(models, best, reason, evaluation, failures, predicted, earlier, later, unjudged)
 
 
 def _training(kept: Kept, seed: int) -> "Training":
@@ -182,7 +191,8 @@ def _training(kept: Kept, seed: int) -> "Training":
         model.seen = np.concatenate([model.seen, row_hashes(kept.later)])
     evaluation = None if kept.evaluation is None else kept.evaluation.with_notes(notes)
     losses = {name: each.policy.losses for name, each in kept.models.items() if each.policy.losses}
-    return Training(model, kept.best, kept.reason, evaluation, dict(kept.predicted), losses, kept.failures)
+    predicted = dict(kept.predicted)
+    return Training(model, kept.best, kept.reason, evaluation, predicted, losses, kept.failures, kept.unjudged)
 
 
 def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options: Mapping[str, Any]) -> str:
@@ -294,7 +304,10 @@ def _best(
     results = () if evaluation is None else evaluation.results
     predicted = {row.policy: row.value for row in results if row.estimator == "dm"}
     if not predicted:  # no propensities, or estimated ones
-        predicted = predict_values(policies, later, earlier)
+        try:
+            predicted = predict_values(policies, later, earlier)
+        except (ConfigError, DataError) as error:
+            return next(iter(policies)), f"it was named first, and nothing could be predicted: {error}", {}
     worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
     candidates = [name for name in policies if name not in worse]
     shown_worse = f"`dr` estimates that can be trusted show {', '.join(sorted(worse))} to earn less"

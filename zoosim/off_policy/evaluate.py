@@ -89,7 +89,7 @@ def evaluate(
 
     Raises:
         ConfigError: an option or a policy's name is invalid, or there is no policy.
-        DataError: no estimator applies, or no policy ever chooses a logged action.
+        DataError: no estimator applies, or no policy ever chooses a logged action, and "dm" is not asked for.
         PolicyError: a policy fails, returns invalid probabilities, or changes its state; it is named.
         EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt` with the results so far.
     """
@@ -138,7 +138,10 @@ def evaluate(
         missing = [name for name in prepared if name not in finished]
         raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
     evaluation = findings.evaluation(finished)
-    if not any(row.ess for row in evaluation.results) and any(math.isnan(row.value) for row in evaluation.results):
+    # The direct method needs no overlap: where it has an estimate, that stands beside what is said of the others.
+    needs_overlap = all(row.estimator != DIRECT_METHOD for row in evaluation.results)
+    has_none = not any(row.ess for row in evaluation.results)
+    if needs_overlap and has_none and any(math.isnan(row.value) for row in evaluation.results):
         names = ", ".join(policies)
         raise DataError(f"no overlap: none of the policies ({names}) ever chooses a logged action; evaluate others")
     return evaluation

@@ -30,10 +30,10 @@ LEAST_ROWS = 50
 class Training(TabularResult):
     """What `zoosim.train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
-    `reason` says why it was chosen. `evaluation` is None for a log without propensities, on which nothing can be judged
-    unless they are estimated. `predicted` is the reward per later visit that a mixed model of all rows predicts for
-    each policy; it is empty where none was needed. `losses` are those of each epoch, of policies trained in epochs.
-    `notes` say why policies were left out.
+    `reason` says why it was chosen. `evaluation` is None where the later rows cannot judge policies, such as without
+    propensities, unless these are estimated; `unjudged` says what else stood in the way. `predicted` is the reward per
+    later visit that a mixed model of all rows predicts for each policy; it is empty where none was needed. `losses` are
+    those of each epoch, of policies trained in epochs. `notes` say why policies were left out.
     """
 
     model: "Model"
@@ -43,6 +43,7 @@ class Training(TabularResult):
     predicted: Mapping[str, float] = field(default_factory=dict)
     losses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unjudged: str = ""
 
     def to_polars(self) -> pl.DataFrame:
         """Return what later rows say of each policy and estimator; without propensities, facts of the model."""

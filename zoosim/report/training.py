@@ -79,6 +79,8 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
 
 def _answer(training: Training) -> str:
     """Return whether to serve the chosen policy."""
+    if training.unjudged:
+        return f"Try {training.policy} in an experiment: this log could not say what it earns."
     if training.evaluation is None:
         return f"Try {training.policy} in an experiment: this log has no probabilities that could say what it earns."
     return answer(training.evaluation, [training.policy])
@@ -88,7 +90,9 @@ def _details(training: Training) -> list[str]:
     lines = [f"{training.policy} was chosen from {training.model.competitors} policies: {training.reason}."]
     if training.model.competitors == 1:
         lines = [f"{training.policy} was trained, and no other policy."]
-    if training.evaluation is None:
+    if training.unjudged:
+        lines.append(f"The later rows could not judge what was trained: {training.unjudged}.")
+    elif training.evaluation is None:
         lines.append("The log has no probabilities of what was shown, so no estimate says how much it would earn.")
     else:
         sentence = sentences(training.evaluation).get(training.policy, "")

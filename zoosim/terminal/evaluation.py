@@ -20,6 +20,8 @@ def print_training(training: "Training", *, wide: bool = False, has_page: bool =
         print_evaluation(training.evaluation, wide=wide, has_page=has_page)
     else:
         lines += [f"{name}: {'; '.join(notes)}" for name, notes in training.notes.items()]
+    if training.unjudged:
+        lines.append(f"The later rows could not judge what was trained: {training.unjudged}.")
     if training.model.competitors > 1:
         lines.append(f"{training.policy} was chosen: {training.reason}.")
     print_lines(lines)

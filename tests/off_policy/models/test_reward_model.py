@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import SHRINKAGES
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
+from zoosim.policies.from_log.traits import find_traits
 
 N, K, D = 400, 4, 3
 
@@ -100,8 +100,26 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     assert np.array_equal(found[0], found[1])
 
 
-def test_too_large_a_model_is_refused() -> None:
+def test_with_too_many_products_and_features_visitors_are_described_by_what_they_differ_in_most() -> None:
+    """400 features that are 2 numbers and some noise: the model is that of the principal components, to rounding."""
     log, _ = drawn()
-    wide = replace(log, features=np.zeros((N, 2_500)))
-    with pytest.raises(ConfigError, match="got 4 actions and 2,500 features, too many"):
-        fit_reward_model(wide, make_clusters(N))
+    rng = np.random.default_rng(1)
+    numbers = rng.normal(size=(N, 2))
+    wide = replace(log, features=numbers @ rng.normal(size=(2, 400)) + 0.01 * rng.normal(size=(N, 400)))
+    scores = find_traits(wide.features).scores
+    expected = fit_reward_model(replace(log, features=scores), make_clusters(N)).predict(0, N)
+    assert np.allclose(fit_reward_model(wide, make_clusters(N)).predict(0, N), expected, atol=1e-8)
+
+
+def test_a_model_of_30_000_products_is_small_and_tells_good_visitors_from_bad() -> None:
+    rng = np.random.default_rng(0)
+    n, k = 2_000, 30_000
+    number = rng.normal(size=n)
+    features = number[:, None] + rng.normal(size=(n, 30))
+    actions, rewards, zeros = rng.integers(k, size=n), (number > 0.0).astype(np.float64), np.zeros(n, np.int64)
+    everything = CandidateSets.everything(k)
+    log = Log(actions, np.full(n, 1 / k), rewards, everything, zeros, features, zeros, np.zeros((k, 0)))
+    model = fit_reward_model(log, make_clusters(n))
+    assert model.coefficients.nbytes < 1e7
+    guesses = model.predict(0, 200)[:, 0]
+    assert np.corrcoef(guesses, rewards[:200])[0, 1] > 0.5

@@ -1,24 +1,37 @@
 """The reward model of the doubly robust estimators: no row is predicted by a model that has seen its user."""
 
+import math
+
 import numpy as np
 
+from zoosim.core.arrays import evenly_spread
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, RewardModel, fit_linear_model, shared_first
 from zoosim.off_policy.intervals.clusters import Clusters
+from zoosim.off_policy.models.mixed_model import MOST_WORK
+from zoosim.policies.from_log.traits import MOST_TRAITS, find_traits
 
 MAX_POSITIONS = 20
+
+WORK_OF_TRAITS = 5e6
+"""Products times the cube of what visitors are described by, where features would be too many: some 2 s."""
+
+MOST_LOOKED_AT = 50_000
+"""Rows by which it is settled what visitors differ in most."""
 
 
 def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = None) -> RewardModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more actions and features than memory takes.
 
     The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
-    stand for the rewards where the model without each fold is to learn its own.
+    stand for the rewards where the model without each fold is to learn its own. Where there are so many products that
+    a model of each would take too long, visitors are described by what they differ in most.
     """
     rewards = [log.rewards] if labels is None else list(labels)
     fold = clusters.group % FOLDS
-    return fit_linear_model(_inputs(log), log.actions, rewards, log.n_actions, fold, FOLDS, shared_first(None))
+    inputs = _thinned(_inputs(log), log.n_actions)
+    return fit_linear_model(inputs, log.actions, rewards, log.n_actions, fold, FOLDS, shared_first(None))
 
 
 def _inputs(log: Log) -> FloatArray:
@@ -27,3 +40,12 @@ def _inputs(log: Log) -> FloatArray:
     if len(positions) == 1 or len(positions) > MAX_POSITIONS:
         return log.features
     return np.hstack([log.features, log.positions[:, None] == positions[None, 1:]])
+
+
+def _thinned(inputs: FloatArray, n_actions: int) -> FloatArray:
+    """Return `inputs (n, d)`, or fewer columns `(n, p)` where a model of each action would be too much work."""
+    if n_actions * (1.0 + inputs.shape[1]) ** 3 <= MOST_WORK:
+        return inputs
+    most = max(1, math.floor((WORK_OF_TRAITS / n_actions) ** (1 / 3)) - 1)
+    traits = find_traits(inputs[evenly_spread(len(inputs), MOST_LOOKED_AT)])
+    return np.asarray((inputs - traits.mean) @ traits.weights[:, : min(most, MOST_TRAITS)])

@@ -24,9 +24,14 @@ SUPPORTED = 0.5
 
 
 def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
-    """Return what `weights (n,)` shift beyond chance, and by how many standard deviations, the clearest first."""
+    """Return what `weights (n,)` shift beyond chance, and by how many standard deviations, the clearest first.
+
+    The standard error is at least that of values that are independent of the weights: where few rows carry the weight,
+    and none of them holds a rare value, their spread tells of no error at all.
+    """
     columns = _columns(probe)
     limit = sure_errors(len(columns))
+    least_error = math.sqrt(float((weights**2).sum())) / len(weights)
     clear = []
     for name, values in columns.items():
         spread = float(values.std())
@@ -34,7 +39,7 @@ def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
             continue
         shifted = weights * ((values - values.mean()) / spread)
         sums = group_sums(probe.clusters, Terms(shifted))
-        error = standard_error(sums)
+        error = max(standard_error(sums), least_error)
         errors = abs(sums.value) / error if error else 0.0
         if errors > limit and abs(sums.value) > LEAST_GAP:
             clear.append((errors, name, abs(sums.value)))

@@ -25,6 +25,7 @@ def test_nothing_deviates_where_the_fit_is_right(fitted: FittedBehaviour) -> Non
     checks = check_searches(fitted, later(random_design(1_500, 4, 22)))
     assert len(checks.parts) > 20
     assert not any(part.deviates for part in checks.parts)
+    assert checks.earned.equivalence.agrees is not False
 
 
 def test_a_segment_that_clicks_otherwise_is_named(fitted: FittedBehaviour) -> None:
@@ -35,6 +36,14 @@ def test_a_segment_that_clicks_otherwise_is_named(fitted: FittedBehaviour) -> No
     deviating = [part for part in check_searches(fitted, later(changed)).parts if part.deviates]
     assert ("segment", "first") in {(part.kind, part.name) for part in deviating}
     assert ("segment", "second") not in {(part.kind, part.name) for part in deviating}
+
+
+def test_a_world_that_earns_twice_as_much_does_not_agree(fitted: FittedBehaviour) -> None:
+    """Half of the clicks, and all purchases, are gone."""
+    design = random_design(1_500, 4, 22)
+    gone = np.random.default_rng(0).random(design.clicks.shape) < 1 / 2
+    changed = design._replace(clicks=design.clicks * ~gone, purchases=0 * design.purchases)
+    assert check_searches(fitted, later(changed)).earned.equivalence.agrees is False
 
 
 def test_p_values_are_corrected_by_hand() -> None:

@@ -1,5 +1,6 @@
 """Later searches of a log against what a fitted search shop expects: by position, segment, query type and price."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from zoosim.core.rng import stream
 from zoosim.core.search_config import Behaviour
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.fitting.equivalence import Equivalence, compare_values
 from zoosim.fitting.search_behaviour import FittedBehaviour
 from zoosim.fitting.search_design import SearchDesign
 from zoosim.fitting.search_parameters import ParameterEffects, parameter_effects
@@ -42,16 +44,14 @@ class PositionCheck(NamedTuple):
 
 
 class EarningsCheck(NamedTuple):
-    """What clicks and purchases of a search earn on average: in the log's later searches, and simulated by the fit."""
+    """What clicks and purchases of a search earn on average: in the log's later searches, and simulated by the fit.
+
+    `equivalence` says whether both are the same within a margin.
+    """
 
     logged: Interval
     fitted: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the fit lies within the interval of the log."""
-        low, high = self.logged.low, self.logged.high
-        return low is not None and high is not None and low <= self.fitted <= high
+    equivalence: Equivalence
 
 
 class PartCheck(NamedTuple):
@@ -108,10 +108,10 @@ def check_searches(fitted: FittedBehaviour, later: LaterSearches) -> SearchCheck
     clicks = np.mean([run[0] for run in runs], axis=0)
     purchases = np.mean([run[1] for run in runs], axis=0)
     earned = _earned(later.design.clicks, later.design.purchases, later)
-    simulated = [_earned(*run, later).mean() for run in runs]
+    simulated = np.array([_earned(*run, later).mean() for run in runs])
     return SearchChecks(
         _by_position(later.design, clicks, purchases),
-        EarningsCheck(mean_interval(earned), float(np.mean(simulated))),
+        _compare_earnings(mean_interval(earned), simulated, len(earned)),
         _by_part(later, clicks),
     )
 
@@ -141,6 +141,12 @@ def simulate(
         satisfaction += np.where(present, gain + usual.purchase_satisfaction * bought, 0.0)
         present &= (purchases.sum(axis=1) < usual.max_purchases) & (satisfaction >= usual.leave_below - 1e-9)
     return clicks, purchases
+
+
+def _compare_earnings(logged: Interval, simulated: FloatArray, searches: int) -> EarningsCheck:
+    """Compare what a search earns in the log with its mean in each of several simulated runs `(REPEATS,)`."""
+    fitted, error = float(simulated.mean()), float(simulated.std(ddof=1)) / math.sqrt(len(simulated))
+    return EarningsCheck(logged, fitted, compare_values(fitted, error, logged, logged.mean, searches))
 
 
 def _earned(clicks: FloatArray, purchases: FloatArray, later: LaterSearches) -> FloatArray:

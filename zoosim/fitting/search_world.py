@@ -141,7 +141,11 @@ class FittedSearchWorld(TabularResult):
             "standard_deviations": self.behaviour.sds,
             "checks": [check._asdict() for check in self.checks],
             "parts": [part._asdict() for part in self.parts],
-            "earned": {"logged": self.earned.logged._asdict(), "fitted": self.earned.fitted},
+            "earned": {
+                "logged": self.earned.logged._asdict(),
+                "fitted": self.earned.fitted,
+                "agrees": self.earned.equivalence.agrees,
+            },
             "templates": {name: value._asdict() for name, value in self.templates.items()},
             "warnings": list(self.warnings),
         }

@@ -74,8 +74,11 @@ def build_page(world: FittedSearchWorld) -> Page:
 
 def _answer(world: FittedSearchWorld) -> str:
     """Return whether to rely on what policies earn in the world."""
-    if not world.earned.agrees:
+    agrees = world.earned.equivalence.agrees
+    if agrees is False:
         return "Do not compare policies in this world: later searches earn something else than it simulates."
+    if agrees is None:
+        return "Take what policies earn in this world as a hint: its log is too small to tell whether it earns the same."
     if world.warnings or world.deviating:
         return "Take what policies earn in this world as a hint: some of it does not fit, as said below."
     return "Rehearse boosts and templates in this world: later searches earn what it simulates."
@@ -83,10 +86,10 @@ def _answer(world: FittedSearchWorld) -> str:
 
 def _details(world: FittedSearchWorld) -> list[str]:
     logged, fitted = world.earned.logged, world.earned.fitted
-    agreement = "agrees with" if world.earned.agrees else "differs from"
+    value, interval = with_interval(*logged)
     lines = [
-        f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log "
-        f"{with_interval(*logged)}."
+        f"Whether later searches earn in the fitted world what they earn by the log: {world.earned.equivalence.words}. "
+        f"A search earns {fitted:.4g} in the world, {value} ({interval}) by the log."
     ]
     lines.append(world.fit_sentence)
     return lines + [f"Warning: {warning}." for warning in world.warnings]

@@ -78,7 +78,9 @@ def _answer(world: FittedSearchWorld) -> str:
     if agrees is False:
         return "Do not compare policies in this world: later searches earn something else than it simulates."
     if agrees is None:
-        return "Take what policies earn in this world as a hint: its log is too small to tell whether it earns the same."
+        return (
+            "Take what policies earn in this world as a hint: its log is too small to tell whether it earns the same."
+        )
     if world.warnings or world.deviating:
         return "Take what policies earn in this world as a hint: some of it does not fit, as said below."
     return "Rehearse boosts and templates in this world: later searches earn what it simulates."

@@ -222,21 +222,21 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
         assert row.value > 0.2  # logged: 0.125
 
 
-@pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str) -> None:
-    """200 rows of 40 products, 240 times: features of products are worth clicks, 3 standard errors and more.
+@pytest.mark.parametrize(("kind", "times"), [("linear", 120), ("mlp", 240)])
+def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str, times: int) -> None:
+    """200 rows of 40 products, many times: features of products are worth clicks, 3 standard errors and more.
 
     Truth is known: a visitor clicks products of the own colour at 35%, others at 5%. One network learns so little from
-    200 rows that a single run moves by more than the gain with another seed or rounding, hence the 240. Learning that
+    200 rows that a single run moves by more than the gain with another seed or rounding, hence the many. Learning that
     ignores features gains exactly 0; learning that takes them for those of other products loses, and must fail.
     """
-    import_log(*shop(tmp_path, n=48_000)[:2], tmp_path / "log.parquet")
+    import_log(*shop(tmp_path, n=200 * times)[:2], tmp_path / "log.parquet")
     log = read_log(tmp_path / "log.parquet")
     mixed_up = replace(log, products=np.random.default_rng(0).permutation(log.products))
     order = np.array([int(name[1:]) for name in sorted_names(tmp_path)])
     bare, told, misled = (click_rates(part, kind, order) for part in (without(log), log, mixed_up))
-    assert standard_errors_above_zero(told - bare) > 3.0  # 6.5 for mlp, 13.3 for linear
-    assert standard_errors_above_zero(misled - bare) < 0.0  # -5.2 for mlp, -7.4 for linear
+    assert standard_errors_above_zero(told - bare) > 3.0  # 6.5 for mlp, 8.3 for linear
+    assert standard_errors_above_zero(misled - bare) < 0.0  # -5.2 for mlp, -4.8 for linear
 
 
 def click_rates(log: Log, kind: str, order: np.ndarray) -> np.ndarray:

@@ -408,12 +408,14 @@ def import_table(
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
+    options: dict[str, Any] = {"time_zone": time_zone, "skip_bad": skip_bad}
     if described and describes_searches(described[0]):
-        _print_skipped(import_searches(table, described[0], out, time_zone=time_zone, skip_bad=skip_bad))
-        typer.echo(f"Log: {out}")
-        return
-    options: dict[str, Any] = {"products": products, "time_zone": time_zone, "like": like, "skip_bad": skip_bad}
-    imported = import_log(table, described[0] if described else None, out, **options)
+        if products is not None or like is not None:
+            raise ConfigError("import: leave out --products and --like; the schema of searches names the shop's tables")
+        imported = import_searches(table, described[0], out, **options)
+    else:
+        schema = described[0] if described else None
+        imported = import_log(table, schema, out, products=products, like=like, **options)
     print_import(imported)
     _print_skipped(imported.skipped)
     typer.echo(f"Log: {out}")

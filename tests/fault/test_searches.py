@@ -45,8 +45,8 @@ def imported(folder: Path) -> Any:
     """Return the log that becomes of a shop's tables."""
     out = folder / "again" / "log.parquet"
     out.parent.mkdir(exist_ok=True)
-    skipped = import_searches(folder / "searches.csv", folder / "searches.yaml", out)
-    return skipped, contents(out)
+    imported = import_searches(folder / "searches.csv", folder / "searches.yaml", out)
+    return imported.skipped, contents(out)
 
 
 def simulated(folder: Path) -> Any:

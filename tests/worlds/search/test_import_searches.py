@@ -7,10 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from benchmarks.quality.own_search_shop import write_shop
 from tests.logs.own_searches import write_searches
+from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs.importing.summary import Imported
 from zoosim.logs.parse import read_log
 from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
@@ -59,7 +62,7 @@ class Shop:
         path.write_text(yaml.safe_dump(values), encoding="utf-8")
         return path
 
-    def imported(self, table: pl.DataFrame | None = None, *, skip_bad: bool = False, **columns: Any) -> dict[str, int]:
+    def imported(self, table: pl.DataFrame | None = None, *, skip_bad: bool = False, **columns: Any) -> Imported:
         return import_searches(
             self.table if table is None else table,
             self.schema(**columns),
@@ -76,7 +79,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def test_the_log_is_that_of_the_world(shop: Shop) -> None:
     csv = shop.folder / "searches.csv"
     shop.table.sample(fraction=1.0, shuffle=True, seed=1).write_csv(csv)  # rows in any order
-    assert import_searches(csv, shop.schema(), shop.folder / "own.parquet") == {}
+    assert import_searches(csv, shop.schema(), shop.folder / "own.parquet").skipped == {}
     ours, theirs = read_log(shop.folder / "own.parquet").in_order(), read_log(shop.log).in_order()
     assert ours.searches is not None
     assert theirs.searches is not None
@@ -91,6 +94,44 @@ def test_the_log_is_that_of_the_world(shop: Shop) -> None:
         assert np.array_equal(mine.feedback["clicks"], logged.feedback["clicks"])
         assert np.array_equal(mine.feedback["purchases"], logged.feedback["purchases"])
         assert np.array_equal(mine.context.base_scores, logged.context.base_scores)
+
+
+def test_it_says_what_it_understood(shop: Shop) -> None:
+    """Counted here from the table alone."""
+    imported = shop.imported(shop.table.with_columns(pl.lit(1).alias("extra")))
+    table, facts = shop.table, imported.facts
+    searches, visitors = table["search_id"].n_unique(), table["customer"].n_unique()
+    each = table.height / searches
+    assert facts["rows"] == f"{searches:,} searches, {each:.3g} products shown in each, {visitors:,} visitors"
+    assert facts["products"] == f"{table['sku'].n_unique():,} shown, of 60 in the catalogue"
+    assert facts["reward click"].startswith(f"{table['clicked'].sum() / searches:.3g} a search; at least one in ")
+    assert facts["boosts"] == "logged with their densities: other boosts can be learned and judged"
+    [most, *_] = (
+        table.group_by("search_id").agg(pl.col("segment").first())["segment"].value_counts(sort=True)["segment"]
+    )
+    assert facts["segments"].startswith(f"{most} ")
+    assert imported.columns["sku"] == "product shown"
+    assert imported.columns["extra"] == "not used"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "words"), [("density", "learned, but not judged"), ("boosts", "none: what others would earn")]
+)
+def test_it_says_what_boosts_can_be_learned(shop: Shop, left_out: str, words: str) -> None:
+    columns: dict[str, Any] = {"density": None} if left_out == "density" else {"boosts": None, "density": None}
+    assert words in shop.imported(**columns).facts["boosts"]
+
+
+def test_the_command_prints_it_and_refuses_what_a_table_of_searches_has_not(shop: Shop) -> None:
+    csv, out = shop.folder / "searches.csv", shop.folder / "own.parquet"
+    shop.table.write_csv(csv)
+    command = ["import", str(csv), str(shop.schema()), str(out)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0
+    for words in ("products shown in each", "reward click", "segments", "customer"):
+        assert words in done.output
+    refused = CliRunner().invoke(app, [*command, "--products", str(csv)])
+    assert "leave out --products and --like" in str(refused.exception)
 
 
 def test_without_boosts_and_segments(shop: Shop) -> None:
@@ -140,7 +181,7 @@ def test_tastes_that_are_no_numbers_are_named(shop: Shop, row: int, value: Any, 
     with pytest.raises(DataError, match=message):
         shop.imported(table, price_taste="taste")
     nobody = shop.table.with_columns(taste=pl.lit(None, pl.String))
-    assert shop.imported(nobody, price_taste="taste") == {}
+    assert shop.imported(nobody, price_taste="taste").skipped == {}
 
 
 def test_a_purchase_needs_a_click(shop: Shop) -> None:

@@ -18,11 +18,18 @@ TOLERANCE = 0.05
 """Share of the number of candidates by which it may miss it in any case."""
 
 
+MOST_NAMES = 6
+"""Segments, or types of queries, that are named; the others are counted."""
+
 USES = {
     "action": "product shown",
     "propensity": "probability of the product shown",
     "user_id": "visitor",
     "decision_id": "decision",
+    "product": "product shown",
+    "density": "density of the boosts",
+    "clicked": "reward click",
+    "purchased": "reward purchases",
 }
 """What columns are used for, where their role says it less plainly."""
 
@@ -63,6 +70,55 @@ def facts_of(records: pl.DataFrame, schema: Schema, candidates: FloatArray | flo
     facts["learned"] = _objective(schema.weights)
     facts["propensity"] = _propensity(records, schema, candidates)
     return facts
+
+
+def facts_of_searches(
+    searches: pl.DataFrame, zone: str, n_products: int, objective: Mapping[str, float]
+) -> dict[str, str]:
+    """Say what the rows of a log of searches hold.
+
+    Args:
+        searches: Its Records, a row per search.
+        zone: The zone of times.
+        n_products: The number of products in the shop's catalogue.
+        objective: What rewards weigh in what a search earned, by name.
+    """
+    shown = searches["shown"]
+    rows = f"{searches.height:,} searches, {len(shown.explode()) / searches.height:.3g} products shown in each"
+    if "user_id" in searches.columns:
+        rows += f", {searches['user_id'].n_unique():,} visitors"
+    facts = {"rows": rows}
+    facts["products"] = f"{shown.explode().n_unique():,} shown, of {n_products:,} in the catalogue"
+    if "time" in searches.columns:
+        facts["time"] = _period(searches["time"], zone)
+    facts["reward click"] = _per_search(searches["click"])
+    facts["reward purchases"] = _per_search(searches["purchases"])
+    facts["learned"] = _objective(objective)
+    facts["segments"] = _shares(searches["segment"])
+    facts["query types"] = _shares(searches["query_type"])
+    facts["boosts"] = _boosts(searches)
+    return facts
+
+
+def _per_search(counts: pl.Series) -> str:
+    share = share_of(float((counts > 0).sum()), len(counts))
+    return f"{counts.sum() / len(counts):.3g} a search; at least one in {share} of searches"
+
+
+def _shares(names: pl.Series) -> str:
+    counts = names.value_counts(sort=True, name="rows").head(MOST_NAMES).iter_rows()
+    written = ", ".join(f"{name} {share_of(rows, len(names))}" for name, rows in counts)
+    others = names.n_unique() - MOST_NAMES
+    return f"{written} and {others:,} more" if others > 0 else written
+
+
+def _boosts(searches: pl.DataFrame) -> str:
+    """Say whether boosts can be learned from the log."""
+    if searches["action"].list.eval(pl.element() != 0.0).list.any().any():
+        if "propensity" in searches.columns:
+            return "logged with their densities: other boosts can be learned and judged"
+        return "logged without densities: other boosts can be learned, but not judged (name columns.density)"
+    return "none: what others would earn is learned in a world by `zoosim fit-world`"
 
 
 def _rows(records: pl.DataFrame) -> str:
@@ -136,7 +192,7 @@ def columns_of(
         fitted: How features are made of it.
         left_out: Why columns are left out, by name.
     """
-    roles = {column: USES.get(role, role) for role, column in schema.columns.model_dump(exclude_none=True).items()}
+    roles = uses_of(schema.columns.model_dump(exclude_none=True))
     roles |= {column: f"reward {name}" for name, column in schema.rewards.items()}
     features = {column.name: column for column in fitted.visitors.columns}
     used = {}
@@ -148,6 +204,11 @@ def columns_of(
             uses.append("kept")
         used[name] = "; ".join(uses) or left_out.get(name, "not used")
     return used
+
+
+def uses_of(columns: Mapping[str, str]) -> dict[str, str]:
+    """Say what each column is used for, by its name, where `columns` names it by its role."""
+    return {column: USES.get(role, role.replace("_", " ")) for role, column in columns.items()}
 
 
 def describe_column(column: AnyColumn) -> str:

@@ -32,9 +32,10 @@ from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.columns import numbers, rewards
-from zoosim.logs.importing.inference import checked_time_zone
+from zoosim.logs.importing.inference import NAMES_NO_ZONE, checked_time_zone
+from zoosim.logs.importing.summary import Imported, facts_of_searches, uses_of
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import TimeNotation, read_times
+from zoosim.logs.importing.times import TimeNotation, lacks_zone, read_times
 from zoosim.logs.records import faults_within_visits, misplaced_positions
 from zoosim.logs.schema import A_MAX, SCHEMA_VERSION
 from zoosim.logs.searches import write_shop
@@ -109,7 +110,7 @@ def import_searches(
     *,
     time_zone: str | None = None,
     skip_bad: bool = False,
-) -> dict[str, int]:
+) -> Imported:
     """Convert a table of searches to a log, which `train`, `evaluate` and `fit_search_world` read.
 
     Args:
@@ -120,7 +121,7 @@ def import_searches(
         skip_bad: Leave searches with bad rows out.
 
     Returns:
-        How many rows were left out, by reason.
+        What was understood of the table, and how many rows were left out, by reason.
 
     Raises:
         ConfigError: the schema is wrong, or `out` is no Parquet file.
@@ -141,7 +142,8 @@ def import_searches(
     records = searches.records(rows, requests)
     meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **write_shop(requests, path.parent)}
     write_parquet(records, path, meta)
-    return skipped
+    facts = facts_of_searches(records, described.time_zone or "UTC", len(requests.names), config.reward.model_dump())
+    return Imported(skipped, {}, searches.notes, facts, searches.uses)
 
 
 def _read_schema(schema: str | os.PathLike[str] | Mapping[str, Any]) -> SearchLogSchema:
@@ -209,6 +211,23 @@ class _SearchTable:
                 dict(zip(self.texts, range(len(self.texts)), strict=True)), default=None
             ),
         )
+
+    @property
+    def uses(self) -> dict[str, str]:
+        """What each column of the table is used for, in words."""
+        columns = self.schema.columns
+        uses = uses_of(columns.named) | {
+            name: f"boost of {kind}" for name, kind in zip(columns.boosts, FEATURES, strict=False)
+        }
+        return {name: uses.get(name, "not used") for name in self.table.columns}
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What to look at, by column."""
+        time = self.schema.columns.time
+        if time and self.schema.time_zone is None and lacks_zone(self.table[time]):
+            return {time: NAMES_NO_ZONE}
+        return {}
 
     def sound_rows(self, skip_bad: bool) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return the rows of sound searches, by search and position, and how many were left out, by reason."""

@@ -105,3 +105,14 @@ def test_a_visitor_who_comes_and_clicks_often_is_told_apart() -> None:
     model = fit_clicks(x, rng.integers(PRODUCTS, size=20_000), clicks, DESIGN, [family])
     logit = float(model.effects[0].mean[0] + x[0] @ model.posterior.mean.mean(axis=0))
     assert special.expit(logit) == pytest.approx(0.3, abs=0.06)
+
+
+def test_compiled_loops_over_many_products_fit_the_same_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, actions, clicks, _, users = made(0, 2_000)
+    plain = fit_clicks(x, actions, clicks, DESIGN, [Family(users, 2_000)])
+    for module in ("hierarchy", "click_model"):
+        monkeypatch.setattr(f"zoosim.models.{module}.MANY_PRODUCTS", 10)
+    fast = fit_clicks(x, actions, clicks, DESIGN, [Family(users, 2_000)])
+    for name in ("mean", "covariance"):
+        np.testing.assert_allclose(getattr(fast.posterior, name), getattr(plain.posterior, name), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fast.effects[0].mean, plain.effects[0].mean, rtol=1e-6, atol=1e-9)

@@ -11,6 +11,7 @@ from zoosim.models.hierarchy import (
     Variances,
     draw_coefficients,
     fit_hierarchy,
+    make_design,
     posterior_at,
     start_variances,
 )
@@ -56,6 +57,28 @@ def test_the_posterior_is_that_of_one_large_matrix() -> None:
     for k in range(K):
         own = slice(k * Q, (k + 1) * Q)
         np.testing.assert_allclose(posterior.covariance[k], covariance[own, own], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows_a_product", [0, 1, 3, 20])
+def test_many_products_have_the_posterior_of_the_plain_form(
+    monkeypatch: pytest.MonkeyPatch, rows_a_product: int
+) -> None:
+    """Of no rows, of fewer than coefficients and of more: low-rank forms are exact."""
+    rng = np.random.default_rng(0)
+    k, q = 600, 5
+    design = make_design(rng.normal(size=(k, 4)), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]))
+    x = rng.normal(size=(k, rows_a_product, q))
+    precision = np.einsum("kni,knj->kij", x, x)
+    sums = Sums(precision, np.einsum("kij,kj->ki", precision, rng.normal(size=(k, q))))
+    plain = fit_hierarchy(design, sums, start_variances(design), 3)
+    monkeypatch.setattr("zoosim.models.hierarchy.MANY_PRODUCTS", 0)
+    fast = fit_hierarchy(design, sums, start_variances(design), 3)
+    for name in ("shared", "mean", "covariance"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-7, atol=1e-10)
+    for fast_part, plain_part in zip((*fast.variances, *fast.freedom), (*plain.variances, *plain.freedom), strict=True):
+        np.testing.assert_allclose(fast_part, plain_part, rtol=1e-6)
+    monkeypatch.setattr("zoosim.core.threads.n_threads", lambda: 1)
+    assert np.array_equal(fit_hierarchy(design, sums, start_variances(design), 3).mean, fast.mean)
 
 
 def test_a_product_without_rows_has_what_its_features_predict() -> None:

@@ -16,6 +16,7 @@ from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.models.hierarchy import (
+    MANY_PRODUCTS,
     Design,
     Posterior,
     Sums,
@@ -23,6 +24,7 @@ from zoosim.models.hierarchy import (
     fit_hierarchy,
     start_variances,
 )
+from zoosim.models.many_products import fill_logits, fill_sums, largest_moves
 from zoosim.models.row_effects import (
     LARGEST_STEP,
     Effects,
@@ -107,11 +109,15 @@ class _Rows:
         self.clicks = clicks[self.order]
         self.actions = actions[self.order]
         self.ends = np.searchsorted(self.actions, np.arange(n_products + 1))
+        self.are_many = n_products > MANY_PRODUCTS  # then loops over products are compiled
 
     def logits(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of each row's logit, without effects."""
         logits = np.empty(len(self.clicks))
         variances = np.empty(len(self.clicks))
+        if self.are_many:
+            fill_logits(self.visitors, self.ends, mean, covariance, logits, variances)
+            return logits, variances
         for product, (start, stop) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True)):
             x = self.visitors[start:stop]
             logits[start:stop] = x @ mean[product]
@@ -143,6 +149,9 @@ class _Rows:
         n_products, q = mean.shape
         precision = np.zeros((n_products, q, q))
         target = np.zeros((n_products, q))
+        if self.are_many:
+            fill_sums(self.visitors, self.ends, weights, residuals, mean, precision, target)
+            return Sums(precision, target)
         for product, (start, stop) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True)):
             x = self.visitors[start:stop]
             precision[product] = x.T @ (x * weights[start:stop, None])
@@ -153,6 +162,9 @@ class _Rows:
     def step(self, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return the step from coefficients to others, for each product as long as its rows' logits permit."""
         step = after - before
+        if self.are_many:
+            moved = largest_moves(self.visitors, self.ends, step)
+            return np.asarray(step * (LARGEST_STEP / np.maximum(moved, LARGEST_STEP))[:, None])
         for product, (start, stop) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True)):
             moved = np.abs(self.visitors[start:stop] @ step[product]).max(initial=LARGEST_STEP)
             step[product] *= LARGEST_STEP / moved

@@ -16,6 +16,7 @@ from zoosim.core.countdown import Countdown
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.jit import bind
 from zoosim.core.search_config import TEMPLATES
+from zoosim.core.threads import in_threads, n_threads
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
@@ -85,12 +86,15 @@ class PolicyTarget(Target):
             self.policy = copy.deepcopy(policy)
         _check_spec(self.policy, log)
         self._countdown = Countdown(progress, "judged", len(log), "rows")
-        self._candidates: Any = None
+        self._askable: list[tuple[Any, Any]] = []
         self._runs_compiled = _runs_compiled(self.policy)
         if isinstance(self.policy, KernelPolicy):
             check_finite("user", np.ascontiguousarray(log.features))
             # What the policy finds in the products is part of its state.
-            self._candidates = self.policy.attach(Context(product_ids=log.product_ids, products=log.products))
+            candidates = self.policy.attach(Context(product_ids=log.product_ids, products=log.products))
+            # One state and candidates for each thread, since kernels may write in them what they only remember.
+            first = (self.policy.state, candidates)
+            self._askable = [first, *(copy.deepcopy(first) for _ in range(n_threads() - 1))]
         self._before = state_of(self.policy)
         self._known: dict[Any, FloatArray] = {}
 
@@ -113,7 +117,14 @@ class PolicyTarget(Target):
         users.flags.writeable = False  # as in a single request, for which it is compiled
         masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
         ask = compiled_distributions(policy.kernel)
-        ask(policy.state, self._candidates, ids, users, masks, mask_of, policy.floor, out)
+        ends = np.linspace(0, len(rows), len(self._askable) + 1).astype(np.int64)
+
+        def ask_some(number: int) -> None:
+            part = slice(ends[number], ends[number + 1])
+            state, candidates = self._askable[number]
+            ask(state, candidates, ids[part], users[part], masks, mask_of[part], policy.floor, out[part])
+
+        in_threads(ask_some, len(self._askable))
 
     def _ask_policy(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         read_only = _read_only(log)

@@ -143,3 +143,12 @@ def test_the_benchmark_finds_leaks_and_leaves_sound_columns() -> None:
     assert len(leaking) == 12
     assert not [kind for kind, name in leaking.items() if name in features]
     assert not [kind for kind, name in fine.items() if name not in features]
+
+
+def test_rows_that_name_no_visitor_are_of_visitors_of_their_own() -> None:
+    log, _ = make_log()
+    anonymous = log.with_columns(customer=pl.when(pl.int_range(pl.len()) % 2 == 0).then(None).otherwise("customer"))
+    made = sample(anonymous)
+    assert len(set(made.visitors)) == log.height // 2 + log["customer"].gather_every(2, 1).n_unique()
+    assert (made.previous[::2] == -1).all()
+    assert known_too_late(log["taste"], made) == ""

@@ -14,8 +14,8 @@ from zoosim.logs.schema import LISTED, REQUIRED
 LARGEST_REWARD = 1e15
 LARGEST_FEATURE = 1e100
 """Beyond these, sums of fourth powers overflow."""
-MAY_BE_EMPTY = ("decision_id", "time", "user_id")
-"""Columns that may hold nothing at all: the log then does not say."""
+MAY_BE_EMPTY = ("decision_id", "time")
+"""Columns that may hold nothing at all: the log then does not say. Single rows may lack a user."""
 
 ADVICE = "mend the log, or have bad rows skipped (--skip-bad)"
 

@@ -26,7 +26,7 @@ from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
 from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
-from zoosim.schema.values import ids_of, product_key
+from zoosim.schema.values import ids_of, product_key, visitor_ids
 
 
 def read_log(
@@ -217,15 +217,18 @@ def _features(frame: pl.DataFrame) -> FloatArray:
 
 
 def _user_ids(frame: pl.DataFrame) -> IntArray | None:
-    """Return user ids as whole numbers: words by the order in which they come."""
-    if not _is_known(frame, "user_id"):
+    """Return user ids as whole numbers, words by the order in which they come; None where no row names a user.
+
+    A row that names none is of a user of its own.
+    """
+    if "user_id" not in frame.columns or frame["user_id"].null_count() == frame.height:
         return None
     column = frame["user_id"]
-    if column.dtype.is_integer():
+    if column.dtype.is_integer() and not column.null_count():
         whole = column.cast(pl.Int64, strict=False)
         if not whole.null_count():
             return np.asarray(whole.to_numpy())
-    return np.asarray(column.cast(pl.String).cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
+    return np.asarray(visitor_ids(column).cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
 
 
 def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, IntArray]:

@@ -20,7 +20,7 @@ from scipy import sparse
 from zoosim.core.arrays import evenly_spread
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.rules import follows, holds_something, is_in_other_units, needs
-from zoosim.schema.values import UNREADABLE, WORDS, numbers_of, present
+from zoosim.schema.values import UNREADABLE, WORDS, numbers_of, present, visitor_ids
 
 MOST_ROWS = 25_000
 """Rows by which columns are tested, all of some visitors where the log knows them."""
@@ -122,7 +122,7 @@ def sample_log(
     """
     if isinstance(table[action].dtype, UNREADABLE):
         return None
-    visitors = None if visitor is None or isinstance(table[visitor].dtype, UNREADABLE) else table[visitor]
+    visitors = None if visitor is None or isinstance(table[visitor].dtype, UNREADABLE) else visitor_ids(table[visitor])
     rows = _sampled_rows(table.height, visitors)
     if time is not None and table[time].dtype not in UNREADABLE:
         rows = rows[table[time].gather(rows).rank("ordinal").fill_null(0).arg_sort().to_numpy()]
@@ -144,7 +144,7 @@ def _sampled_rows(n: int, visitors: pl.Series | None) -> IntArray:
     if n <= MOST_ROWS or visitors is None:
         return evenly_spread(n, MOST_ROWS)
     share = MOST_ROWS / n
-    chosen = (visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)).fill_null(False)
+    chosen = visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)
     return np.flatnonzero(chosen.to_numpy())[: 2 * MOST_ROWS]
 
 

@@ -119,6 +119,13 @@ def ids_of(column: pl.Series) -> pl.Series:
     return pl.select(pl.when(~is_missing).then(texts.str.replace(WHOLE, "$1"))).to_series().alias(column.name)
 
 
+def visitor_ids(column: pl.Series) -> pl.Series:
+    """Return ids of visitors as text: a row that names none gets an id that no other row has."""
+    ids = ids_of(column)
+    own = pl.select(pl.format("\0{}", pl.int_range(ids.len()))).to_series()
+    return ids.zip_with(ids.is_not_null(), own)
+
+
 def counted(column: pl.Series) -> pl.DataFrame:
     """Return the distinct values of a column, each `value` with its `count`."""
     if column.dtype == pl.Object:

@@ -394,13 +394,20 @@ def test_whole_numbers_that_are_written_as_others_name_the_same_products(tmp_pat
     found = pl.read_parquet(tmp_path / "log.parquet")
     assert found["product_id"].to_list() == ["1", "2", "3"] * 2
     assert found["user_id"].to_list() == [7, 8] * 3
-    for lacking in ({"item": [float("nan"), 2.0, 3.0] * 2}, {"user": [float("nan"), 8.0] * 3}):
-        with pytest.raises(DataError, match=r"row 0, column (item|user): got nothing, expected a value"):
-            import_log(
-                table.with_columns(**{n: pl.Series(v) for n, v in lacking.items()}),
-                mapped(own_items(), **columns),
-                tmp_path / "log.parquet",
-            )
+    lacking = table.with_columns(item=pl.Series([float("nan"), 2.0, 3.0] * 2))
+    with pytest.raises(DataError, match="row 0, column item: got nothing, expected a value"):
+        import_log(lacking, mapped(own_items(), **columns), tmp_path / "log.parquet")
+
+
+def test_a_row_that_names_no_visitor_is_of_one_of_its_own(tmp_path: Path) -> None:
+    table = own_table(item=[1, 2, 3] * 2, shown=[[1, 2, 3]] * 6, user=[float("nan"), 8.0] * 3)
+    columns = {"candidates": "shown", "user_id": "user"}
+    imported = import_log(table, mapped(own_items(), **columns), tmp_path / "log.parquet")
+    assert imported.facts["rows"].endswith("1 visitors, 3 rows of visitors unknown, each taken for another one")
+    users = read_log(tmp_path / "log.parquet").user_ids
+    assert users is not None
+    assert users[1] == users[3] == users[5]
+    assert len(set(users)) == 1 + 3
 
 
 def test_words_of_few_kinds_are_words(tmp_path: Path) -> None:

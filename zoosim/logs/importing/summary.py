@@ -84,10 +84,8 @@ def facts_of_searches(
         objective: What rewards weigh in what a search earned, by name.
     """
     shown = searches["shown"]
-    rows = f"{searches.height:,} searches, {len(shown.explode()) / searches.height:.3g} products shown in each"
-    if "user_id" in searches.columns:
-        rows += f", {searches['user_id'].n_unique():,} visitors"
-    facts = {"rows": rows}
+    rows = [f"{searches.height:,} searches, {len(shown.explode()) / searches.height:.3g} products shown in each"]
+    facts = {"rows": ", ".join(rows + _visitors(searches))}
     facts["products"] = f"{shown.explode().n_unique():,} shown, of {n_products:,} in the catalogue"
     if "time" in searches.columns:
         facts["time"] = _period(searches["time"], zone)
@@ -125,9 +123,17 @@ def _rows(records: pl.DataFrame) -> str:
     parts = [f"{records.height:,} rows"]
     if "decision_id" in records.columns:
         parts.append(f"{records['decision_id'].n_unique():,} decisions")
-    if "user_id" in records.columns:
-        parts.append(f"{records['user_id'].n_unique():,} visitors")
-    return ", ".join(parts)
+    return ", ".join(parts + _visitors(records))
+
+
+def _visitors(records: pl.DataFrame) -> list[str]:
+    """Count visitors, and the visits of which nobody knows whose they are."""
+    if "user_id" not in records.columns:
+        return []
+    ids = records["user_id"].drop_nulls()
+    unknown = records.height - len(ids)
+    counted = [f"{ids.n_unique():,} visitors"]
+    return counted + [f"{unknown:,} rows of visitors unknown, each taken for another one"] * (unknown > 0)
 
 
 def _products(records: pl.DataFrame, others: int) -> str:

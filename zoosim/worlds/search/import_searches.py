@@ -243,7 +243,8 @@ class _SearchTable:
         frame = self.frame.with_columns(decision_id=pl.col("search"))
         in_every_row = ("query", "segment", "user_id", "time", "density")
         kept = [name for name in frame.columns if name in in_every_row or name.startswith("boost ")]
-        for name in ("search", "product", "query", *kept):
+        needed = [name for name in kept if name != "user_id"]
+        for name in ("search", "product", "query", *needed):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
         yield from self._faults_of_tastes(frame)
         kept += TASTES

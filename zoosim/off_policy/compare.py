@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.diagnostics import ROUNDING
 from zoosim.off_policy.intervals.bootstrap import bootstraps
 from zoosim.off_policy.intervals.clusters import Sums, difference, standard_error
 from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
@@ -112,22 +114,28 @@ class _Family:
         ]
         sums = {pair: difference(self._sums(pair[0]), self._sums(pair[1])) for pair in pairs}
         drawn = bootstraps(list(sums.values()), samples=options.samples, seed=options.seed)
-        leads = {
-            pair: PairedLead(each.value, standard_error(each), samples.ratios)
-            for (pair, each), samples in zip(sums.items(), drawn, strict=True)
-        }
+        leads = {pair: self._lead(pair, sums[pair], samples.ratios) for pair, samples in zip(pairs, drawn, strict=True)}
         self._corrected = dict(zip(leads, correct(list(leads.values()), options.level), strict=True))
         self.differences = [self._difference(pair, sums[pair], leads[pair]) for pair in pairs]
 
     def _sums(self, name: str) -> Sums:
         return self._logged if name == LOGGED else self._estimates[name][0]
 
+    def _lead(self, pair: tuple[str, str], sums: Sums, ratios: FloatArray) -> PairedLead:
+        """Return how far the first of a pair is ahead: not at all where they differ by rounding alone."""
+        error = standard_error(sums)
+        size = max(abs(self._sums(name).value) for name in pair)
+        if abs(sums.value) <= ROUNDING * size and error <= ROUNDING * size:
+            return PairedLead(0.0, 0.0, ratios)
+        return PairedLead(sums.value, error, ratios)
+
     def _verdict(self, pair: tuple[str, str]) -> str:
         return max((self._estimates[name][1] for name in pair if name != LOGGED), key=WORDS.index)
 
     def _difference(self, pair: tuple[str, str], sums: Sums, lead: PairedLead) -> Difference:
         corrected = self._corrected[pair]
-        rows_needed = rows_to_decide(sums, self._options.level) if math.isfinite(lead.error) else None
+        is_settled_by_rows = lead.value != 0.0 and math.isfinite(lead.error)
+        rows_needed = rows_to_decide(sums, self._options.level) if is_settled_by_rows else None
         value, low, high = corrected.interval(lead)
         verdict = self._verdict(pair)
         return Difference(*pair, self._estimator, value, low, high, corrected.p, rows_needed, verdict)
@@ -144,7 +152,9 @@ class _Family:
             if row.other != LOGGED:
                 continue
             corrected = self._corrected[row.policy, LOGGED]
-            lift = ratio_interval(self._sums(row.policy), self._logged, corrected.below, corrected.above)
+            lift = Interval(1.0, 1.0, 1.0)
+            if row.low != 0.0 or row.high != 0.0:  # else the two are the same
+                lift = ratio_interval(self._sums(row.policy), self._logged, corrected.below, corrected.above)
             ends = (lift.mean, lift.low, lift.high)
             least = (
                 0.0 if self._options.reward_range[0] >= 0.0 else -math.inf

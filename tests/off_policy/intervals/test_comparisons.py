@@ -143,6 +143,15 @@ def test_p_values_intervals_and_places_never_disagree(seed: int, n_policies: int
         assert (ranked.p_better <= 0.05) == (ranked.low > 0.0)
 
 
+def test_policies_that_differ_by_rounding_are_the_same() -> None:
+    uniform = np.full(10, 0.1)
+    evaluation = evaluate(drawn(TableWorld(0, 0.5)), {"a": uniform, "b": uniform * np.nextafter(1.0, 2.0)})
+    pairs = [row for row in evaluation.differences if row.other == "a"]
+    assert {row.estimator for row in pairs} == {"ips", "snips", "dr", "dm"}
+    for row in pairs:
+        assert (row.value, row.low, row.high, row.p, row.rows_needed) == (0.0, 0.0, 0.0, 1.0, None)
+
+
 def test_an_evaluation_ranks_what_can_be_used() -> None:
     world = TableWorld(0, 0.5)
     log = drawn(world)

@@ -106,6 +106,8 @@ def weight(value: float) -> str:
     return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
-def p_value(p: float) -> str:
+def p_value(p: float | None, missing: str = "-") -> str:
     """Write a p value as .012, small ones as "below .001"."""
+    if p is None:
+        return missing
     return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -50,10 +50,8 @@ def count(value: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """A p-value to three decimals; smaller ones as <0.001."""
-    if value is None:
-        return MISSING
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    """0.0123 as .012, and 0.0001 as below .001."""
+    return number_format.p_value(value, MISSING)
 
 
 def duration(seconds: float | None) -> str:

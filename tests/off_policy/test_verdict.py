@@ -39,7 +39,7 @@ def test_effective_rewards(rewards: float, expected: str) -> None:
     assert (verdict.reasons == ()) == (expected == TRUST)
 
 
-@pytest.mark.parametrize(("rewards", "words"), [(0.2, "no reward at all"), (1.2, "about 1 reward;"), (7.0, "about 7 ")])
+@pytest.mark.parametrize(("rewards", "words"), [(0.2, "no reward at all"), (1.2, "about 1 reward,"), (7.0, "about 7 ")])
 def test_few_rewards_are_named(rewards: float, words: str) -> None:
     assert f"it rests on {words}" in judge_weighted(GOOD, ERRORS, NARROW, 900, rewards).reasons[0]
 

@@ -126,7 +126,7 @@ def judge_weighted(
     _check_support(findings, weights, interval)
     rows = f"the effective sample size is {weights.ess:,.0f} rows"
     findings.below(weights.ess, ESS, rows)
-    few = f"it rests on {rewards_in_words(rewards)}; it takes {FEW_REWARDS:.0f} to tell more from less"
+    few = f"it rests on {rewards_in_words(rewards)}, where it takes {FEW_REWARDS:.0f} to tell more from less"
     findings.below(rewards, EFFECTIVE_REWARDS, few)
     largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
     findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.off_policy.ranked import RANKINGS, TARGET, L, RankedWorld
@@ -16,17 +16,18 @@ from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.parse import to_log
 from zoosim.off_policy.actions.products import ESTIMATORS
-from zoosim.off_policy.compare import Lift
+from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of, sign_over_logged
+from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.off_policy.evidence import FEW_REWARDS
 from zoosim.off_policy.results import Evaluation
-from zoosim.off_policy.sentences import best_result, per_month, percent_more, sentences
-from zoosim.report.evaluation import build_page
-from zoosim.report.evaluation_tables import decisions_table
+from zoosim.off_policy.sentences import monthly_gain, percent_more, sentences
+from zoosim.report.evaluation import answer, build_page
+from zoosim.report.evaluation_tables import TODAY, decisions_table
 from zoosim.schema.columns import YesNoColumn
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.schema import FittedSchema
+from zoosim.terminal.evaluation import ranking_lines
 
 BY_WEIGHTS = tuple(name for name in ESTIMATORS if name != DIRECT_METHOD)
 """The direct method learns of one reward from the other, so it is not that of a log with one alone."""
@@ -121,7 +122,8 @@ def judged(lift: Lift | None, rewards: float = 212.0, **changes: Any) -> Evaluat
     log = drawn(TableWorld(0, 0.5), 300)
     found = evaluate(log, {"new": np.full(10, 0.1)}, estimators=["ips"])
     results = tuple(row._replace(effective_rewards=rewards) for row in found.results)
-    return replace(found, **{"results": results, "lifts": () if lift is None else (lift,), **changes})
+    lifts = () if lift is None else (lift,)
+    return replace(found, **{"results": results, "lifts": lifts, "differences": (), **changes})
 
 
 def test_a_sentence_says_what_a_manager_needs() -> None:
@@ -138,17 +140,14 @@ def test_a_sentence_says_what_a_manager_needs() -> None:
     useless = judged(None, results=(clear.results[0]._replace(verdict="do not use"),), reward="margin")
     assert "; margin: the log cannot tell" in sentences(replace(clear, others={"margin": useless}))["new"]
     without = judged(None, reward="margin")
-    difference = without.differences[0]._replace(value=-0.5, low=-0.8, high=-0.2)
+    difference = Difference("new", LOGGED, "ips", -0.5, -0.8, -0.2, 0.01, 100, "trust")
     said = sentences(replace(without, differences=(difference,)))["new"]
     assert said.startswith("-0.5 margin per visit [-0.8, -0.2]")
     assert [percent_more(value) for value in (0.0994, 0.0996, 12.0, None)] == ["+9.9%", "+10%", "+1,200%", "open"]
-    assert [per_month(value) for value in (207.4, -1_932.0, 12.3, 0.123, 0.0)] == [
-        "+210",
-        "-1,900",
-        "+12",
-        "+0.12",
-        "0",
-    ]
+    daily = replace(without, per_day=1.0 / 30.0)  # a visit a month
+    amounts = (207.4, -1_932.0, 12.3, 0.123, 0.0)
+    months = [monthly_gain(daily, difference._replace(value=value)) for value in amounts]
+    assert months == [f", about {amount} a month" for amount in ("+210", "-1,900", "+12", "+0.12", "0")]
 
 
 @pytest.mark.parametrize(
@@ -160,30 +159,90 @@ def test_a_sentence_that_rests_on_few_rewards_gives_no_percentages(rewards: floa
     assert "%" not in few
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(0.002, 0.3), st.floats(0.0, 4.0))
+def ends_of(interval: str) -> tuple[float, float]:
+    """Return the ends of an interval as a table writes it."""
+    low, _, high = interval.replace(",", "").partition(" to ")
+    return float("-inf" if low == "open" else low), float("inf" if high == "open" else high)
+
+
+def follows(interval: str, sign: int) -> bool:
+    """Whether a written interval, whose ends may be rounded to 0, lies where a sign says."""
+    low, high = ends_of(interval)
+    return (sign >= 0 or high <= 0.0) and (sign <= 0 or low >= 0.0) and (sign != 0 or low <= 0.0 <= high)
+
+
+def check_sentences(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> None:
+    """Check that the sentence on each policy says of each reward what its sign says."""
+    for policy, sentence in sentences(evaluation).items():
+        for reward, clause in zip(evaluation.by_reward, sentence.split("; "), strict=True):
+            best = best_result(evaluation.by_reward[reward], policy)
+            assert ("%" in clause or "per visit" in clause) <= best.is_comparable
+            assert (clause[0] == "+") - (clause[0] == "-") == signs[policy, reward]
+            gain = over_logged(evaluation.by_reward[reward], best)
+            if gain is not None:
+                assert gain.low is not None
+                assert gain.high is not None
+                assert gain.low <= gain.value <= gain.high
+
+
+def check_tables(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> None:
+    """Check that the tables of a page say of each policy and reward what the signs say."""
+    tables = {table.heading: table.rows for table in build_page(evaluation).tables}
+    for policy, reward, verdict, gain, interval, *_ in tables["What each policy would earn"]:
+        if verdict and gain:
+            assert follows(interval, signs[policy, reward])
+    shown_worse = set()
+    for reward, by_reward in evaluation.by_reward.items():
+        compared = set()
+        for policy, other, estimator, _, _, interval, p, _ in tables.get(f"Differences: {reward}", ()):
+            is_clear = p == "below .001" or float(p) <= 0.05
+            low, high = ends_of(interval)
+            if other == TODAY:
+                compared.add(policy)
+                assert estimator == best_result(by_reward, policy).estimator
+                assert follows(interval, signs[policy, reward])
+                assert is_clear == (signs[policy, reward] != 0)
+            elif is_clear and reward == evaluation.reward:
+                shown_worse.add(other if low >= 0.0 and high > 0.0 else policy)
+        assert compared == {name for name in policies_of(by_reward) if best_result(by_reward, name).is_comparable}
+    for policy, _, may_be_best, _, _, least, _ in tables.get("Which policy may be best", ()):
+        assert (may_be_best == "no") == (policy in shown_worse)
+        assert (float(least) > 0.0) == (signs[policy, evaluation.reward] > 0)
+
+
+def check_advice(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> None:
+    """Check that the first line of the page and the last lines of the terminal name policies as the signs say."""
+    better = {policy for (policy, reward), sign in signs.items() if reward == evaluation.reward and sign > 0}
+    first = answer(evaluation)
+    assert first.startswith(("Switch", "Try")) == bool(better)
+    assert not better or first.partition(":")[0].split()[2 if first[0] == "S" else 1] in better
+    for line in ranking_lines(evaluation):
+        named = line.partition("better than the logged choices: ")[2].partition(";")[0]
+        assert {name.partition(" ")[0] for name in named.split(", ")} == (better or {"none"})
+
+
+@example(1, 0.5, 2.220446049250313e-16)  # three policies that differ by rounding alone
+@given(st.integers(0, 2**32 - 1), st.floats(0.02, 0.5), st.floats(0.0, 3.0))
 @settings(max_examples=25, deadline=None)
-def test_sentences_follow_their_intervals(seed: int, rate: float, spread: float) -> None:
-    """Rare, skewed rewards: the point lies in the interval, the words follow it, and two sentences never disagree."""
+def test_what_is_said_of_a_policy_follows_one_interval(seed: int, rate: float, spread: float) -> None:
+    """Rare, skewed rewards: sentences, tables, first line and terminal agree on which policy is better and worse."""
     rng = np.random.default_rng(seed)
     log = drawn(TableWorld(0, 0.5), 400)
-    rewards = (rng.random(400) < rate) * rng.lognormal(0.0, 1.0, 400)
-    weights = np.exp(spread * rng.normal(size=(2, 10)))
-    policies = {name: each / each.sum() for name, each in zip("ab", weights, strict=True)}
-    estimators = ["ips", "snips", "dr"]
-    found = evaluate(replace(log, rewards=rewards), policies, estimators=estimators, samples=99)
-    for policy, sentence in sentences(found).items():
-        best = best_result(found, policy)
-        lift = next((row for row in found.lifts if row[:2] == (policy, best.estimator)), None)
-        if best.verdict == "do not use" or best.effective_rewards < FEW_REWARDS:
-            assert "%" not in sentence
-        elif lift is not None:
-            assert lift.low is not None
-            assert lift.high is not None
-            assert -1.0 <= lift.low <= lift.value <= lift.high
-            is_clear = lift.low > 0.0 or lift.high < 0.0
-            assert ("not told apart" in sentence) != is_clear
-            ahead = next(r for r in found.differences if r[:3] == (policy, "logged", best.estimator))
-            assert is_clear == (ahead.p <= 0.05) or lift.low == -1.0
+    likes = np.where(log.actions < 5, 1.0, 0.3)
+    clicks = (rng.random(400) < rate * likes).astype(float)
+    revenue = clicks * (rng.random(400) < 0.5) * rng.lognormal(0.0, 1.0, 400)
+    weights = np.exp(spread * rng.normal(size=(3, 10)))
+    policies = {name: each / each.sum() for name, each in zip("abc", weights, strict=True)}
+    both = replace(log, rewards=clicks, rewards_by_name={"revenue": revenue})
+    evaluation = evaluate(both, policies, estimators=["ips", "snips", "dr"], samples=99, overlap=True)
+    signs = {
+        (policy, reward): sign_over_logged(by_reward, best_result(by_reward, policy))
+        for policy in policies
+        for reward, by_reward in evaluation.by_reward.items()
+    }
+    check_sentences(evaluation, signs)
+    check_tables(evaluation, signs)
+    check_advice(evaluation, signs)
 
 
 def test_each_reward_has_a_verdict_of_its_own() -> None:
@@ -194,7 +253,7 @@ def test_each_reward_has_a_verdict_of_its_own() -> None:
     def judged_as(verdict: str, reward: str) -> Evaluation:
         results = tuple(row._replace(verdict=verdict, effective_rewards=80.0) for row in found.results)
         lifts = (Lift("new", "dr", 0.5, 0.4, 0.6, 2.0, verdict),)
-        return replace(found, results=results, lifts=lifts, reward=reward, others={})
+        return replace(found, results=results, lifts=lifts, differences=(), reward=reward, others={})
 
     others = {"revenue": judged_as("weak", "revenue"), "margin": judged_as("do not use", "margin")}
     three = replace(judged_as("trust", "click"), others=others)

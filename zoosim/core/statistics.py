@@ -31,6 +31,13 @@ class Interval(NamedTuple):
     high: float | None
 
 
+def sign_of(low: float | None, high: float | None) -> int:
+    """Return 1 where an interval lies above 0, -1 where it lies below, else 0; an end that is None is open."""
+    is_above = low is not None and low > 0.0
+    is_below = high is not None and high < 0.0
+    return int(is_above) - int(is_below)
+
+
 class PairedTest(NamedTuple):
     """A mean difference with its 95% interval and the two-sided p of the paired t test; None for a single pair."""
 

@@ -3,44 +3,15 @@
 import math
 from typing import TYPE_CHECKING
 
+from zoosim.core.statistics import sign_of
 from zoosim.logs.log import DAYS_PER_MONTH
-from zoosim.off_policy.compare import LOGGED, Difference, Lift
-from zoosim.off_policy.estimators.single import DIRECT_METHOD
-from zoosim.off_policy.evidence import FEW_REWARDS, rewards_in_words
-from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
+from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of
+from zoosim.off_policy.compare import Difference, Lift
+from zoosim.off_policy.evidence import rewards_in_words
+from zoosim.off_policy.verdict import DO_NOT_USE
 
 if TYPE_CHECKING:
     from zoosim.off_policy.results import Evaluation, Result
-
-
-def usual_estimator(evaluation: "Evaluation") -> str:
-    """Return the estimator that can be used for the most policies, and trusted for the most; the last of several.
-
-    Of several as good it is not the direct method, which rests on a model.
-    """
-    rows = evaluation.results
-    names = list(dict.fromkeys(row.estimator for row in rows))
-
-    def usefulness(name: str) -> tuple[int, int, bool, int]:
-        words = [row.verdict for row in rows if row.estimator == name]
-        is_by_weights = name != DIRECT_METHOD
-        return len(words) - words.count(DO_NOT_USE), words.count(TRUST), is_by_weights, names.index(name)
-
-    return max(names, key=usefulness)
-
-
-def best_result(evaluation: "Evaluation", policy: str) -> "Result":
-    """Return the estimate by which a policy is spoken of: that with the best verdict.
-
-    Of several as good, one that rests on enough rewards to say how much, and of these the usual estimator's.
-    """
-    usual = usual_estimator(evaluation)
-    rows = [row for row in evaluation.results if row.policy == policy]
-
-    def rank(row: "Result") -> tuple[int, bool, bool]:
-        return WORDS.index(row.verdict), row.effective_rewards < FEW_REWARDS, row.estimator != usual
-
-    return min(rows, key=rank)
 
 
 def sentences(evaluation: "Evaluation") -> dict[str, str]:
@@ -50,7 +21,7 @@ def sentences(evaluation: "Evaluation") -> dict[str, str]:
     verdict, and on how many rewards it rests. On fewer than `FEW_REWARDS` nothing but that is said.
     """
     said = {}
-    for policy in dict.fromkeys(row.policy for row in evaluation.results):
+    for policy in policies_of(evaluation):
         clauses = [_clause(by_reward, best_result(by_reward, policy)) for by_reward in evaluation.by_reward.values()]
         clauses = [clause for clause in clauses if clause]
         if clauses:
@@ -71,12 +42,20 @@ def share_held(value: float) -> str:
     return f"{100.0 * value:,.0f}%" if value >= 0.01 else "less than 1%"
 
 
-def per_month(value: float) -> str:
-    """Write what changes in a month with two digits, such as +1,900, and with a fraction only below 10."""
+def monthly_gain(evaluation: "Evaluation", gain: Lift | Difference) -> str:
+    """Write how much more a policy earns in a month at the log's traffic, such as ", about +1,900 a month".
+
+    Two digits, and a fraction only below 10; nothing where the log has no times.
+    """
+    if evaluation.per_day is None:
+        return ""
+    per_visit = gain.value * evaluation.logged.mean if isinstance(gain, Lift) else gain.value
+    value = per_visit * evaluation.per_day * DAYS_PER_MONTH
     if value == 0.0:
-        return "0"
+        return ", about 0 a month"
     rounded = round(value, 1 - math.floor(math.log10(abs(value))))
-    return f"{rounded:+,.0f}" if abs(rounded) >= 10.0 else f"{rounded:+.2g}"
+    written = f"{rounded:+,.0f}" if abs(rounded) >= 10.0 else f"{rounded:+.2g}"
+    return f", about {written} a month"
 
 
 def _clause(evaluation: "Evaluation", result: "Result") -> str:
@@ -89,29 +68,22 @@ def _clause(evaluation: "Evaluation", result: "Result") -> str:
         return f"{evaluation.reward}: too early to say how much, as it rests on {rewards} ({judged})"
     if math.isfinite(result.effective_rewards):
         judged = f"{judged}, rests on {result.effective_rewards:,.0f} rewards"
-    earned = _earned(evaluation, result)
-    return f"{earned} ({judged})" if earned else ""
-
-
-def _earned(evaluation: "Evaluation", result: "Result") -> str:
-    """Say how much more of one reward a policy earns; nothing where policies were not compared."""
-    of_policy = (result.policy, result.estimator)
-    lift = next((row for row in evaluation.lifts if (row.policy, row.estimator) == of_policy), None)
-    if lift is not None:
-        return _lift_clause(evaluation, lift)
-    rows = [row for row in evaluation.differences if (row.policy, row.estimator, row.other) == (*of_policy, LOGGED)]
-    return _difference_clause(evaluation.reward, rows[0]) if rows else ""
+    gain = over_logged(evaluation, result)
+    if gain is None:
+        return ""
+    clause = _lift_clause(evaluation, gain) if isinstance(gain, Lift) else _difference_clause(evaluation.reward, gain)
+    return f"{clause} ({judged})"
 
 
 def _lift_clause(evaluation: "Evaluation", lift: Lift) -> str:
+    """Say how much more of one reward a policy earns, as a share of what the logged choices earned."""
     reward = evaluation.reward
-    if _is_clear(lift.low, lift.high):
+    if sign_of(lift.low, lift.high) != 0:
         clause = f"{percent_more(lift.value)} {reward} [{percent_more(lift.low)}, {percent_more(lift.high)}]"
         if evaluation.per_day is None:
             return clause
         visits = evaluation.per_day * DAYS_PER_MONTH
-        gain = per_month(lift.value * evaluation.logged.mean * visits)
-        return f"{clause}, about {gain} a month at today's {visits:,.0f} visits"
+        return f"{clause}{monthly_gain(evaluation, lift)} at today's {visits:,.0f} visits"
     apart = f"{reward} not told apart from today's: {percent_more(lift.low)} to {percent_more(lift.high)}"
     if lift.held is None:
         return apart
@@ -121,11 +93,6 @@ def _lift_clause(evaluation: "Evaluation", lift: Lift) -> str:
 def _difference_clause(reward: str, row: Difference) -> str:
     """Say how far apart a policy and the logged choices are, where a share of these would mean nothing."""
     ends = [("open" if end is None or not math.isfinite(end) else f"{end:+.3g}") for end in (row.low, row.high)]
-    if _is_clear(row.low, row.high):
+    if sign_of(row.low, row.high) != 0:
         return f"{row.value:+.3g} {reward} per visit [{ends[0]}, {ends[1]}]"
     return f"{reward} not told apart from today's: {ends[0]} to {ends[1]} per visit"
-
-
-def _is_clear(low: float | None, high: float | None) -> bool:
-    """Whether an interval lies on one side of 0."""
-    return (low is not None and low > 0.0) or (high is not None and high < 0.0)

@@ -1,11 +1,11 @@
 """The figures of an evaluation as tables of text, for the terminal and notebooks."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zoosim.core.number_format import p_value, per_visit, weight, with_interval
 from zoosim.core.tables import Column, Table, two_lines
+from zoosim.off_policy.best_estimates import best_differences
 from zoosim.off_policy.compare import Difference
 
 if TYPE_CHECKING:
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def evaluation_tables(evaluation: "Evaluation") -> list[Table]:
     """Return the estimates of each reward, the objective first, and the differences between policies, if there are."""
     tables = [estimates_table(by_reward) for by_reward in evaluation.by_reward.values()]
-    if evaluation.differences:
-        tables.append(_differences_table(evaluation.differences, evaluation))
+    differences = best_differences(evaluation)
+    if differences:
+        tables.append(_differences_table(differences, evaluation))
     return tables
 
 
@@ -39,21 +40,22 @@ def estimates_table(evaluation: "Evaluation") -> Table:
     return Table(f"{evaluation.source}: {evaluation.n:,} {evaluation.unit}", columns)
 
 
-def _differences_table(differences: Sequence[Difference], evaluation: "Evaluation") -> Table:
-    """Tabulate how far policies lie apart, by the estimator that tells of the most, the later asked for of several."""
-    counts = Counter(row.estimator for row in differences)
-    estimator = [name for name in counts if counts[name] == max(counts.values())][-1]
-    rows = [row for row in differences if row.estimator == estimator]
+def _differences_table(rows: Sequence[Difference], evaluation: "Evaluation") -> Table:
+    """Tabulate how far policies lie apart, and by which estimator where there are several."""
+    estimators = {row.estimator for row in rows}
     values = [with_interval(row.value, row.low, row.high, signed=True) for row in rows]
-    columns = (
+    columns = [
         Column("policy", [row.policy for row in rows], is_text=True, is_essential=True),
         Column("baseline", [row.other for row in rows], is_text=True, is_essential=True),
         Column(f"more {two_lines(per_visit(evaluation.reward))}", [each.value for each in values], is_essential=True),
         _interval_column(evaluation, [each.interval for each in values]),
         Column("rows\nneeded", list(map(_rows_needed, rows))),
         Column("p", [p_value(row.p) for row in rows]),
-    )
-    return Table(f"Differences by {estimator}, on the same rows", columns)
+    ]
+    if len(estimators) > 1:
+        columns.append(Column("estimator", [row.estimator for row in rows], is_text=True))
+        return Table("Differences on the same rows", columns)
+    return Table(f"Differences by {estimators.pop()}, on the same rows", columns)
 
 
 def _interval_column(evaluation: "Evaluation", cells: Sequence[str]) -> Column:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import percent, with_interval
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.compare import LOGGED
+from zoosim.off_policy.best_estimates import best_result, policies_of, sign_over_logged
 from zoosim.off_policy.results import Evaluation
-from zoosim.off_policy.sentences import best_result, percent_more, sentences
+from zoosim.off_policy.sentences import percent_more, sentences
 from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
@@ -105,16 +105,12 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
     if evaluation is None:
         return {}
     words = sentences(evaluation)
-    found = {}
-    for name in dict.fromkeys(row.policy for row in evaluation.results):
+    by_log = {}
+    for name in policies_of(evaluation):
         best = best_result(evaluation, name)
-        of_policy = (name, LOGGED, best.estimator)
-        sign = 0
-        if best.is_comparable:
-            row = next(row for row in evaluation.differences if (row.policy, row.other, row.estimator) == of_policy)
-            sign = int(row.low is not None and row.low > 0.0) - int(row.high is not None and row.high < 0.0)
-        found[name] = LogEvidence(best.verdict, best.value, sign, words.get(name, best.verdict).partition("; ")[0])
-    return found
+        sentence = words.get(name, best.verdict).partition("; ")[0]
+        by_log[name] = LogEvidence(best.verdict, best.value, sign_over_logged(evaluation, best), sentence)
+    return by_log
 
 
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from zoosim.core.number_format import in_percent, per_visit, with_interval
-from zoosim.logs.log import DAYS_PER_MONTH
-from zoosim.off_policy.compare import LOGGED, Difference, Lift
+from zoosim.core.number_format import in_percent, per_visit, unit_of, with_interval
+from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of, sign_over_logged
+from zoosim.off_policy.compare import Lift
 from zoosim.off_policy.evidence import rewards_in_words
 from zoosim.off_policy.overlap import ActionShare, Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC
 from zoosim.off_policy.results import Evaluation, Result
-from zoosim.off_policy.sentences import best_result
+from zoosim.off_policy.sentences import monthly_gain
 from zoosim.off_policy.sentences import sentences as sentences_of
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 from zoosim.report.evaluation_figures import VERDICT_KEY, actions_figure, values_figure, weights_figure
@@ -18,9 +18,7 @@ from zoosim.report.evaluation_tables import (
     category_tables,
     decisions_table,
     differences_table,
-    lift_of,
     notes_table,
-    policies_of,
     policy_share,
     propensities_table,
     randomisation_tables,
@@ -136,8 +134,8 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
     if not usable:
         which = names[0] if len(names) == 1 else f"any of the {len(names)} policies"
         return f"Keep today's choices: this log cannot tell what {which} would earn."
-    better = [name for name, row in usable.items() if _sign(evaluation, row) > 0]
-    undecided = [name for name, row in usable.items() if _sign(evaluation, row) == 0]
+    better = [name for name, row in usable.items() if sign_over_logged(evaluation, row) > 0]
+    undecided = [name for name, row in usable.items() if sign_over_logged(evaluation, row) == 0]
     if not better and not undecided:
         which = next(iter(usable)) if len(usable) == 1 else f"each of the {len(usable)} policies that it can judge"
         return f"Keep today's choices: the log shows that {which} earns less."
@@ -151,7 +149,9 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
         return f"Keep today's choices: nothing is shown to earn more; nearest is {best}, {gain}."
     if row.verdict != TRUST:
         return f"Try {best} in an experiment before you switch: {gain} is a hint, no more (weak)."
-    return f"Switch to {best}: {gain}{_per_month(evaluation, row)}, and the log can tell (trust)."
+    more = over_logged(evaluation, row)
+    month = "" if more is None else monthly_gain(evaluation, more)
+    return f"Switch to {best}: {gain}{month}, and the log can tell (trust)."
 
 
 def _standing(result: Result) -> tuple[bool, bool, float]:
@@ -159,49 +159,17 @@ def _standing(result: Result) -> tuple[bool, bool, float]:
     return result.is_comparable, result.verdict == TRUST, result.value
 
 
-def _sign(evaluation: Evaluation, result: Result) -> int:
-    """Return 1 for a result above what the logged choices earned, beyond chance, -1 for one below, and else 0."""
-    over_logged = _over_logged(evaluation, result)
-    if over_logged is None:
-        return 0
-    is_above = over_logged.low is not None and over_logged.low > 0.0
-    is_below = over_logged.high is not None and over_logged.high < 0.0
-    return int(is_above) - int(is_below)
-
-
-def _over_logged(evaluation: Evaluation, result: Result) -> Lift | Difference | None:
-    """Return how much more a policy earns than the logged choices, as a share where there is one."""
-    lift = lift_of(evaluation, result)
-    if lift is not None:
-        return lift
-    for difference in evaluation.differences:
-        key = (difference.policy, difference.estimator, difference.other)
-        if key == (result.policy, result.estimator, LOGGED):
-            return difference
-    return None
-
-
 def _gain(evaluation: Evaluation, result: Result) -> str:
     """Write how much more a policy earns than today's choices, with its interval."""
-    over_logged = _over_logged(evaluation, result)
-    if isinstance(over_logged, Lift):
-        gain = in_percent(over_logged.value, over_logged.low, over_logged.high, signed=True)
-        return f"{gain.value}% {per_visit(evaluation.reward).removesuffix(' per visit')} ({gain.interval}%)"
-    if over_logged is not None:
-        gain = with_interval(over_logged.value, over_logged.low, over_logged.high, signed=True)
-        return f"{gain.value} {per_visit(evaluation.reward)} ({gain.interval})"
+    gain = over_logged(evaluation, result)
+    if isinstance(gain, Lift):
+        written = in_percent(gain.value, gain.low, gain.high, signed=True)
+        return f"{written.value}% {unit_of(evaluation.reward)} ({written.interval}%)"
+    if gain is not None:
+        written = with_interval(gain.value, gain.low, gain.high, signed=True)
+        return f"{written.value} {per_visit(evaluation.reward)} ({written.interval})"
     value = with_interval(result.value, result.low, result.high)
     return f"{value.value} {per_visit(evaluation.reward)} ({value.interval})"
-
-
-def _per_month(evaluation: Evaluation, result: Result) -> str:
-    """Write how much more a policy earns in a month at the log's traffic; nothing where the log has no times."""
-    if evaluation.per_day is None:
-        return ""
-    more = (result.value - evaluation.logged.mean) * evaluation.per_day * DAYS_PER_MONTH
-    if abs(more) < 1.0:
-        return ""
-    return f", about {float(f'{more:.2g}'):+,.0f} a month"
 
 
 def details(evaluation: Evaluation) -> list[str]:

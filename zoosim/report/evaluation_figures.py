@@ -7,6 +7,8 @@ import plotly.graph_objects as go
 
 from zoosim.core.number_format import per_visit
 from zoosim.core.statistics import Interval
+from zoosim.off_policy.best_estimates import policies_of
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.overlap import EDGES, ActionShare, Overlap
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
@@ -25,15 +27,12 @@ from zoosim.report.drawing import (
     panels,
     row_axis_style,
 )
-from zoosim.report.evaluation_tables import best_results, policies_of, policy_share
+from zoosim.report.evaluation_tables import best_results, policy_share
 from zoosim.report.marks import Mark, add_mark
 
 # Beside its colour a verdict has a shape. Each colour has a contrast of 4.5 or more to the page, light and dark.
 VERDICT_STYLES = {TRUST: (ACCENT, "circle"), WEAK: ("#8a5a00", "triangle-up"), DO_NOT_USE: ("#5c6773", "x")}
 VERDICT_KEY = "Blue circles: trust. Brown triangles: weak, a hint only. Grey crosses: do not use."
-PREDICTED = "dm"
-"""The estimator that takes what a reward model predicts."""
-
 BELOW = 0.3
 """How far predictions stand below estimates, in rows."""
 
@@ -59,8 +58,10 @@ def values_figure(evaluation: Evaluation) -> go.Figure:
         y = names.index(row.policy)
         if math.isfinite(row.value):
             add_mark(figure, result_mark(row), y, **place)
+        if row.estimator == DIRECT_METHOD:
+            continue
         for predicted in evaluation.by_reward[reward].results:
-            if (predicted.policy, predicted.estimator) == (row.policy, PREDICTED) and row.estimator != PREDICTED:
+            if (predicted.policy, predicted.estimator) == (row.policy, DIRECT_METHOD):
                 mark = result_mark(predicted)._replace(symbol="diamond-open")
                 add_mark(figure, mark, y + BELOW, **place)
     for number, by_reward in enumerate(evaluation.by_reward.values()):

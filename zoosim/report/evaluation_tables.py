@@ -4,15 +4,20 @@ import math
 from collections.abc import Mapping
 
 from zoosim.core import number_format
-from zoosim.core.number_format import in_percent, per_visit, with_interval
+from zoosim.core.number_format import in_percent, p_value, per_visit, with_interval
+from zoosim.off_policy.best_estimates import (
+    best_differences,
+    best_ranking,
+    best_result,
+    over_logged,
+    policies_of,
+)
 from zoosim.off_policy.compare import LOGGED, Lift
 from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
 from zoosim.off_policy.overlap import ActionShare, Overlap, Part
 from zoosim.off_policy.propensities.deterministic import PRECISION
 from zoosim.off_policy.results import Evaluation, Result
-from zoosim.off_policy.sentences import best_result
 from zoosim.off_policy.verdict import DO_NOT_USE
-from zoosim.report.filters import p_value
 from zoosim.report.sections import Link, Table
 
 TODAY = "today's choices"
@@ -27,23 +32,13 @@ MOST_ACTIONS = 20
 Cells = tuple[str, ...]
 
 
-def policies_of(evaluation: Evaluation) -> list[str]:
-    """List the policies in the order in which they were evaluated."""
-    return list(dict.fromkeys(row.policy for row in evaluation.results))
-
-
 def best_results(evaluation: Evaluation) -> list[tuple[str, Result]]:
-    """Return for each policy and reward the name of the reward and the estimate to go by.
-
-    It is that of the estimator with the best verdict on the objective, for all rewards.
-    """
-    results = []
-    for policy in policies_of(evaluation):
-        estimator = best_result(evaluation, policy).estimator
-        for reward, by_reward in evaluation.by_reward.items():
-            rows = [row for row in by_reward.results if (row.policy, row.estimator) == (policy, estimator)]
-            results += [(reward, row) for row in rows]
-    return results
+    """Return for each policy and reward the name of the reward and the estimate to go by."""
+    return [
+        (reward, best_result(by_reward, policy))
+        for policy in policies_of(evaluation)
+        for reward, by_reward in evaluation.by_reward.items()
+    ]
 
 
 def decisions_table(evaluation: Evaluation) -> Table:
@@ -73,18 +68,8 @@ def decisions_table(evaluation: Evaluation) -> Table:
 
 def _gain(evaluation: Evaluation, result: Result) -> Cells:
     """Write how much more a policy earns than today's choices, in percent; nothing where that cannot be told."""
-    lift = lift_of(evaluation, result)
-    if lift is None or not result.is_comparable:
-        return "", ""
-    return in_percent(lift.value, lift.low, lift.high, signed=True)
-
-
-def lift_of(evaluation: Evaluation, result: Result) -> Lift | None:
-    """Return how much more an estimate is than what the logged choices earned; None where that was not compared."""
-    for lift in evaluation.lifts:
-        if (lift.policy, lift.estimator) == (result.policy, result.estimator):
-            return lift
-    return None
+    gain = over_logged(evaluation, result)
+    return in_percent(gain.value, gain.low, gain.high, signed=True) if isinstance(gain, Lift) else ("", "")
 
 
 def _rests_on(reward: str, result: Result) -> str:
@@ -197,29 +182,30 @@ def notes_table(evaluation: Evaluation) -> list[Table]:
 
 
 def ranking_table(evaluation: Evaluation) -> list[Table]:
-    """Rank the policies whose estimate can be used, where there are several."""
+    """Rank the policies whose estimates can be compared, where there are several."""
+    ranking = best_ranking(evaluation)
     rows = [
         (
             *(row.policy, row.estimator, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.4g}"),
             *(f"{row.low:+.3g}", p_value(row.p_better)),
         )
-        for row in evaluation.ranking
+        for row in ranking
     ]
     heads = (
         *("policy", "estimator", "may be best", "place", per_visit(evaluation.reward)),
         *("at least this much more than today", "p that it is no better"),
     )
     caption = (
-        "Policies whose estimate can be used, corrected for their number: that any bound of an estimator is wrong, or "
-        "that the best policy is marked as not the best, is as improbable as that a single interval is wrong."
+        "Policies whose estimates can be compared, corrected for their number: that any bound of an estimator is "
+        "wrong, or that the best policy is marked as not the best, is as improbable as that a single interval is wrong."
     )
-    if len({row.policy for row in evaluation.ranking}) < 2:
+    if len(ranking) < 2:
         return []
     return [Table("Which policy may be best", heads, rows, n_text=3, caption=caption)]
 
 
 def differences_table(evaluation: Evaluation) -> Table:
-    """Tabulate how far policies are apart by each estimator, folded."""
+    """Tabulate how far policies are apart by the estimates to go by, folded."""
     rows = [
         (
             *(row.policy, TODAY if row.other == LOGGED else row.other, row.estimator, row.verdict),
@@ -227,13 +213,16 @@ def differences_table(evaluation: Evaluation) -> Table:
             p_value(row.p),
             _count(row.rows_needed),
         )
-        for row in evaluation.differences
+        for row in best_differences(evaluation)
     ]
     interval = f"{100.0 * evaluation.level:g}% interval"
     more = f"more {per_visit(evaluation.reward)}"
     heads = ("policy", "compared with", "estimator", "verdict", more, interval, "p", "rows that would show it")
     heading = f"Differences: {evaluation.reward}"
-    caption = "On the same rows. The last column says how many rows show a difference of this size in 80% of all logs."
+    caption = (
+        "On the same rows, by the estimates to go by: two policies where both are by one estimator. The last column "
+        "says how many rows show a difference of this size in 80% of all logs."
+    )
     return Table(heading, heads, rows, n_text=4, caption=caption, folded=True)
 
 

@@ -8,8 +8,10 @@ from zoosim.core.number_format import fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
 from zoosim.core.types import REWARD
 from zoosim.logs.log import Log
+from zoosim.off_policy.best_estimates import best_result, policies_of
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.results import Evaluation, Result
-from zoosim.off_policy.sentences import sentences, usual_estimator
+from zoosim.off_policy.sentences import sentences
 from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import TASTES, BoostModel
 from zoosim.report.drawing import COLORS, MUTED
@@ -114,12 +116,10 @@ def _evaluation_tables(evaluation: Evaluation) -> list[Table]:
 
 
 def _estimates(evaluation: Evaluation | None) -> dict[str, Result]:
-    """Return the estimates by policy that tell most of the policies: by `dr`, of boosts by the usual estimator."""
+    """Return the estimate to go by of each policy."""
     if evaluation is None:
         return {}
-    names = {row.estimator for row in evaluation.results}
-    estimator = "dr" if "dr" in names else usual_estimator(evaluation)
-    return {row.policy: row for row in evaluation.results if row.estimator == estimator}
+    return {policy: best_result(evaluation, policy) for policy in policies_of(evaluation)}
 
 
 def _values_drawing(training: Training) -> Drawing:
@@ -129,7 +129,8 @@ def _values_drawing(training: Training) -> Drawing:
         rows[name] = []
         if name in estimates:
             rows[name].append(result_mark(estimates[name]))
-        if name in training.predicted:
+        is_estimated = name in estimates and estimates[name].estimator == DIRECT_METHOD
+        if name in training.predicted and not is_estimated:
             value = Interval(training.predicted[name], None, None)
             rows[name].append(Mark(f"{name}, predicted", value, MUTED, symbol="diamond-open"))
     if training.evaluation is not None:

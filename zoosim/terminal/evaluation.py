@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoosim.core.number_format import p_value
-from zoosim.off_policy.sentences import sentences, usual_estimator
+from zoosim.off_policy.best_estimates import best_ranking
+from zoosim.off_policy.sentences import sentences
 from zoosim.off_policy.tables import evaluation_tables
 from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
 
@@ -44,7 +45,7 @@ def print_evaluation(
     print_lines(f"note: {remark}." for remark in evaluation.remarks)
     print_lines(f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines)
     print_lines(_reason_lines(evaluation))
-    print_lines(_ranking_lines(evaluation))
+    print_lines(ranking_lines(evaluation))
     print_lines(f"{name}: {sentence}." for name, sentence in sentences(evaluation).items())
     if folder is not None:
         print_address(folder)
@@ -62,14 +63,16 @@ def _reason_lines(evaluation: "Evaluation") -> list[str]:
     ]
 
 
-def _ranking_lines(evaluation: "Evaluation") -> list[str]:
+def ranking_lines(evaluation: "Evaluation") -> list[str]:
     """Say, where several policies can be ranked, which ones beat the logged choices and which one may be best."""
-    rows = [row for row in evaluation.ranking if row.estimator == usual_estimator(evaluation)]
+    rows = best_ranking(evaluation)
     if len(rows) < 2:
         return []
     better = [f"{row.policy} (p {p_value(row.p_better)})" for row in rows if row.low > 0.0]
     best = [row.policy for row in rows if row.may_be_best]
+    estimators = {row.estimator for row in rows}
+    by = rows[0].estimator if len(estimators) == 1 else "the best estimate of each"
     return [
-        f"By {rows[0].estimator}, corrected for comparing {len(rows)} policies: better than the logged choices: "
+        f"By {by}, corrected for comparing {len(rows)} policies: better than the logged choices: "
         f"{', '.join(better) or 'none shown'}; may be best: {', '.join(best)}."
     ]

@@ -43,7 +43,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass
 class Tally:
-    """What one estimator says of one reward, over all shops.
+    """Errors, verdicts and comparisons of one estimator for one reward, over all shops.
 
     `errors` are relative to the true value; `verdicts` counts words. Of `pairs`, `compared` have a difference in the
     evaluation, as others rest on too few rewards or cannot be used. `told_apart` are those whose interval leaves out 0,

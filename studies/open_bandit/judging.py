@@ -27,7 +27,7 @@ JUDGED = {"random": THOMPSON, "bts": UNIFORM}
 
 @dataclass(frozen=True)
 class Told:
-    """What an estimator says of `policy` by the log `log` of `rows` rows and `clicks` clicks; ends are None if open.
+    """One estimate of `policy` by the log `log` of `rows` rows and `clicks` clicks; ends are None if open.
 
     `logged` is what the log's own choices earned, `ratio` the value over it, `difference` the value less it, on the
     same rows, None where that rests on too few rewards. `played` is what the policy earned in the log that it wrote
@@ -72,8 +72,8 @@ def measure(*, data: str | os.PathLike[str] | None = None, progress: Progress = 
         progress(f"{author}/{campaign}: {JUDGED[author]} by {len(log):,} rows")
         other = logs.get((next(policy for policy in POLICIES if policy != author), campaign))
         target = _target(folder, author, campaign, log)
-        found = evaluate(log, {JUDGED[author]: target}, estimators=list(BY_WEIGHTS))
-        rows += _told(f"{author}/{campaign}", log, found, None if other is None else _earned(other))
+        evaluation = evaluate(log, {JUDGED[author]: target}, estimators=list(BY_WEIGHTS))
+        rows += _estimates(f"{author}/{campaign}", log, evaluation, None if other is None else _earned(other))
     return rows
 
 
@@ -89,10 +89,13 @@ def _earned(log: Log) -> Interval:
     return bootstrap_interval(group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards)))
 
 
-def _told(name: str, log: Log, found: Evaluation, played: Interval | None) -> list[Told]:
-    leads = {row.estimator: Interval(row.value, row.low, row.high) for row in found.differences if row.other == LOGGED}
+def _estimates(name: str, log: Log, evaluation: Evaluation, played: Interval | None) -> list[Told]:
+    leads = {
+        row.estimator: Interval(row.value, row.low, row.high) for row in evaluation.differences if row.other == LOGGED
+    }
     uncompared = Interval(math.nan, None, None)
-    own = Interval(math.nan, None, None) if played is None else played
+    if played is None:
+        played = Interval(math.nan, None, None)
     return [
         Told(
             log=name,
@@ -100,26 +103,26 @@ def _told(name: str, log: Log, found: Evaluation, played: Interval | None) -> li
             estimator=row.estimator,
             rows=len(log),
             clicks=int((log.rewards > 0.0).sum()),
-            logged=found.logged.mean,
-            logged_low=_end(found.logged.low),
-            logged_high=_end(found.logged.high),
+            logged=evaluation.logged.mean,
+            logged_low=_end(evaluation.logged.low),
+            logged_high=_end(evaluation.logged.high),
             value=row.value,
             low=_end(row.low),
             high=_end(row.high),
-            ratio=row.value / found.logged.mean,
+            ratio=row.value / evaluation.logged.mean,
             difference=_end(leads.get(row.estimator, uncompared).mean),
             difference_low=_end(leads.get(row.estimator, uncompared).low),
             difference_high=_end(leads.get(row.estimator, uncompared).high),
-            played=_end(own.mean),
-            played_low=_end(own.low),
-            played_high=_end(own.high),
+            played=_end(played.mean),
+            played_low=_end(played.low),
+            played_high=_end(played.high),
             ess=row.ess,
             mean_weight=row.mean_weight,
             max_weight=row.max_weight,
             verdict=row.verdict,
             reasons=row.reasons,
         )
-        for row in found.results
+        for row in evaluation.results
     ]
 
 

@@ -24,7 +24,7 @@ TERMS = {
 
 
 def build_page(rows: Sequence[Told]) -> Page:
-    """Tell what was found."""
+    """Return the page of all estimates."""
     caption = (
         f"Clicks per visit, with 95% intervals. {VERDICT_KEY} Squares: what the policy earned where it made the "
         "choices itself."
@@ -48,12 +48,12 @@ def answer(rows: Sequence[Told]) -> str:
 
 def _verdict(rows: Sequence[Told]) -> str:
     """Say for each log what ips makes of it, and the gravest reason."""
-    told = []
+    clauses = []
     for row in rows:
         if row.estimator == "ips":
             why = f" ({row.reasons[0]})" if row.reasons else ""
-            told.append(f"{row.log} to {row.policy}: ratio {row.ratio:.6g}, {row.verdict}{why}")
-    return f"{'; '.join(told)}."
+            clauses.append(f"{row.log} to {row.policy}: ratio {row.ratio:.6g}, {row.verdict}{why}")
+    return f"{'; '.join(clauses)}."
 
 
 def _range(low: float | None, high: float | None, scale: float = 1.0) -> str:
@@ -67,7 +67,7 @@ def _in_hundreds(value: float | None, low: float | None, high: float | None, sig
 
 
 def _values(rows: Sequence[Told]) -> Table:
-    told = [
+    cells = [
         (
             *(row.log, row.policy, row.estimator, row.verdict, f"{100 * row.value:.3f}"),
             *(_range(row.low, row.high, 100.0), f"{row.ratio:.6f}", f"{row.mean_weight:.2f}", f"{row.max_weight:,.0f}"),
@@ -75,12 +75,12 @@ def _values(rows: Sequence[Told]) -> Table:
         for row in rows
     ]
     heads = ("log", "policy", "estimator", "verdict", "value", "interval", "ratio", "mean weight", "largest")
-    return Table("Values", heads, told, n_text=4, caption="Values and intervals in clicks a hundred visits.")
+    return Table("Values", heads, cells, n_text=4, caption="Values and intervals in clicks a hundred visits.")
 
 
 def _checks(rows: Sequence[Told]) -> Table:
     """Set the values beside the logged choices, and beside what the policy earned where it chose itself."""
-    told = [
+    cells = [
         (
             *(row.log, row.policy, row.estimator, f"{row.rows:,}", f"{row.clicks:,}", f"{row.ess:,.0f}"),
             _in_hundreds(row.difference, row.difference_low, row.difference_high, "+"),
@@ -91,17 +91,19 @@ def _checks(rows: Sequence[Told]) -> Table:
     ]
     heads = ("log", "policy", "estimator", "rows", "clicks", "effective rows", "less logged", "value", "played")
     caption = "In clicks a hundred visits, with 95% intervals; less logged: on the same rows."
-    return Table("Beside the logged choices, and where the policy chose itself", heads, told, n_text=3, caption=caption)
+    return Table(
+        "Beside the logged choices, and where the policy chose itself", heads, cells, n_text=3, caption=caption
+    )
 
 
 def _reasons(rows: Sequence[Told]) -> Table:
-    found: dict[tuple[str, str, str], list[str]] = {}
+    estimators_of: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         for reason in row.reasons:
-            found.setdefault((row.log, row.policy, reason), []).append(row.estimator)
-    told = [(log, policy, reason, ", ".join(names)) for (log, policy, reason), names in found.items()]
+            estimators_of.setdefault((row.log, row.policy, reason), []).append(row.estimator)
+    cells = [(log, policy, reason, ", ".join(names)) for (log, policy, reason), names in estimators_of.items()]
     nothing = [("all", "", "nothing speaks against the estimates", "")]
-    return Table("Reasons", ("log", "policy", "reason", "estimators"), told or nothing, n_text=4)
+    return Table("Reasons", ("log", "policy", "reason", "estimators"), cells or nothing, n_text=4)
 
 
 def _figure(rows: Sequence[Told]) -> go.Figure:

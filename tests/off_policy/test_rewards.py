@@ -166,7 +166,7 @@ def ends_of(interval: str) -> tuple[float, float]:
 
 
 def follows(interval: str, sign: int) -> bool:
-    """Whether a written interval, whose ends may be rounded to 0, lies where a sign says."""
+    """Return whether a written interval, whose ends may be rounded to 0, lies where a sign says."""
     low, high = ends_of(interval)
     return (sign >= 0 or high <= 0.0) and (sign <= 0 or low >= 0.0) and (sign != 0 or low <= 0.0 <= high)
 

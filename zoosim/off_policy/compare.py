@@ -15,11 +15,11 @@ from zoosim.off_policy.options import Options
 from zoosim.off_policy.verdict import WORDS
 
 LOGGED = "logged"
-"""What the log's own choices are called."""
+"""The name of the log's own choices."""
 
 
 class Difference(NamedTuple):
-    """How much more `policy` earns than `other` (the logged choices, by default), estimated on the same rows.
+    """The difference between what `policy` and `other`, a policy or `LOGGED`, earn, estimated on the same rows.
 
     `verdict` is the worse of the two policies'. `p` is two-sided, and it and the interval are corrected for all
     comparisons by the same estimator: the interval leaves out 0 exactly where p is below 1 - level. `rows_needed` is
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 class Lift(NamedTuple):
-    """How much more `policy` earns than the logged choices, in shares of what these earned: .1 is 10% more.
+    """The difference between what `policy` and the logged choices earn, in shares of what these earned: .1 is 10% more.
 
     Its interval leaves out 0 exactly where that of the difference does. `held` is the share of the rows that it would
     take to show a difference of this size, as in `Difference`, that the log holds; None where there is no difference.

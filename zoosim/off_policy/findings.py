@@ -1,4 +1,4 @@
-"""What an evaluation finds, of one policy after another and one reward beside the other."""
+"""Estimate policies one after another, each reward beside the other, and collect the results."""
 
 import math
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
 
 
 class Findings:
-    """What was found so far: for the objective and for each other reward of a log.
+    """Collects estimates of policies, for the objective and for each other reward of a log.
 
     Args:
         log: The log.
@@ -108,7 +108,7 @@ class Findings:
 
 
 class _RewardFindings:
-    """What was found so far about one reward, of one policy after another."""
+    """Collects estimates of one reward, of one policy after another."""
 
     def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool, reward: str) -> None:
         logged = group_sums(clusters, Terms(log.visit_rewards))

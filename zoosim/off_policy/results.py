@@ -1,4 +1,4 @@
-"""What `evaluate` returns: estimates of policies, how they differ, and what that comes to in words."""
+"""The results of `evaluate`: estimates of policies, their differences, and sentences on both."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from zoosim.off_policy.verdict import DO_NOT_USE
 
 
 class Result(NamedTuple):
-    """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
+    """One policy's value by one estimator; figures are those of the weights that the estimator rests on.
 
     `value` is NaN for a self-normalised estimator where all weights are 0. `effective_rewards` counts the rewards
     behind the value (Kish 1965: NaN where nobody counted), and `rests_on` names the rows with the largest weight x
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the estimate bears a comparison: it can be used, and rests on `FEW_REWARDS` rewards or more."""
+        """True where the estimate bears a comparison: it can be used, and rests on `FEW_REWARDS` rewards or more."""
         return self.verdict != DO_NOT_USE and not self.effective_rewards < FEW_REWARDS
 
 
@@ -122,7 +122,7 @@ class Evaluation(TabularResult):
 
     @property
     def remarks(self) -> list[str]:
-        """What there is to say of the log as a whole."""
+        """Remarks on the log as a whole."""
         lines = [] if self.propensities is None else [self.propensities.sentence]
         if self.is_deterministic:
             lines += [DETERMINISTIC, *plan_sentences(self.randomisation)]
@@ -156,7 +156,7 @@ class Evaluation(TabularResult):
 
     @property
     def _figures(self) -> dict[str, Any]:
-        """What is known of one reward."""
+        """All figures of one reward."""
         return {
             "logged": _plain(self.logged._asdict()),
             "results": [_plain_result(row) for row in self.results],

@@ -1,4 +1,4 @@
-"""What an evaluation comes to, in a sentence per policy that someone who runs a shop can act on."""
+"""The results of an evaluation, in a sentence per policy that someone who runs a shop can act on."""
 
 import math
 from typing import TYPE_CHECKING

@@ -173,16 +173,16 @@ def judge_direct(
         off = abs(model.correction) / model.correction_error
         findings.above(off, DISCREPANCY_ERRORS, f"weighted residuals find the reward model off by {off:.1f} errors")
     if not ess >= ESS.weak:
-        own = f"only {ess:,.0f} effective rows show the policy's own choices"
-        findings.add(f"{own}, too few to check the reward model by them", useless=False)
+        rows = f"only {ess:,.0f} effective rows show the policy's own choices"
+        findings.add(f"{rows}, too few to check the reward model by them", useless=False)
     return findings.verdict()
 
 
 def _check_kernel(findings: Findings, kernel: KernelFigures) -> None:
     shift = f"halving the bandwidth to {kernel.bandwidth:.3g} moved the value by {kernel.moved:.1f} standard errors"
     findings.above(kernel.moved, KERNEL_ERRORS, f"{shift}, which is bias")
-    left = f"halving the bandwidth again would leave {kernel.half_ess:,.0f} effective rows"
-    findings.below(kernel.half_ess, HALF_ESS, f"{left}, too few to tell how much bias is left")
+    remaining = f"halving the bandwidth again would leave {kernel.half_ess:,.0f} effective rows"
+    findings.below(kernel.half_ess, HALF_ESS, f"{remaining}, too few to tell how much bias is left")
 
 
 def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
@@ -217,7 +217,7 @@ def _check_support(findings: Findings, weights: WeightFigures, interval: Interva
 
 
 def matters(share: float, interval: Interval) -> bool:
-    """Whether an error in this `share` of the weight could shift the value by more than a quarter of the interval."""
+    """Return whether an error in this `share` of the weight could shift the value by a quarter of the interval."""
     if share > GROSS or interval.low is None or interval.high is None:
         return True
     return not share * abs(interval.mean) <= FAULT * (interval.high - interval.low) / 2.0

@@ -13,17 +13,17 @@ from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
 FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
-"""What to do with a policy. One at most is taken first, or tested first where the evidence is weak."""
+"""Advice on policies. One at most is taken first, or tested first where the evidence is weak."""
 
 TRAINED = "-trained"
-"""How the names of policies end that are rehearsed with what they have learned from the log."""
+"""The endings of names of policies that are rehearsed with what they have learned from the log."""
 
 TIE = 0.02
 """Shares of the leader's reward within which a policy that goes on learning is preferred, if not told apart."""
 
 
 class Advice(NamedTuple):
-    """What to do with a policy, one of `PLACES`, and why; `policy` is its name in the rehearsal."""
+    """A policy's place, one of `PLACES`, and why; `policy` is its name in the rehearsal."""
 
     policy: str
     place: str
@@ -31,7 +31,7 @@ class Advice(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of policies.
+    """The evidence on policies.
 
     Args:
         verdict: How far to believe a rehearsal in the shop that was fitted.
@@ -145,12 +145,12 @@ def _leader(rehearsal: Rehearsal, allowed: Collection[str], learners: Collection
 
 
 def _is_better(row: Rehearsed) -> bool:
-    """Whether a policy earned more than today's choices in the rehearsal, beyond chance."""
+    """Return whether a policy earned more than today's choices in the rehearsal, beyond chance."""
     return row.gain.low is not None and row.gain.low > 0.0
 
 
 def _is_allowed(name: str, by_log: Mapping[str, LogEvidence]) -> bool:
-    """Whether the log, where it judged a policy, does not speak against it."""
+    """Return whether the log, where it judged a policy, does not speak against it."""
     return name not in by_log or by_log[name].sign >= 0
 
 
@@ -169,7 +169,7 @@ def _place(name: str, first: str | None, evidence: Evidence, by_log: Mapping[str
 
 
 def _is_behind(name: str, other: str, rehearsal: Rehearsal) -> bool:
-    """Whether the rehearsal shows beyond chance that a policy earns less over the horizon than another."""
+    """Return whether the rehearsal shows beyond chance that a policy earns less over the horizon than another."""
     high = rehearsal.difference(name, other).high
     return high is not None and high < 0.0
 

@@ -34,7 +34,7 @@ from zoosim.report.marks import Mark, add_mark
 VERDICT_STYLES = {TRUST: (ACCENT, "circle"), WEAK: ("#8a5a00", "triangle-up"), DO_NOT_USE: ("#5c6773", "x")}
 VERDICT_KEY = "Blue circles: trust. Brown triangles: weak, a hint only. Grey crosses: do not use."
 BELOW = 0.3
-"""How far predictions stand below estimates, in rows."""
+"""Distance of predictions below estimates, in rows."""
 
 
 def result_mark(row: Result) -> Mark:

@@ -21,7 +21,7 @@ from zoosim.off_policy.verdict import DO_NOT_USE
 from zoosim.report.sections import Link, Table
 
 TODAY = "today's choices"
-"""What the choices in the log are called on pages."""
+"""The name of the choices in the log on pages."""
 
 ROWS, SEGMENT_ROWS = "rows", "segment-rows"
 """Keys of the tables of rows."""

@@ -1,4 +1,4 @@
-"""What the command line prints of policies judged by a log, and of policies trained on one."""
+"""Print policies judged by a log, and policies trained on one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What an action space supplies so that policies can be evaluated on its logs; all the rest is shared."""
+"""The interface of an action space, so that policies can be evaluated on its logs; all the rest is shared."""
 
 import math
 from abc import ABC, abstractmethod
@@ -161,10 +161,10 @@ class ActionSpaceEvaluator(ABC):
     """The names of the estimators that are computed when none are asked for."""
 
     unit: ClassVar[str] = "rows"
-    """What a log counts."""
+    """The unit that a log counts."""
 
     can_train: ClassVar[bool] = False
-    """Whether policies can learn from a part of the log before they are evaluated on the rest."""
+    """True where policies can learn from a part of the log before they are evaluated on the rest."""
 
     def __init__(
         self,

@@ -48,7 +48,8 @@ class Tally:
     `errors` are relative to the true value; `verdicts` counts words. Of `pairs`, `compared` have a difference in the
     evaluation, as others rest on too few rewards or cannot be used. `told_apart` are those whose interval leaves out 0,
     `wrong` of these with the wrong sign. `clear` are true differences beyond twice the half-width of the interval (of
-    those of both values, where they are not compared), `clear_and_told` those of them that are told apart.
+    those of both values, where they are not compared), `clear_and_told` those of them that are told apart,
+    `clear_and_silent` those that are not compared.
     """
 
     errors: list[float] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Tally:
     wrong: int = 0
     clear: int = 0
     clear_and_told: int = 0
+    clear_and_silent: int = 0
 
     def add_compared(self, row: Difference, true_difference: float) -> None:
         """Count a pair that the evaluation compares; the first policy truly earns so much more."""
@@ -75,8 +77,10 @@ class Tally:
 
     def add_not_compared(self, values: Sequence[Interval], true_difference: float) -> None:
         """Count a pair of which the evaluation gives two values alone."""
+        is_clear = abs(true_difference) > math.hypot(*map(_width, values))
         self.pairs += 1
-        self.clear += abs(true_difference) > math.hypot(*map(_width, values))
+        self.clear += is_clear
+        self.clear_and_silent += is_clear
 
     def line(self, of: str) -> str:
         """Return the figures in a line."""
@@ -85,7 +89,10 @@ class Tally:
         words = ", ".join(f"{word} {self.verdicts.count(word) / n:.0%}" for word in WORDS)
         compared = f"{self.compared} of {self.pairs} pairs are compared"
         wrong = f"{self.wrong} of {self.told_apart} pairs told apart have the wrong sign"
-        clear = f"{self.clear_and_told} of {self.clear} true differences beyond twice the half-width are told apart"
+        clear = (
+            f"{self.clear_and_told} of {self.clear} true differences beyond twice the half-width are told apart, "
+            f"{self.clear_and_silent} are not compared"
+        )
         return (
             f"Q17 {of}: error {np.median(errors):.1%} (median), {np.mean(errors):.1%} (mean) of the true value; "
             f"95% intervals hold {np.mean(self.covered):.1%} of {n}; {words}; {compared}; {wrong}; {clear}"

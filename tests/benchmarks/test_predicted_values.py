@@ -22,7 +22,7 @@ def test_pairs_are_counted_by_hand() -> None:
     tally.add_not_compared(values, 2.5)
     tally.add_not_compared(values, -1.9)
     assert (tally.pairs, tally.compared, tally.told_apart, tally.wrong) == (6, 4, 2, 1)
-    assert (tally.clear, tally.clear_and_told) == (3, 1)
+    assert (tally.clear, tally.clear_and_told, tally.clear_and_silent) == (3, 1, 1)
 
 
 def test_a_small_shop(tmp_path: Path) -> None:

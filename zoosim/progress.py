@@ -14,6 +14,7 @@ from rich.text import Text
 
 from zoosim.arena.store import TrialKey
 from zoosim.arena.time_left import TimeLeft, TrialEvent
+from zoosim.core.countdown import Forecast
 from zoosim.core.jit import watch_compilation
 from zoosim.core.tabular import in_notebook
 
@@ -130,8 +131,10 @@ class StatusLine:
             self._status.stop()
 
     def show(self, line: str) -> None:
-        """Show a line in place of the last one."""
-        if self._console.is_terminal:
+        """Show a line in place of the last one; a forecast beside it."""
+        if isinstance(line, Forecast):
+            self._console.print(line, highlight=False, soft_wrap=True)
+        elif self._console.is_terminal:
             if self._status is None:
                 self._status = self._console.status("")
                 self._status.start()

@@ -1,6 +1,7 @@
 """S11: IPS, SNIPS and DR of a log with 80 actions, model and 1,000 bootstrap samples, against pandas and numpy.
 
-S13: a policy that draws, trained on the earlier part of a log and judged by the later.
+S13: a policy that draws, trained on the earlier part of a log and judged by the later; then with thousands of products,
+as a command (`benchmarks.speed.training`).
 """
 
 import multiprocessing
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import zoosim
+from benchmarks.speed.training import train_large
 from zoosim.api.runs import write_log
 from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -71,6 +73,7 @@ def trained() -> None:
         seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
         size = f"{ROWS:,} rows of {PRODUCTS} products, {what}, {found.n:,} to judge by"
         print(f"S13 adaptive, {size}: {cpu:.1f} s of processor time ({seconds:.1f} s), {len(lines)} lines of progress")
+    train_large()
 
 
 def gaps(fast: Evaluation, slow: Mapping[str, tuple[float, float, float]]) -> dict[str, float]:

@@ -148,7 +148,9 @@ def _train_products(
 
     from zoosim.api.logs import new_policy
     from zoosim.api.served import open_log
+    from zoosim.api.training_time import LEAST_SECONDS, expected_seconds
     from zoosim.core.action_space import ActionSpace
+    from zoosim.core.countdown import Forecast
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model
@@ -162,12 +164,17 @@ def _train_products(
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
     _check_anonymous(made)
+    is_judged = loaded.has_propensities or propensity_model is not None
+    seconds = expected_seconds(made, earlier, later, is_judged=is_judged or len(made) > 1)
+    if seconds >= LEAST_SECONDS:
+        size = f"{len(earlier):,} rows to learn from and {len(later):,} to judge by, of {loaded.n_actions:,} products"
+        progress(Forecast(f"{size}: about {seconds:.0f} s"))
     hashes = row_hashes(earlier)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = train_each(made, replace(earlier, user_ids=None), progress)
         models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
         evaluation, unjudged = None, ""
-        if loaded.has_propensities or propensity_model is not None:
+        if is_judged:
             options = {"seed": seed, "propensity_model": propensity_model, "earlier": earlier}
             evaluation, unjudged = judge(later, models, progress=progress, **options)
         best, reason, predicted = _best(trained, earlier, later, evaluation)

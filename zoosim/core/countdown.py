@@ -8,6 +8,12 @@ LEAST_SECONDS = 2.0
 """What takes less is not worth saying."""
 
 
+class Forecast(str):
+    """A line of progress that says beforehand how long a piece of work will take: it is shown at once, and stays."""
+
+    __slots__ = ()
+
+
 class Countdown:
     """Say how much of a piece of work is done, and about how many seconds are left, at the pace so far.
 

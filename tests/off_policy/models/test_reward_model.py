@@ -111,9 +111,9 @@ def test_with_too_many_products_and_features_visitors_are_described_by_what_they
     assert np.allclose(fit_reward_model(wide, make_clusters(N)).predict(0, N), expected, atol=1e-8)
 
 
-def test_a_model_of_30_000_products_is_small_and_tells_good_visitors_from_bad() -> None:
+def test_a_model_of_6_000_products_is_small_and_tells_good_visitors_from_bad() -> None:
     rng = np.random.default_rng(0)
-    n, k = 2_000, 30_000
+    n, k = 2_000, 6_000
     number = rng.normal(size=n)
     features = number[:, None] + rng.normal(size=(n, 30))
     actions, rewards, zeros = rng.integers(k, size=n), (number > 0.0).astype(np.float64), np.zeros(n, np.int64)

@@ -44,8 +44,16 @@ def _inputs(log: Log) -> FloatArray:
 
 def _thinned(inputs: FloatArray, n_actions: int) -> FloatArray:
     """Return `inputs (n, d)`, or fewer columns `(n, p)` where a model of each action would be too much work."""
-    if n_actions * (1.0 + inputs.shape[1]) ** 3 <= MOST_WORK:
+    most = n_columns(inputs.shape[1], n_actions)
+    if most == inputs.shape[1]:
         return inputs
-    most = max(1, math.floor((WORK_OF_TRAITS / n_actions) ** (1 / 3)) - 1)
     traits = find_traits(inputs[evenly_spread(len(inputs), MOST_LOOKED_AT)])
-    return np.asarray((inputs - traits.mean) @ traits.weights[:, : min(most, MOST_TRAITS)])
+    return np.asarray((inputs - traits.mean) @ traits.weights[:, :most])
+
+
+def n_columns(n_inputs: int, n_actions: int) -> int:
+    """Return by how many columns visitors are described."""
+    if n_actions * (1.0 + n_inputs) ** 3 <= MOST_WORK:
+        return int(n_inputs)
+    most = max(1, math.floor((WORK_OF_TRAITS / n_actions) ** (1 / 3)) - 1)
+    return int(min(n_inputs, most, MOST_TRAITS))

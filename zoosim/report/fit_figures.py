@@ -8,13 +8,27 @@ import plotly.graph_objects as go
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Comparison
 from zoosim.fitting.held_out import Share
-from zoosim.report.drawing import ACCENT, COLORS, GREYS, MUTED, axis_style, dot_style, escaped, layout_style
+from zoosim.report.drawing import (
+    ACCENT,
+    CHARACTER,
+    COLORS,
+    GREYS,
+    MUTED,
+    axis_style,
+    dot_style,
+    escaped,
+    layout_style,
+    shortened,
+)
 from zoosim.report.marks import Mark, marks_figure
 
 BEST = "the best for each visitor"
 
 MOST_ROWS = 25
 """Parts of each kind that a figure shows, those with the most rows."""
+
+LABEL = 40
+"""Characters of a part's name, at most."""
 
 RANGE = {"mode": "lines", "line": {"color": GREYS[0], "width": 3}, "hoverinfo": "skip"}
 """The style of a bar over the responses that the world allows."""
@@ -34,7 +48,8 @@ def values_figure(comparisons: Sequence[Comparison], oracle: Interval) -> go.Fig
 def expected_figure(shares: Sequence[Share]) -> go.Figure:
     """Draw observed responses (dots) over the range that the world allows (bars), one row per part of the log."""
     shares = [share for kind in ("day", "segment", "category") for share in _most(shares, kind)]
-    margin = {"l": 200, "r": 24, "t": 12, "b": 54}
+    labels = [shortened(share.name, LABEL) for share in shares]
+    margin = {"l": 24 + int(CHARACTER * max(map(len, labels))), "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))
     for row, share in enumerate(shares):
         figure.add_scatter(x=[share.low / share.rows, share.high / share.rows], y=[row, row], **RANGE)
@@ -43,8 +58,11 @@ def expected_figure(shares: Sequence[Share]) -> go.Figure:
             f"({share.low:,.1f} to {share.high:,.1f})<extra></extra>"
         )
         figure.add_scatter(x=[share.responses / share.rows], y=[row], hovertemplate=words, **_dot(share))
-    labels = [escaped(f"{share.name}"[:29]) for share in shares]
-    ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
+    ticks = {
+        "tickvals": list(range(len(shares))),
+        "ticktext": list(map(escaped, labels)),
+        "range": [len(shares) - 0.4, -0.6],
+    }
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="response rate")
     return figure

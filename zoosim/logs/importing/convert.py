@@ -1,7 +1,7 @@
 """Convert a user's table to a log of Records."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,22 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.threads import map_in_threads
-from zoosim.core.types import REWARD
-from zoosim.logs.checks import Fault, reward_faults, sound_rows
-from zoosim.logs.importing.candidates import CandidateLists, listed_column, n_candidates, read_lists
-from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
+from zoosim.logs.checks import sound_rows
+from zoosim.logs.importing.candidates import CandidateLists, n_candidates, read_lists
+from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.inference import NAMES_NO_ZONE, checked_schema, infer_import
 from zoosim.logs.importing.products import ProductTable
+from zoosim.logs.importing.records import read_records
 from zoosim.logs.importing.summary import Imported, columns_of, facts_of
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import TimeNotation, lacks_zone, read_times
+from zoosim.logs.importing.times import lacks_zone
 from zoosim.logs.parse import fitted_schema
-from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN
 from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
@@ -32,13 +30,10 @@ from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
 from zoosim.schema.infer import StrayWords, stray_words
 from zoosim.schema.leaks import known_too_late
 from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, sample_of
-from zoosim.schema.values import ids_of, text_of, texts_of
+from zoosim.schema.values import text_of, texts_of
 
 ROW = "row of the table"
 """A column that the Records have until their features are written out."""
-
-MOST_SHOWN = 5
-"""Candidates that a message names."""
 
 
 class Converted(NamedTuple):
@@ -153,62 +148,64 @@ def to_records(
     _check_names(table, schema, fitted, source)
     table = _checked_table(table, schema, source)
     product_table = ProductTable(schema.products) if schema.products is not None else None
-    column_of = schema.column_names
     listed = schema.columns.listed
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
-    if fitted is not None:
-        drift = fitted.visitors.drift(table)
-        if product_table is not None:
-            drift |= product_table.drift(names, fitted.products)
-    else:
-        drift = {}
-        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
-        fitted = FittedSchema(
-            visitors=fit_encoder(table, schema.features, source, **options),
-            products=Encoder() if product_table is None else product_table.fit(names, **options),
-            weights={**dict.fromkeys(schema.reward_columns, 0.0), **schema.weights},
-        )
-    if product_table is None:
-        products = _undescribed(names)
-        others = None
-    else:
-        products = product_table.describe(names, fitted.products)
-        others = product_table.describe_others(names, fitted.products)
-
-    frame = pl.DataFrame(list(_converted_columns(table, schema, names, source)))
-    frame = _with_reward(frame, schema, fitted)
-    expected = _expected_action(names, product_table)
-    faults = list(_conversion_faults(table, frame, schema, expected))
-    if product_table is not None and product_table.mapped.sale:
-        lists = product_table.for_sale(names, frame["time"], _notation(schema))
-    if lists is not None:
-        column, list_faults = _candidate_column(lists, names, frame, schema, expected)
-        frame = frame.with_columns(column)
-        faults += list_faults
-    space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
-    records = RECORDS[space](frame, source, len(names))
-    faults += records.faults()
-    for name in schema.rewards:
-        faults += reward_faults(frame, name)
-    if schema.rankings and fitted.visitors.width:
-        features = table.select(fitted.visitors.names).with_columns(frame["decision_id"])
-        faults += faults_within_visits(features, fitted.visitors.names)
-
-    in_their_words = [fault._replace(column=column_of.get(fault.column, fault.column)) for fault in faults]
-    frame = frame.with_row_index(ROW)
-    sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
+    drift = {} if fitted is None else _drift(table, names, product_table, fitted)
+    if fitted is None:
+        fitted = _fit_schema(table, schema, names, product_table, source)
+    products, others = _described(names, product_table, fitted)
+    records = read_records(table, schema, names, lists, product_table, fitted, source)
+    frame = records.frame.with_row_index(ROW)
+    sound, skipped = sound_rows(frame, records.faults, source, skip_bad, table=table, together=records.together)
     completed = _completed(sound, schema, products["product_id"])
     with_features = _with_features(completed, fitted.visitors.encode_distinct(table))
+    notes = _notes(table, schema, product_table, fitted)
+    notes = {name: note for name, note in notes.items() if name not in drift}
+    facts = facts_of(sound, schema, n_candidates(sound, len(names)), 0 if others is None else others.height)
+    return Converted(with_features, products, others, fitted, Imported(skipped, drift, notes, facts))
+
+
+def _drift(
+    table: pl.DataFrame, names: list[str], product_table: ProductTable | None, fitted: FittedSchema
+) -> dict[str, str]:
+    """Return what is new to the features of an earlier log, by column."""
+    drift = fitted.visitors.drift(table)
+    return drift if product_table is None else drift | product_table.drift(names, fitted.products)
+
+
+def _fit_schema(
+    table: pl.DataFrame, schema: Schema, names: list[str], product_table: ProductTable | None, source: str
+) -> FittedSchema:
+    """Fit how features of visitors and products are encoded to their tables."""
+    options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
+    return FittedSchema(
+        visitors=fit_encoder(table, schema.features, source, **options),
+        products=Encoder() if product_table is None else product_table.fit(names, **options),
+        weights={**dict.fromkeys(schema.reward_columns, 0.0), **schema.weights},
+    )
+
+
+def _described(
+    names: list[str], product_table: ProductTable | None, fitted: FittedSchema
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the candidates, and the products that the shop describes, but no row shows or lists."""
+    if product_table is None:
+        return _undescribed(names), None
+    return product_table.describe(names, fitted.products), product_table.describe_others(names, fitted.products)
+
+
+def _notes(
+    table: pl.DataFrame, schema: Schema, product_table: ProductTable | None, fitted: FittedSchema
+) -> dict[str, str]:
+    """Say what to look at, by column: words among numbers, and times that name no zone."""
     notes = _stray_notes(table, fitted.visitors, schema.features)
     if product_table is not None:
         of_products = _stray_notes(product_table.frame, fitted.products, product_table.mapped.features)
         notes |= {f"{name} (products)": note for name, note in of_products.items()}
-    notes = {name: note for name, note in notes.items() if name not in drift}
     if schema.columns.time and schema.time_zone is None and lacks_zone(table[schema.columns.time]):
         notes[schema.columns.time] = NAMES_NO_ZONE
-    facts = facts_of(sound, schema, n_candidates(sound, len(names)), 0 if others is None else others.height)
-    return Converted(with_features, products, others, fitted, Imported(skipped, drift, notes, facts))
+    return notes
 
 
 def _stray_notes(table: pl.DataFrame, encoder: Encoder, types: FeatureTypes) -> dict[str, str]:
@@ -222,18 +219,6 @@ def _stray_notes(table: pl.DataFrame, encoder: Encoder, types: FeatureTypes) -> 
         elif strays.total:
             notes[column.name] = f"is taken for words, though {strays.text}; say its type in features"
     return notes
-
-
-def _notation(schema: Schema) -> TimeNotation:
-    return TimeNotation(schema.time_zone, schema.epoch, schema.dates)
-
-
-def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:
-    """Return the records with what a visit earned: the weighted sum of its rewards."""
-    if not schema.rewards:
-        return frame
-    weighted = [weight * pl.col(name) for name, weight in _without_zeros(fitted.weights).items()]
-    return frame.with_columns(pl.sum_horizontal(weighted, ignore_nulls=False).alias(REWARD))
 
 
 def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | None, source: str) -> None:
@@ -312,69 +297,6 @@ def _undescribed(names: list[str]) -> pl.DataFrame:
     """Return products of which nothing is known: each is a category of its own."""
     nothing = list_column("product", np.zeros((len(names), 0)))
     return pl.DataFrame({"product_id": names, "product": nothing, "category": names})
-
-
-def _expected_action(names: Sequence[str], products: ProductTable | None) -> str:
-    some = ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
-    described = "" if products is None else f" and a row of {products.source}, column {products.mapped.id}"
-    return f"one of the {len(names)} candidates ({some}){described}"
-
-
-def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str], source: str) -> Iterator[pl.Series]:
-    """Yield the columns of the Records but for the features; what cannot be read is null."""
-    column_of = schema.column_names
-    index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
-    shown_names = pl.DataFrame({"name": texts_of(table[column_of["action"]])})
-    yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
-    if "propensity" in column_of:
-        yield numbers(table[column_of["propensity"]]).alias("propensity")
-    for name in (REWARD, *schema.rewards):
-        if name in column_of:
-            yield rewards(table[column_of[name]]).alias(name)
-    if "position" in column_of:
-        yield table[column_of["position"]].cast(pl.Int32, strict=False).alias("position")
-    for name in ("decision_id", "user_id"):
-        if name in column_of:
-            column = table[column_of[name]]
-            is_whole_id = name == "user_id" and column.dtype.is_integer()
-            yield (column if is_whole_id else ids_of(column)).alias(name)
-    if "time" in column_of:
-        yield read_times(table[column_of["time"]], _notation(schema), source).alias("time")
-    for name in schema.keep:
-        yield numbers(table[name])
-
-
-def _conversion_faults(
-    table: pl.DataFrame, frame: pl.DataFrame, schema: Schema, expected_action: str
-) -> Iterator[Fault]:
-    """Yield the rows where the table holds what cannot be read, or lacks what is needed."""
-    expected = {"action": expected_action, "time": "a time", "position": "a number"}
-    for name, column in schema.column_names.items():
-        if name in ("candidates", "unavailable"):
-            continue
-        unread = (frame[name].is_null() & table[column].is_not_null()).to_numpy()
-        yield Fault(name, expected.get(name, "a number"), unread)
-        if name != "user_id":
-            yield Fault(name, "a value", table[column].is_null().to_numpy())
-    for name in schema.keep:
-        yield Fault(name, "a number", (frame[name].is_null() & table[name].is_not_null()).to_numpy())
-
-
-def _candidate_column(
-    lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
-) -> tuple[pl.Series, list[Fault]]:
-    """Return the column `candidates` or `unavailable`, and the rows whose lists are wrong or lack the logged action."""
-    are_candidates = schema.columns.unavailable is None
-    of_row = schema.columns.candidates or "products that were for sale then"
-    name = "candidates" if are_candidates else "unavailable"
-    column, unknown_name, empty = listed_column(name, lists, names, frame.height)
-    faults = [Fault(name, f"a list of products, each {expected}", unknown_name)]
-    if are_candidates:
-        is_listed = pl.DataFrame([column, frame["action"]]).select(pl.col(name).list.contains(pl.col("action")))
-        outside = (~is_listed.to_series().fill_null(True) & frame["action"].is_not_null()).to_numpy()
-        faults.append(Fault(name, "at least one product", empty))
-        faults.append(Fault("action", f"one of the row's {of_row}", outside))
-    return column, faults
 
 
 def _completed(frame: pl.DataFrame, schema: Schema, product_ids: pl.Series) -> pl.DataFrame:

@@ -32,7 +32,7 @@ POSTERIORS, POSTERIORS_OF_DIRECT_METHOD = 42, 21
 A_SOLUTION = 2e-6
 """To fit the linear reward models, for each product and pair of features."""
 
-A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 250e-6, 24e-9, 1.2e-9
+A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 250e-6, 36e-9, 1.6e-9
 """To ask a policy for its probabilities."""
 
 LEAST_SECONDS = 5.0

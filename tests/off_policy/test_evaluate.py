@@ -140,7 +140,7 @@ def test_values_lie_where_the_truth_is(evaluation: Evaluation) -> None:
 def test_the_summary_is_plain(evaluation: Evaluation) -> None:
     summary = json.loads(json.dumps(evaluation.summary, allow_nan=False))
     keys = {"policy", "estimator", "value", "low", "high", "ess", "mean_weight", "max_weight", "verdict", "reasons"}
-    keys |= {"effective_rewards", "rests_on"}
+    keys |= {"effective_rewards", "expected_rewards", "rests_on"}
     assert {frozenset(row) for row in summary["results"]} == {frozenset(keys)}
     assert (summary["rows"], summary["clusters"]) == (N, N)
     assert evaluation.table.height == len(evaluation.results)

@@ -8,7 +8,7 @@ import pytest
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
+from zoosim.off_policy.evidence import count_rewards, rewarded_rows
 
 
 def test_effective_rewards_by_hand() -> None:
@@ -16,11 +16,21 @@ def test_effective_rewards_by_hand() -> None:
 
     Of weights 1, 1, 1 and 9 the three rewarded ones are 144 / 84 rows in effect, times 3 / 12.
     """
-    assert effective_rewards(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), np.full(5, 7.0)) == pytest.approx(4.0)
-    assert effective_rewards(np.array([1.0, -1.0, 1.0, 5.0]), np.array([3.0, 1.0, 1.0, 0.0])) == pytest.approx(25 / 11)
-    assert effective_rewards(np.zeros(3), np.ones(3)) == effective_rewards(np.ones(3), np.zeros(3)) == 0.0
-    heavy = np.array([1.0, 1.0, 1.0, 9.0])
-    assert effective_rewards(np.array([1.0, 1.0, 1.0, 0.0]), heavy) == pytest.approx(144 / 84 * 3 / 12)
+
+    def effective(rewards: list[float], weights: list[float]) -> float:
+        return count_rewards(np.array(rewards), np.array(weights)).effective
+
+    assert effective([1.0, 1.0, 1.0, 1.0, 0.0], [7.0] * 5) == pytest.approx(4.0)
+    assert effective([1.0, -1.0, 1.0, 5.0], [3.0, 1.0, 1.0, 0.0]) == pytest.approx(25 / 11)
+    assert effective([0.0] * 3, [1.0] * 3) == effective([1.0] * 3, [0.0] * 3) == 0.0
+    assert effective([1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 9.0]) == pytest.approx(144 / 84 * 3 / 12)
+
+
+def test_expected_rewards_by_hand() -> None:
+    """Two rows count, which hold no reward where half of all rows do: 0 came of 1 expected."""
+    count = count_rewards(np.array([0.0, 0.0, 1.0, 1.0]), np.array([2.0, 2.0, 0.0, 0.0]))
+    assert count == (0.0, 1.0)
+    assert count.evidence == 1.0
 
 
 def test_the_largest_rewarded_rows_come_first() -> None:
@@ -52,7 +62,8 @@ def test_an_evaluation_names_the_rows_of_each_reward() -> None:
     weights = target[np.arange(600), log.actions] / log.propensities
     for evaluation in found.by_reward.values():
         for result in evaluation.results:
-            assert result.effective_rewards == pytest.approx(effective_rewards(log.rewards, weights))
+            count = count_rewards(log.rewards, weights)
+            assert (result.effective_rewards, result.expected_rewards) == pytest.approx(count)
             assert result.rests_on[0].row == int(np.argmax(weights * log.rewards))
     plain = found.summary["others"]["double"]["results"][0]["rests_on"][0]
     assert plain["reward"] == 2.0 * found.summary["results"][0]["rests_on"][0]["reward"]

@@ -5,7 +5,7 @@ import pytest
 
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.diagnostics import ErrorFigures, weight_figures
+from zoosim.off_policy.diagnostics import ErrorFigures, RewardCount, weight_figures
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.mean_weight import has_light_tail, is_surely_below_one, pareto_shape
 from zoosim.off_policy.verdict import judge_weighted
@@ -29,7 +29,10 @@ def logged(seed: int, scale: float, n: int = 2_000, k: int = 50) -> tuple[FloatA
 def is_blamed(weights: FloatArray, propensities: FloatArray) -> bool:
     """Whether the verdict on an estimate with such weights, which is good but for these, blames the propensities."""
     figures = weight_figures(weights, make_clusters(len(weights)), largest_possible=1.0 / propensities.min())
-    verdict = judge_weighted(figures, ErrorFigures(0.001, 500.0, 0.1), Interval(0.1, 0.098, 0.102), len(weights), 300.0)
+    rewards = RewardCount(300.0, 300.0)
+    verdict = judge_weighted(
+        figures, ErrorFigures(0.001, 500.0, 0.1), Interval(0.1, 0.098, 0.102), len(weights), rewards
+    )
     return any("propensities are wrong" in reason for reason in verdict.reasons)
 
 

@@ -121,7 +121,7 @@ def judged(lift: Lift | None, rewards: float = 212.0, **changes: Any) -> Evaluat
     """An evaluation of one policy by one estimator, with a lift of its own, that rests on so many rewards."""
     log = drawn(TableWorld(0, 0.5), 300)
     found = evaluate(log, {"new": np.full(10, 0.1)}, estimators=["ips"])
-    results = tuple(row._replace(effective_rewards=rewards) for row in found.results)
+    results = tuple(row._replace(effective_rewards=rewards, expected_rewards=rewards) for row in found.results)
     lifts = () if lift is None else (lift,)
     return replace(found, **{"results": results, "lifts": lifts, "differences": (), **changes})
 
@@ -130,6 +130,9 @@ def test_a_sentence_says_what_a_manager_needs() -> None:
     clear = judged(Lift("new", "ips", 0.22, 0.1, 0.35, 1.7, "trust"), reward="click")
     word = clear.results[0].verdict
     assert sentences(clear) == {"new": f"+22% click [+10%, +35%] (ips: {word}, rests on 212 rewards)"}
+    scarce = tuple(row._replace(effective_rewards=3.0, expected_rewards=41.0) for row in clear.results)
+    words = "rests on 3 rewards where today's choices would have 41"
+    assert sentences(replace(clear, results=scarce)) == {"new": f"+22% click [+10%, +35%] (ips: {word}, {words})"}
     monthly = replace(clear, per_day=41_000.0 / 30.0, logged=clear.logged._replace(mean=0.023))
     month = "about +210 a month at today's 41,000 visits"  # .22 x .023 x 41,000 = 207
     assert sentences(monthly) == {"new": f"+22% click [+10%, +35%], {month} (ips: {word}, rests on 212 rewards)"}
@@ -251,7 +254,9 @@ def test_each_reward_has_a_verdict_of_its_own() -> None:
     found = evaluate(log, {"new": log.features @ TableWorld(0, 0.5).target}, estimators=["dr"], overlap=True)
 
     def judged_as(verdict: str, reward: str) -> Evaluation:
-        results = tuple(row._replace(verdict=verdict, effective_rewards=80.0) for row in found.results)
+        results = tuple(
+            row._replace(verdict=verdict, effective_rewards=80.0, expected_rewards=80.0) for row in found.results
+        )
         lifts = (Lift("new", "dr", 0.5, 0.4, 0.6, 2.0, verdict),)
         return replace(found, results=results, lifts=lifts, differences=(), reward=reward, others={})
 

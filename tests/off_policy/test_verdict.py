@@ -5,11 +5,12 @@ import math
 import pytest
 
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.diagnostics import Drift, ErrorFigures, WeightFigures
+from zoosim.off_policy.diagnostics import Drift, ErrorFigures, RewardCount, WeightFigures
 from zoosim.off_policy.verdict import DO_NOT_USE, EFFECTIVE_GROUPS_ASYMPTOTIC, TRUST, WEAK, judge_weighted
 
 GOOD = WeightFigures(5_000.0, 1.0, 0.01, 3.0, 0.001, 0.0, None)
 ERRORS = ErrorFigures(0.001, 500.0, 0.1)
+REWARDS = RewardCount(300.0, 300.0)
 NARROW, WIDE = Interval(0.1, 0.098, 0.102), Interval(0.1, 0.05, 0.15)
 
 
@@ -21,11 +22,11 @@ def word(
     rewards: float = 300.0,
 ) -> str:
     """Return the verdict of figures that are good but for what is given."""
-    return judge_weighted(weights, errors, interval, n, rewards).word
+    return judge_weighted(weights, errors, interval, n, RewardCount(rewards, 0.0)).word
 
 
 def test_good_figures_are_trusted() -> None:
-    assert judge_weighted(GOOD, ERRORS, NARROW, 900, 300.0) == (TRUST, ())
+    assert judge_weighted(GOOD, ERRORS, NARROW, 900, REWARDS) == (TRUST, ())
 
 
 @pytest.mark.parametrize(
@@ -34,14 +35,20 @@ def test_good_figures_are_trusted() -> None:
 )
 def test_effective_rewards(rewards: float, expected: str) -> None:
     """Few rewards spoil an estimate whose weights are good."""
-    verdict = judge_weighted(GOOD, ERRORS, NARROW, 900, rewards)
+    verdict = judge_weighted(GOOD, ERRORS, NARROW, 900, RewardCount(rewards, 0.0))
     assert verdict.word == expected
     assert (verdict.reasons == ()) == (expected == TRUST)
 
 
+def test_rewards_that_did_not_come_count_where_many_should_have() -> None:
+    """A policy that earns next to nothing, of rows that hold 300 rewards at the log's rate, is told by that."""
+    assert judge_weighted(GOOD, ERRORS, NARROW, 900, RewardCount(1.0, 300.0)) == (TRUST, ())
+    assert judge_weighted(GOOD, ERRORS, NARROW, 900, RewardCount(1.0, 6.0)).word == WEAK
+
+
 @pytest.mark.parametrize(("rewards", "words"), [(0.2, "no reward at all"), (1.2, "about 1 reward,"), (7.0, "about 7 ")])
 def test_few_rewards_are_named(rewards: float, words: str) -> None:
-    assert f"it rests on {words}" in judge_weighted(GOOD, ERRORS, NARROW, 900, rewards).reasons[0]
+    assert f"it rests on {words}" in judge_weighted(GOOD, ERRORS, NARROW, 900, RewardCount(rewards, 0.0)).reasons[0]
 
 
 @pytest.mark.parametrize(("ess", "told"), [(101.0, TRUST), (99.0, WEAK), (14.0, DO_NOT_USE), (math.nan, DO_NOT_USE)])
@@ -61,8 +68,8 @@ def test_rows_that_carry_the_error(effective_groups: float, told: str) -> None:
 
 def test_an_interval_of_normal_errors_needs_more_rows_that_carry_it() -> None:
     few = ERRORS._replace(effective_groups=4.0)
-    assert judge_weighted(GOOD, few, NARROW, 900, 300.0, min_groups=EFFECTIVE_GROUPS_ASYMPTOTIC).word == DO_NOT_USE
-    assert judge_weighted(GOOD, few, NARROW, 900, 300.0).word == WEAK
+    assert judge_weighted(GOOD, few, NARROW, 900, REWARDS, min_groups=EFFECTIVE_GROUPS_ASYMPTOTIC).word == DO_NOT_USE
+    assert judge_weighted(GOOD, few, NARROW, 900, REWARDS).word == WEAK
 
 
 @pytest.mark.parametrize(("mean", "told"), [(1.02, TRUST), (1.04, WEAK), (1.06, DO_NOT_USE), (0.94, DO_NOT_USE)])
@@ -74,7 +81,7 @@ def test_a_mean_weight_that_rounding_moved_is_one() -> None:
     """Weights that are all alike have next to no standard error, by which any rounding is far off."""
     assert word(GOOD._replace(mean_weight=1.0 - 1e-15, mean_weight_error=1e-17)) == TRUST
     assert word(GOOD._replace(mean_weight=0.9999, mean_weight_error=1e-9)) == TRUST  # thirds, logged as .3333
-    off = judge_weighted(GOOD._replace(mean_weight=1.0012, mean_weight_error=1e-9), ERRORS, WIDE, 900, 300.0)
+    off = judge_weighted(GOOD._replace(mean_weight=1.0012, mean_weight_error=1e-9), ERRORS, WIDE, 900, REWARDS)
     assert off.word == WEAK
     assert off.reasons[0].startswith("the mean weight is 1.0012, expected 1")
 
@@ -102,19 +109,19 @@ def test_few_users_and_no_interval() -> None:
 
 
 def test_an_open_end_is_weak_and_named() -> None:
-    found = judge_weighted(GOOD, ERRORS, Interval(0.1, 0.05, math.inf), 900, 300.0)
+    found = judge_weighted(GOOD, ERRORS, Interval(0.1, 0.05, math.inf), 900, REWARDS)
     assert found == (WEAK, ("too few rewards: the interval has no upper end",))
 
 
 def test_a_value_that_moved_is_weak_however_far() -> None:
     assert word(errors=ERRORS._replace(drift=Drift(0.1, 0.12, 2.9))) == TRUST
     for far in (3.1, 50.0, math.inf):
-        found = judge_weighted(GOOD, ERRORS._replace(drift=Drift(0.1, 0.12, far)), NARROW, 900, 300.0)
+        found = judge_weighted(GOOD, ERRORS._replace(drift=Drift(0.1, 0.12, far)), NARROW, 900, REWARDS)
         assert found.word == WEAK
         assert found.reasons[0].startswith("drift: 0.1 in the first half of the log, 0.12 in the second")
 
 
 def test_the_gravest_reason_comes_first() -> None:
-    found = judge_weighted(GOOD._replace(max_share=0.06, ess=10.0), ERRORS, NARROW, 900, 300.0)
+    found = judge_weighted(GOOD._replace(max_share=0.06, ess=10.0), ERRORS, NARROW, 900, REWARDS)
     assert found.word == DO_NOT_USE
     assert [reason.split(" ")[0:2] for reason in found.reasons] == [["the", "effective"], ["the", "largest"]]

@@ -172,9 +172,22 @@ def test_a_weak_estimate_alone_names_a_policy_to_test_if_its_interval_speaks_for
     for low, high in ((-0.02, 0.05), (-0.05, -0.02)):
         unknown = nothing._replace(evaluation=judged(WEAK, low, high))
         assert places(advise(unknown)) == {"linear": NOT}
-    estimate = judged(WEAK, 0.02, 0.05)
-    few = replace(estimate, results=(estimate.results[0]._replace(effective_rewards=5.0),))
-    assert places(advise(nothing._replace(evaluation=few))) == {"linear": NOT}
+
+
+def test_an_estimate_on_few_rewards_is_enough_for_a_test_if_all_of_its_interval_lies_above_today() -> None:
+    nothing = evidence(verdict=Verdict(DO_NOT_USE, ("too few",)), rehearsal=None)
+
+    def of_few_rewards(word: str, low: float) -> Evidence:
+        estimate = judged(word, low, 0.05)
+        few = estimate.results[0]._replace(effective_rewards=5.0, expected_rewards=5.0)
+        return nothing._replace(evaluation=replace(estimate, results=(few,), differences=(), lifts=()))
+
+    assert places(advise(of_few_rewards(WEAK, 0.02))) == {"linear": TEST}
+    assert "it rests on about 5 rewards (dr: weak), yet that is 0.135 (0.120 to 0.150)" in said(
+        of_few_rewards(WEAK, 0.02)
+    )
+    assert places(advise(of_few_rewards(WEAK, -0.01))) == {"linear": NOT}
+    assert places(advise(of_few_rewards(DO_NOT_USE, 0.02))) == {"linear": NOT}
 
 
 def test_policies_that_fail_are_not_taken() -> None:

@@ -63,17 +63,33 @@ class ErrorFigures(NamedTuple):
     drift: Drift | None = None
 
 
+class RewardCount(NamedTuple):
+    """How many rewards of equal size tell what an estimate tells.
+
+    `effective` are those behind it; `expected` are those that the same rows would hold if they were rewarded as often
+    as the log's. Where a policy earns little, it is the rewards that did not come which show that.
+    """
+
+    effective: float
+    expected: float
+
+    @property
+    def evidence(self) -> float:
+        """The number of rewards by which the policy is told from the logged choices."""
+        return max(self.effective, self.expected)
+
+
 class ModelFigures(NamedTuple):
     """Figures of a reward model on rows that it has not seen, where these are weighted to be like a policy's choices.
 
-    `effective_rewards` counts the rewards of the rows with predictions as the policy's choices have (Kish 1965);
+    `rewards` counts those of the rows with predictions as the policy's choices have;
     `unsupported` is the share of these choices whose predictions hardly any row has, `unseen` that of products which
     the model has not seen; `gap` is by how many standard
     errors the rewards of those rows are off their predictions. `correction` is what importance weights add to the
     estimate, `correction_error` the standard error of both together.
     """
 
-    effective_rewards: float
+    rewards: RewardCount
     unsupported: float
     unseen: float
     gap: float

@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.diagnostics import effective_size
+from zoosim.off_policy.diagnostics import RewardCount, effective_size
 
 MOST_ROWS = 10
 """Rows that an estimate names."""
@@ -36,12 +36,13 @@ class RewardedRow(NamedTuple):
     share: float
 
 
-def effective_rewards(rewards: FloatArray, weights: FloatArray) -> float:
-    """Return how many rewards of equal size would carry as much evidence, by the smaller of two counts.
+def count_rewards(rewards: FloatArray, weights: FloatArray) -> RewardCount:
+    """Return how many rewards of equal size tell what an estimate tells.
 
-    One is of the rewarded rows: (sum |w r|)^2 / sum (w r)^2 (Kish 1965). The other is of all rows: their effective
-    size (sum w)^2 / sum w^2 times the weighted share of them that are rewarded. Where the heaviest rows happen to hold
-    no reward, only the second shows that few rows decide.
+    The effective ones are the fewer by two counts. One is of the rewarded rows: (sum |w r|)^2 / sum (w r)^2 (Kish
+    1965). The other is of all rows: their effective size (sum w)^2 / sum w^2 times the weighted share of them that are
+    rewarded. Where the heaviest rows happen to hold no reward, only the second shows that few rows decide. The expected
+    ones are that effective size times the share of all rows that are rewarded.
 
     Args:
         rewards: What each visit earned `(n,)`.
@@ -49,9 +50,11 @@ def effective_rewards(rewards: FloatArray, weights: FloatArray) -> float:
     """
     total = float(weights.sum())
     if not total > 0.0:
-        return 0.0
-    rewarded_share = float(weights[rewards != 0.0].sum()) / total
-    return min(effective_size(np.abs(weights * rewards)), effective_size(weights) * rewarded_share)
+        return RewardCount(0.0, 0.0)
+    is_rewarded = rewards != 0.0
+    rows = effective_size(weights)
+    of_all_rows = rows * float(weights[is_rewarded].sum()) / total
+    return RewardCount(min(effective_size(np.abs(weights * rewards)), of_all_rows), rows * float(is_rewarded.mean()))
 
 
 def rewards_in_words(count: float) -> str:

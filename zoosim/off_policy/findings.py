@@ -16,9 +16,9 @@ from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Compared, Comparison
-from zoosim.off_policy.diagnostics import Drift, drift_between_halves
+from zoosim.off_policy.diagnostics import Drift, RewardCount, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
+from zoosim.off_policy.evidence import count_rewards, rewarded_rows
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.bootstrap import bootstraps
 from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
@@ -180,8 +180,7 @@ def _estimates(
     if not estimators:
         raise DataError(f"none of {', '.join(options.estimators)} can do with {evaluated.known} alone")
     rewards = {
-        estimator: effective_rewards(evaluated.log.visit_rewards, evaluated.support(estimator))
-        for estimator in estimators
+        estimator: count_rewards(evaluated.log.visit_rewards, evaluated.support(estimator)) for estimator in estimators
     }
     sums_and_drifts = {}
     for estimator in estimators:
@@ -242,7 +241,7 @@ def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
 
 
 def _result(
-    policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, rewards: float, verdict: Verdict
+    policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, rewards: RewardCount, verdict: Verdict
 ) -> Result:
     figures = evaluated.weights(estimator).figures
     return Result(
@@ -253,7 +252,8 @@ def _result(
         figures.mean_weight,
         figures.max_weight,
         *verdict,
-        effective_rewards=rewards,
+        effective_rewards=rewards.effective,
+        expected_rewards=rewards.expected,
         rests_on=rewarded_rows(evaluated.log, evaluated.support(estimator)),
     )
 

@@ -27,8 +27,8 @@ class Result(NamedTuple):
     """One policy's value by one estimator; figures are those of the weights that the estimator rests on.
 
     `value` is NaN for a self-normalised estimator where all weights are 0. `effective_rewards` counts the rewards
-    behind the value (Kish 1965: NaN where nobody counted), and `rests_on` names the rows with the largest weight x
-    reward.
+    behind the value (Kish 1965), `expected_rewards` those that as many rows of the log hold on average; both are NaN
+    where nobody counted. `rests_on` names the rows with the largest weight x reward.
     """
 
     policy: str
@@ -42,12 +42,17 @@ class Result(NamedTuple):
     verdict: str
     reasons: tuple[str, ...]
     effective_rewards: float = math.nan
+    expected_rewards: float = math.nan
     rests_on: tuple[RewardedRow, ...] = ()
 
     @property
     def is_comparable(self) -> bool:
-        """True where the estimate bears a comparison: it can be used, and rests on `FEW_REWARDS` rewards or more."""
-        return self.verdict != DO_NOT_USE and not self.effective_rewards < FEW_REWARDS
+        """True where the estimate bears a comparison with the logged choices.
+
+        It can be used, and rests on `FEW_REWARDS` rewards or more, or should if the policy earned as much as these.
+        """
+        is_resting_on_few = self.effective_rewards < FEW_REWARDS and not self.expected_rewards >= FEW_REWARDS
+        return self.verdict != DO_NOT_USE and not is_resting_on_few
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,14 +60,13 @@ class Evaluation(TabularResult):
     """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
 
     `differences` compare the policies with the logged choices and with one another, by estimator, but only where both
-    estimates can be used and rest on 20 effective rewards or more: fewer tell nothing apart. `ranking` orders the
-    policies of which that holds; `lifts` say how much more they earn than the
-    logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
-    remarks on each. `unit` says what `n` counts, and `per_day` how many came a day, None where the log has no times;
-    `level` is that of the intervals. `reward` names what is estimated;
-    `others` holds the same figures for the log's other rewards, by name. `propensities` say how the log's were
-    estimated, None where it has its own; where it `is_deterministic`, `randomisation` says how much chance would make
-    it useful.
+    estimates are comparable, see `Result`: fewer rewards tell nothing apart. `ranking` orders the policies of which
+    that holds; `lifts` say how much more they earn than the logged choices, in shares of it; `overlaps` where each
+    policy's weights lie, if that was asked for; `notes` are remarks on each. `unit` says what `n` counts, and `per_day`
+    how many came a day, None where the log has no times; `level` is that of the intervals. `reward` names what is
+    estimated; `others` holds the same figures for the log's other rewards, by name. `propensities` say how the log's
+    were estimated, None where it has its own; where it `is_deterministic`, `randomisation` says how much chance would
+    make it useful.
     """
 
     results: tuple[Result, ...]

@@ -7,7 +7,7 @@ from zoosim.core.statistics import sign_of
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of
 from zoosim.off_policy.compare import Difference, Lift
-from zoosim.off_policy.evidence import rewards_in_words
+from zoosim.off_policy.evidence import FEW_REWARDS, rewards_in_words
 from zoosim.off_policy.verdict import DO_NOT_USE
 
 if TYPE_CHECKING:
@@ -67,12 +67,20 @@ def _clause(evaluation: "Evaluation", result: "Result") -> str:
         rewards = rewards_in_words(result.effective_rewards)
         return f"{evaluation.reward}: too early to say how much, as it rests on {rewards} ({judged})"
     if math.isfinite(result.effective_rewards):
-        judged = f"{judged}, rests on {result.effective_rewards:,.0f} rewards"
+        judged = f"{judged}, {_evidence(result)}"
     gain = over_logged(evaluation, result)
     if gain is None:
         return ""
     clause = _lift_clause(evaluation, gain) if isinstance(gain, Lift) else _difference_clause(evaluation.reward, gain)
     return f"{clause} ({judged})"
+
+
+def _evidence(result: "Result") -> str:
+    """Say on how many rewards an estimate rests, and where they are few because the policy earns little, on how few."""
+    words = f"rests on {result.effective_rewards:,.0f} rewards"
+    if result.effective_rewards >= FEW_REWARDS:
+        return words
+    return f"{words} where today's choices would have {result.expected_rewards:,.0f}"
 
 
 def _lift_clause(evaluation: "Evaluation", lift: Lift) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from zoosim.core import number_format
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
+from zoosim.off_policy.diagnostics import ErrorFigures, ModelFigures, RewardCount, WeightFigures
 from zoosim.off_policy.evidence import FEW_REWARDS, rewards_in_words
 
 WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
@@ -104,7 +104,7 @@ def judge_weighted(
     errors: ErrorFigures,
     interval: Interval,
     n_clusters: int,
-    rewards: float,
+    rewards: RewardCount,
     bias: float = 0.0,
     min_groups: Limits = EFFECTIVE_GROUPS,
     kernel: KernelFigures | None = None,
@@ -116,7 +116,7 @@ def judge_weighted(
         errors: Figures of its error.
         interval: The estimate and its interval.
         n_clusters: How many independent users or rows the log holds.
-        rewards: Effective number of rewards behind the estimate, 0 or more.
+        rewards: How many rewards the estimate rests on.
         bias: By how many standard errors limits on its weights move its value.
         min_groups: How few effective groups its kind of interval bears.
         kernel: Figures of its kernel, if it has one.
@@ -126,8 +126,8 @@ def judge_weighted(
     _check_support(findings, weights, interval)
     rows = f"the effective sample size is {weights.ess:,.0f} rows"
     findings.below(weights.ess, ESS, rows)
-    few = f"it rests on {rewards_in_words(rewards)}, where it takes {FEW_REWARDS:.0f} to tell more from less"
-    findings.below(rewards, EFFECTIVE_REWARDS, few)
+    few = f"it rests on {rewards_in_words(rewards.effective)}, where it takes {FEW_REWARDS:.0f} to tell more from less"
+    findings.below(rewards.evidence, EFFECTIVE_REWARDS, few)
     largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
     findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")
     _check_error(findings, errors, interval, n_clusters, min_groups)
@@ -161,8 +161,8 @@ def judge_direct(
     """
     findings = Findings()
     _check_error(findings, errors, interval, n_clusters, min_groups)
-    rewards = f"calibration rests on {model.effective_rewards:,.0f} rewards with predictions like the policy's"
-    findings.below(model.effective_rewards, CALIBRATION_REWARDS, rewards)
+    rewards = f"calibration rests on {model.rewards.effective:,.0f} rewards with predictions like the policy's"
+    findings.below(model.rewards.evidence, CALIBRATION_REWARDS, rewards)
     unsupported = f"no held-out rows have predictions as high as {100 * model.unsupported:.0f}% of its choices"
     findings.above(model.unsupported, UNSUPPORTED_PREDICTIONS, unsupported)
     unseen = f"no row that the model learned from shows {100 * model.unseen:.0f}% of its choices"

@@ -7,9 +7,9 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import percent, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import best_result, policies_of, sign_over_logged
-from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import percent_more, sentences
-from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
 FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
@@ -57,12 +57,15 @@ class LogEvidence(NamedTuple):
         verdict: `trust`, `weak` or `do not use`.
         value: Reward per visit.
         sign: 1 where it earns more than was logged, -1 where less, 0 where that is not told apart.
+        is_promising: Whether it earns more, or would by all of its interval, however few rewards that rests on: enough
+            for a test.
         sentence: The same in words.
     """
 
     verdict: str
     value: float
     sign: int
+    is_promising: bool
     sentence: str
 
 
@@ -74,7 +77,7 @@ def advise(evidence: Evidence) -> list[Advice]:
     the same rows, so where these mislead, only what learns from visits to come will notice. It is taken first where the
     rehearsal can be trusted and shows beyond chance that it earns more than today's choices, else tested first, if it
     earns more at all. Without a rehearsal the log alone decides: a policy is taken first by an estimate that can be
-    trusted, and tested first by a weak one whose interval speaks for it.
+    trusted, and tested first by a weak one whose interval speaks for it, of however few rewards.
     """
     rehearsed = {} if evidence.rehearsal is None else {row.policy: row for row in evidence.rehearsal.policies}
     by_log = log_evidence(evidence.evaluation)
@@ -109,8 +112,19 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
     for name in policies_of(evaluation):
         best = best_result(evaluation, name)
         sentence = words.get(name, best.verdict).partition("; ")[0]
-        by_log[name] = LogEvidence(best.verdict, best.value, sign_over_logged(evaluation, best), sentence)
+        sign = sign_over_logged(evaluation, best)
+        is_above = not best.is_comparable and _is_above_logged(evaluation, best)
+        if is_above:
+            value, interval = with_interval(best.value, best.low, best.high)
+            sentence += f", yet that is {value} ({interval}) per visit where today's choices earn"
+            sentence += f" {with_interval(*evaluation.logged).value}"
+        by_log[name] = LogEvidence(best.verdict, best.value, sign, sign > 0 or is_above, sentence)
     return by_log
+
+
+def _is_above_logged(evaluation: Evaluation, result: Result) -> bool:
+    """Return whether an estimate that can be used lies above what the logged choices earned, its interval and all."""
+    return result.verdict != DO_NOT_USE and result.low is not None and result.low > evaluation.logged.mean
 
 
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:
@@ -125,7 +139,7 @@ def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvi
         return max(trusted, key=lambda name: by_log[name].value), FIRST
     if leader is not None and leader.gain.mean > 0.0:
         return leader.policy, TEST
-    promising = [name for name in names if name in by_log and by_log[name].sign > 0]
+    promising = [name for name in names if name in by_log and by_log[name].is_promising]
     if promising:
         return max(promising, key=lambda name: by_log[name].value), TEST
     return None, NOT

@@ -10,7 +10,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, PolicySpec, Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.diagnostics import Drift, WeightFigures, clip_weights, error_figures, weight_figures
+from zoosim.off_policy.diagnostics import Drift, RewardCount, WeightFigures, clip_weights, error_figures, weight_figures
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, Sums
@@ -62,14 +62,14 @@ class Bounded(NamedTuple):
 class Estimated(NamedTuple):
     """An estimate as sums by group, with its interval and the figures of the weights that it rests on.
 
-    `rewards` is the effective number of rewards behind it; `drift` is None where the log knows no times; `min_groups`
+    `rewards` counts those behind it; `drift` is None where the log knows no times; `min_groups`
     limits how few groups its error may rest on.
     """
 
     sums: Sums
     weights: WeightFigures
     interval: Interval
-    rewards: float
+    rewards: RewardCount
     drift: Drift | None
     min_groups: Limits
 

@@ -194,7 +194,7 @@ class ProductEvaluation(PolicyEvaluation):
         correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
         errors = error_figures(estimated.sums, None, estimated.drift)
         model = ModelFigures(
-            effective_rewards=estimated.rewards,
+            rewards=estimated.rewards,
             unsupported=self._predicted.unsupported,
             unseen=self._predicted.unseen,
             gap=self._predicted.gap,

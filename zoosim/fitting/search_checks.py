@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.number_format import with_interval
 from zoosim.core.rng import stream
 from zoosim.core.search_config import Behaviour
 from zoosim.core.statistics import Interval, mean_interval
@@ -52,6 +53,15 @@ class EarningsCheck(NamedTuple):
     logged: Interval
     fitted: float
     equivalence: Equivalence
+
+    @property
+    def sentence(self) -> str:
+        """What later searches earn both ways, and whether that is the same."""
+        value, interval = with_interval(*self.logged)
+        return (
+            f"Later searches earn {self.fitted:.4g} each in the fitted world, {value} ({interval}) by the log: "
+            f"{self.equivalence.words}."
+        )
 
 
 class PartCheck(NamedTuple):

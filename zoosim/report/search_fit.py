@@ -87,14 +87,7 @@ def _answer(world: FittedSearchWorld) -> str:
 
 
 def _details(world: FittedSearchWorld) -> list[str]:
-    logged, fitted = world.earned.logged, world.earned.fitted
-    value, interval = with_interval(*logged)
-    lines = [
-        f"Whether later searches earn in the fitted world what they earn by the log: {world.earned.equivalence.words}. "
-        f"A search earns {fitted:.4g} in the world, {value} ({interval}) by the log."
-    ]
-    lines.append(world.fit_sentence)
-    return lines + [f"Warning: {warning}." for warning in world.warnings]
+    return [world.earned.sentence, world.fit_sentence, *(f"Warning: {warning}." for warning in world.warnings)]
 
 
 def _by_position(world: FittedSearchWorld, what: str) -> Drawing:

@@ -25,7 +25,7 @@ def print_world(shop: "FittedShop", checks: "Checks", folder: Path, *, wide: boo
     print_lines(
         [
             checks.held_out.sentence,
-            f"{n_changes} change{'s' * (n_changes != 1)} over time in what visitors respond to",
+            f"{n_changes or 'No'} change{'s' * (n_changes != 1)} over time in what visitors respond to",
             f"World: {shlex.join(['zoosim', 'run', str(folder / 'shop.world')])}",
         ]
     )
@@ -46,6 +46,7 @@ def print_search_world(world: "FittedSearchWorld", folder: Path, *, wide: bool =
         [
             f"{world.n:,} searches; behaviour estimated from the latest {world.used:,}",
             f"Clicks on a product whose price is 10% higher, by segment (95% interval): {prices}",
+            world.earned.sentence,
             world.fit_sentence,
             f"Chance that position 1 is looked at, by type of query: {first_looks}",
             *(f"warning: {warning}" for warning in world.warnings),

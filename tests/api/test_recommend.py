@@ -62,7 +62,7 @@ def test_policies_are_rehearsed_as_they_would_be_deployed(recommended: Recommend
     assert rows["random"].gain.mean < 0.0
     assert 0.0 < rows["linucb-trained"].seconds < 1.0
     assert recommended.evaluation is not None
-    assert {row.policy for row in recommended.evaluation.results} == {"linear-trained"}, "linucb learns online"
+    assert {row.policy for row in recommended.evaluation.results} == {"linear-trained", "linucb-trained"}
 
 
 def test_a_month_is_planned_for_where_the_log_knows_times(recommended: Recommendation) -> None:
@@ -170,7 +170,7 @@ def test_a_policy_that_fails_is_said_to(tmp_path: Path) -> None:
     result = zoosim.recommend(made_log(), out=tmp_path / "out", **options)
     told = {each.policy: each.reason for each in result.advice}
     assert told["blind-trained"].startswith("failed in the rehearsal: ZeroDivisionError")
-    assert result.evaluation is None, "none of them learns from a log alone"
+    assert result.evaluation is not None, "what fails in a rehearsal can be judged by the log"
 
 
 def test_what_is_no_policy_over_products_is_refused_before_any_work() -> None:

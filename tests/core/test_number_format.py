@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from zoosim.core.number_format import decimals, fixed, in_percent, per_visit, shared_decimals, with_interval
+from zoosim.core.number_format import decimals, fixed, in_percent, per_visit, plain, shared_decimals, with_interval
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,7 @@ def test_what_is_missing_is_named() -> None:
 @pytest.mark.parametrize(("reward", "unit"), [("click", "clicks per visit"), ("margin", "margin per visit")])
 def test_rewards_have_units(reward: str, unit: str) -> None:
     assert per_visit(reward) == unit
+
+
+def test_numbers_without_an_interval_have_no_exponents() -> None:
+    assert [plain(value) for value in (86_400.0, 1_234.5, 12.34, 0.01234)] == ["86,400", "1,234", "12.3", "0.0123"]

@@ -197,3 +197,28 @@ def test_policies_that_fail_are_not_taken() -> None:
     assert told["own"] == "failed in the rehearsal: division by zero"
     assert told["linear"] == "left out, no features"
     assert np.all([name in told for name in ("own", "linear", "random")])
+
+
+def test_what_the_rehearsal_shows_to_earn_less_is_not_taken_for_what_the_log_says() -> None:
+    """The log trusts `linear`, a trusted rehearsal shows that it loses: neither is right beyond doubt."""
+    losing = rehearsal({"linear": Interval(-0.05, -0.08, -0.02)})
+    both = evidence(rehearsal=losing, evaluation=judged(TRUST, 0.02, 0.05))
+    assert FIRST not in places(advise(both)).values()
+    assert said(both).startswith("Keep what is shown today")
+    unsure = both._replace(rehearsal=rehearsal({"linear": Interval(-0.05, -0.08, 0.02)}))
+    assert said(unsure).startswith("Put linear in front of your visitors: ")
+    assert "expect -" not in said(unsure)
+
+
+def test_the_log_rules_out_no_policy_that_goes_on_learning() -> None:
+    worse = evidence(rehearsal=rehearsal({"linear": SURE}), evaluation=judged(TRUST, -0.05, -0.02))
+    assert places(advise(worse)) == {"linear": NOT}
+    assert places(advise(worse._replace(learners=("linear",)))) == {"linear": FIRST}
+
+
+def test_all_who_compete_are_named_with_why_they_are_untrained() -> None:
+    nothing = evidence(verdict=Verdict(DO_NOT_USE, ("too few",)), rehearsal=None)
+    told = nothing._replace(contenders=("adaptive", "linucb"), notes={"linucb": ("could not be trained: no features",)})
+    reasons = {each.policy: each.reason for each in advise(told)}
+    assert reasons["adaptive"] == "neither rehearsed nor judged by the log"
+    assert reasons["linucb"] == "competes untrained: could not be trained: no features"

@@ -24,7 +24,7 @@ class Contenders(NamedTuple):
         trained: The trained policies.
         models: The files of trained policies that can be served; none for a log without a schema.
         learners: Those that go on learning from what they show.
-        notes: Why policies could not learn from the log.
+        notes: Why policies do not compete, or compete untrained, by name.
         later: The rows of the log that nothing was trained on; None where it has too few to train on any.
     """
 
@@ -73,9 +73,8 @@ def train_contenders(log: "Log", line_up: Mapping[str, Any], folder: Path, progr
             contenders.sources[name] = source
             if classes[name].learns_online and classes[name].learns:
                 learners.add(name)
-            notes.pop(name, None)
-        elif saved is None:
-            notes.setdefault(name, ("cannot be saved, and learns from logs alone",))
+        if saved is None and classes[name].learns:
+            notes.setdefault(name, (_why_untrained(classes[name]),))
     return contenders._replace(learners=frozenset(learners))
 
 
@@ -101,15 +100,22 @@ def _trained(
                 made = {name: new_policy(name, source, log, 0)}
                 policies |= train_each(made, replace(earlier, user_ids=None), progress)[0]
         except PolicyError as error:
-            notes[name] = (f"left out: {error}",)
+            notes[name] = (f"could not be trained: {error}",)
     return policies, notes, earlier, later
+
+
+def _why_untrained(cls: "type[Policy]") -> str:
+    """Return why a policy that learns, and was not left out for another reason, has learned nothing from a log."""
+    if cls.needs_user_ids:
+        return "knows visitors by their id, which nobody tells a trained model"
+    return "cannot be saved"
 
 
 def _save(policy: "Policy", name: str, earlier: "Log", path: Path) -> Path | None:
     """Write a trained policy to a file, as a model where its log has a schema; None where it cannot be saved."""
-    from zoosim.api.models import describe_training
+    from zoosim.api.models import describe_training, described_shop
     from zoosim.off_policy.training import row_hashes
-    from zoosim.policies.model import SUFFIX, Catalogue, Model, save_model
+    from zoosim.policies.model import SUFFIX, Model, save_model
     from zoosim.policies.persistence import SUFFIX as POLICY_SUFFIX
     from zoosim.policies.persistence import save_policy
 
@@ -117,9 +123,8 @@ def _save(policy: "Policy", name: str, earlier: "Log", path: Path) -> Path | Non
     try:
         if earlier.fitted is None or not earlier.names:
             return save_policy(policy, path.with_name(path.name + POLICY_SUFFIX))
-        catalogue = Catalogue(earlier.names, earlier.products)
         facts = describe_training(earlier, name, 0)
-        model = Model(policy, earlier.fitted, catalogue, facts, row_hashes(earlier))
+        model = Model(policy, *described_shop(earlier), facts, row_hashes(earlier))
         return save_model(model, path.with_name(path.name + SUFFIX))
     except PolicyError:
         return None

@@ -160,7 +160,7 @@ def _train_products(
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:
         check_propensities(loaded, propensity_model)
-    fitted, catalogue = _described(loaded)
+    fitted, catalogue = described_shop(loaded)
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
     _check_anonymous(made)
@@ -248,7 +248,7 @@ def untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     return named
 
 
-def _described(log: "Log") -> "tuple[Any, Any]":
+def described_shop(log: "Log") -> "tuple[Any, Any]":
     """Return the schema and the catalogue of an imported log; raises `DataError` for a log that has none."""
     import numpy as np
 

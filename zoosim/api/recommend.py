@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
 from zoosim.core.tabular import TabularResult
 
@@ -206,7 +206,7 @@ def recommend(
     clock.note("fitting the shop")
     contenders = train_contenders(loaded, _default_line_up() if named is None else named, path / MODELS, progress)
     clock.note("training")
-    evaluation = _judge(contenders, path / JUDGED, progress)
+    evaluation = _judge(loaded, contenders, path / JUDGED, progress)
     clock.note("judging by the log")
     believed = Verdict(DO_NOT_USE, (why_not,)) if checks is None else checks.verdict
     result = None
@@ -222,6 +222,7 @@ def recommend(
         evaluation=evaluation,
         notes=contenders.notes,
         learners=contenders.learners,
+        contenders=tuple(contenders.sources),
     )
     advice = advise(evidence)
     a_day = visits_a_day(loaded)
@@ -314,18 +315,22 @@ def _default_line_up() -> dict[str, Any]:
     return {name: name for name in LINE_UP}
 
 
-def _judge(contenders: "Contenders", folder: Path, progress: "Progress") -> "Evaluation | None":
-    """Judge the policies that learn from logs alone by the rows after those they learned from; None where it cannot."""
+def _judge(log: "Log", contenders: "Contenders", folder: Path, progress: "Progress") -> "Evaluation | None":
+    """Judge trained policies, as they are, by the rows after those they learned from; None where it cannot.
+
+    Models say themselves which rows of a log they know.
+    """
     from zoosim.api.logs import evaluate
     from zoosim.off_policy.propensities.estimate import MULTINOMIAL
 
-    frozen = {name: policy for name, policy in contenders.trained.items() if name not in contenders.learners}
-    if not frozen or contenders.later is None:
+    if not contenders.trained or contenders.later is None:
         return None
-    model = None if contenders.later.has_propensities else MULTINOMIAL
+    model = None if log.has_propensities else MULTINOMIAL
+    policies: dict[str, Any] = {name: contenders.sources[name] for name in contenders.models}
+    rows = log if policies else contenders.later
     try:
-        return evaluate(contenders.later, frozen, out=folder, propensity_model=model, progress=progress)
-    except DataError as error:
+        return evaluate(rows, policies or contenders.trained, out=folder, propensity_model=model, progress=progress)
+    except (ConfigError, DataError, PolicyError) as error:
         progress(f"judging by the log: {error}")
         return None
 

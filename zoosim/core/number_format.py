@@ -73,6 +73,11 @@ def _decimals_of(size: float, digits: int) -> int:
     return min(max(digits - 1 - exponent, 0), MOST_DECIMALS)
 
 
+def plain(value: float) -> str:
+    """Write a number whose interval is not known: `DIGITS` significant digits, and whole ones in full, as 86,400."""
+    return fixed(value, decimals(value))
+
+
 def fixed(value: float | None, places: int, *, signed: bool = False, missing: str = "none") -> str:
     """Write a number with so many decimals; `missing` is written for None and what is not finite."""
     if value is None or not math.isfinite(value):

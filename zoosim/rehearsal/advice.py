@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.number_format import percent, with_interval
+from zoosim.core.number_format import percent, plain, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import best_result, policies_of, sign_over_logged
 from zoosim.off_policy.results import Evaluation, Result
@@ -38,8 +38,9 @@ class Evidence(NamedTuple):
         rehearsal: What policies earned in it, None where it is not to be believed, or nothing was finished.
         failures: Policies that failed in it.
         evaluation: What the log says of policies that learn from logs, None where it cannot.
-        notes: Why policies could not learn from the log.
+        notes: Why policies could not learn from the log, by name; some compete untrained nevertheless.
         learners: The policies that go on learning from what they show.
+        contenders: All that compete, whether they were rehearsed or judged or not.
     """
 
     verdict: Verdict
@@ -48,6 +49,7 @@ class Evidence(NamedTuple):
     evaluation: Evaluation | None
     notes: Mapping[str, tuple[str, ...]]
     learners: Collection[str] = ()
+    contenders: Sequence[str] = ()
 
 
 class LogEvidence(NamedTuple):
@@ -82,8 +84,10 @@ def advise(evidence: Evidence) -> list[Advice]:
     rehearsed = {} if evidence.rehearsal is None else {row.policy: row for row in evidence.rehearsal.policies}
     by_log = log_evidence(evidence.evaluation)
     failed = {failure.policy: f"failed in the rehearsal: {failure.reason}" for failure in evidence.failures}
-    unable = failed | {name: lines[0] for name, lines in evidence.notes.items()}
-    names = list(dict.fromkeys([*rehearsed, *by_log, *unable]))
+    untrained = {name: lines[0] for name, lines in evidence.notes.items()}
+    competing = {*rehearsed, *by_log, *evidence.contenders}
+    unable = failed | {name: reason for name, reason in untrained.items() if name not in competing}
+    names = list(dict.fromkeys([*rehearsed, *by_log, *evidence.contenders, *unable]))
     able = [name for name in names if name not in unable]
     first, first_place = _first(evidence, able, by_log)
     advice = []
@@ -96,10 +100,12 @@ def advise(evidence: Evidence) -> list[Advice]:
             reasons.append(_in_rehearsal(rehearsed[name], evidence.rehearsal))
         if name in by_log:
             reasons.append(f"by the log {by_log[name].sentence}")
+        if name in untrained:
+            reasons.append(f"competes untrained: {untrained[name]}")
         place = first_place if name == first else _place(name, first, evidence, by_log)
         if name != first:
             reasons += _compared(name, first, evidence.rehearsal)
-        advice.append(Advice(name, place, "; ".join(reasons)))
+        advice.append(Advice(name, place, "; ".join(reasons) or "neither rehearsed nor judged by the log"))
     return sorted(advice, key=lambda each: PLACES.index(each.place))
 
 
@@ -130,8 +136,10 @@ def _is_above_logged(evaluation: Evaluation, result: Result) -> bool:
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:
     """Return the policy to take or test first, and which of both; None where nothing speaks for any."""
     rehearsal = evidence.rehearsal
-    trusted = [name for name in names if name in by_log and by_log[name].verdict == TRUST and by_log[name].sign > 0]
-    allowed = [name for name in names if _is_allowed(name, by_log)]
+    worse = set() if rehearsal is None else {row.policy for row in rehearsal.policies if _is_worse(row)}
+    judged = {name: said for name, said in by_log.items() if name in names and name not in worse}
+    trusted = [name for name, said in judged.items() if said.verdict == TRUST and said.sign > 0]
+    allowed = [name for name in names if name in evidence.learners or _is_allowed(name, by_log)]
     leader = None if rehearsal is None else _leader(rehearsal, allowed, evidence.learners)
     if leader is not None and evidence.verdict.word == TRUST and _is_better(leader):
         return leader.policy, FIRST
@@ -139,7 +147,7 @@ def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvi
         return max(trusted, key=lambda name: by_log[name].value), FIRST
     if leader is not None and leader.gain.mean > 0.0:
         return leader.policy, TEST
-    promising = [name for name in names if name in by_log and by_log[name].is_promising]
+    promising = [name for name, said in judged.items() if said.is_promising]
     if promising:
         return max(promising, key=lambda name: by_log[name].value), TEST
     return None, NOT
@@ -163,6 +171,11 @@ def _is_better(row: Rehearsed) -> bool:
     return row.gain.low is not None and row.gain.low > 0.0
 
 
+def _is_worse(row: Rehearsed) -> bool:
+    """Return whether a policy earned less than today's choices in the rehearsal, beyond chance."""
+    return row.gain.high is not None and row.gain.high < 0.0
+
+
 def _is_allowed(name: str, by_log: Mapping[str, LogEvidence]) -> bool:
     """Return whether the log, where it judged a policy, does not speak against it."""
     return name not in by_log or by_log[name].sign >= 0
@@ -171,7 +184,7 @@ def _is_allowed(name: str, by_log: Mapping[str, LogEvidence]) -> bool:
 def _place(name: str, first: str | None, evidence: Evidence, by_log: Mapping[str, LogEvidence]) -> str:
     """Return whether a policy that is not the first is worth a trial beside it."""
     rehearsal = evidence.rehearsal
-    if not _is_allowed(name, by_log):
+    if name not in evidence.learners and not _is_allowed(name, by_log):
         return NOT
     if name in by_log and by_log[name].sign > 0:
         return BESIDE
@@ -210,7 +223,7 @@ def _in_rehearsal(row: Rehearsed, rehearsal: Rehearsal) -> str:
     if row.worth_after == 0:
         return f"{more}, ahead of them from the first visit on"
     visits = f"{row.worth_after:,} visit{'s' * (row.worth_after > 1)}"
-    return f"{more}; ahead of them in total after {visits}, and up to {row.cost:,.2g} rewards behind until then"
+    return f"{more}; ahead of them in total after {visits}, and up to {plain(row.cost)} rewards behind until then"
 
 
 def written_gain(gain: Interval, is_share: bool) -> str:
@@ -251,7 +264,7 @@ def conclusion(advice: Sequence[Advice], evidence: Evidence, unit: str, period: 
     action = f"Put {label(first.policy)} in front of your visitors"
     if first.place == TEST:
         action = f"Test {label(first.policy)} on a share of your visitors"
-    if rehearsal is None or row is None or (first.place == FIRST and evidence.verdict.word != TRUST):
+    if rehearsal is None or row is None or row.gain.mean <= 0.0 or _is_taken_by_log(first, evidence):
         sentences = [f"{action}: {first.reason}."]  # the log alone spoke for it
     else:
         sentences = _prospects(action, row, rehearsal, unit, period)
@@ -262,6 +275,11 @@ def conclusion(advice: Sequence[Advice], evidence: Evidence, unit: str, period: 
     if beside:
         sentences.append(f"Worth a test beside it: {beside}.")
     return sentences
+
+
+def _is_taken_by_log(first: Advice, evidence: Evidence) -> bool:
+    """Return whether the log alone speaks for a policy that is taken first, as the rehearsal is not to be trusted."""
+    return first.place == FIRST and evidence.verdict.word != TRUST
 
 
 def _prospects(action: str, row: Rehearsed, rehearsal: Rehearsal, unit: str, period: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.number_format import plain
 from zoosim.core.types import FloatArray
 from zoosim.fitting.checks import Checks
 from zoosim.fitting.columns import ITSELF, PRODUCTS, VISITORS
@@ -183,7 +184,7 @@ def _delay(delay: Delay | None) -> Fact:
     if delay is None:
         found = "not in the log, which does not say when rewards came"
         return Fact("delay of rewards", found, "rehearsed as if they came at once", is_known=False)
-    found = f"{delay.seconds:,.3g} s in the median ({delay.n:,} rewards), {delay.visits:,} visits"
+    found = f"{plain(delay.seconds)} s in the median ({delay.n:,} rewards), {delay.visits:,} visits"
     return Fact("delay of rewards", found, "rehearsed as late")
 
 

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import percent, unit_of, with_interval
+from zoosim.core.number_format import percent, plain, unit_of, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.results import Evaluation
 from zoosim.rehearsal.advice import FIRST, TEST, label, written_gain
@@ -110,7 +110,7 @@ def _row(row: Rehearsed, rehearsal: Rehearsal, visits_a_day: float | None) -> tu
         written_gain(row.end, rehearsal.is_share),
         _share(row.oracle),
         f"{worth} ({_visits(row.worth_after_worst)})",
-        f"{row.cost:,.3g}",
+        plain(row.cost),
         f"{1e3 * row.seconds:.2g}",
     )
 

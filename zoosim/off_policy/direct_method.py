@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.arrays import evenly_spread
+from zoosim.core.errors import DataError
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
@@ -36,6 +37,9 @@ true values lay 1.2 to 2.3 posterior standard deviations (root mean square) from
 
 FLOOR = 1e-3
 """Share of the mean prediction below which none falls where rewards are never below 0: sums of parts may."""
+
+NO_ERROR = 1e-12
+"""Dispersion of rewards about their predictions, in shares of the mean, that is none: there is no tilt to fit."""
 
 NEWTON_STEPS, CONVERGED = 50, 1e-10
 """Steps of a calibration at most, and the size from which on they change nothing."""
@@ -105,6 +109,9 @@ class DirectMethod:
         log: n visits of products; propensities are not needed.
         clusters: Which of them belong together.
         earlier: Other rows of the same products, to fit the models to. Default: halves of the log, crosswise.
+
+    Raises:
+        DataError: there are no earlier rows, and the log has too few users for halves.
     """
 
     def __init__(self, log: Log, clusters: Clusters, earlier: Log | None = None) -> None:
@@ -115,6 +122,8 @@ class DirectMethod:
         self._held_out = evenly_spread(len(log), MOST_HELD_OUT)
         if earlier is None:
             self._fold = clusters.group % FOLDS
+            if len(np.unique(self._fold)) < FOLDS:
+                raise DataError(f"{log.source}: got rows of one user alone, expected {FOLDS} users or more")
             self._models = []
             for fold in range(FOLDS):
                 others = np.flatnonzero(self._fold != fold)
@@ -234,6 +243,11 @@ def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool)
     """Fit the correction of `predicted (h,)` to `rewards (h,)`: by a factor and a tilt, or by a sum."""
     if is_positive and predicted.sum() > 0.0 and rewards.sum() > 0.0:
         return _calibrate_logs(rewards, predicted)
+    return _calibrate_sum(rewards, predicted)
+
+
+def _calibrate_sum(rewards: FloatArray, predicted: FloatArray) -> Calibration:
+    """Fit what is to be added to `predicted (h,)`: the mean residual."""
     residuals = rewards - predicted
     influence = np.column_stack([residuals - residuals.mean(), np.zeros(len(rewards))]) / len(rewards)
     return Calibration(float(residuals.mean()), 0.0, 0.0, False, influence)
@@ -250,6 +264,8 @@ def _calibrate_logs(rewards: FloatArray, predicted: FloatArray) -> Calibration:
     start = math.log(rewards.sum() / predicted.sum())
     scaled = predicted * math.exp(start)
     dispersion = float(((rewards - scaled) ** 2).sum() / scaled.sum())
+    if dispersion <= NO_ERROR * scaled.sum() / h:
+        return _calibrate_sum(rewards, predicted)
     prior = np.array([0.0, dispersion / TILT**2])
 
     def loss(values: FloatArray) -> float:

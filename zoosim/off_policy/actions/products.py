@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
@@ -71,7 +72,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
     def _evaluate(self, target: Target) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_LINEAR_MODEL)
-        direct = self._direct if target.whole and DIRECT_METHOD in self.wanted else None
+        direct, notes = self._direct_or_note() if target.whole and DIRECT_METHOD in self.wanted else (None, ())
         visits = None if direct is None else Visits(direct.visits, direct.uniforms)
         arrays = weigh_and_predict(self.log, target, self._models if needs_model else [], visits)
         rewards = ("", *self.log.other_rewards)  # the objective has no name of its own here
@@ -80,9 +81,19 @@ class ProductEvaluator(ActionSpaceEvaluator):
         if direct is not None and arrays[0].drawn is not None:
             predicted = dict(zip(rewards, direct.estimate(arrays[0].drawn), strict=True))
         evaluation = ProductEvaluation(self.log, self.clusters, by_reward, self.propensities, predicted)
+        evaluation.notes = notes
         if self.propensities is not None and target.whole:
             evaluation.chances = target.probabilities(self.log, 0, min(PLANNED_ROWS, len(self.log)))
         return evaluation
+
+    def _direct_or_note(self) -> tuple[DirectMethod | None, tuple[str, ...]]:
+        """Return the direct method, or None and why it is left out; raises `DataError` where it is asked for alone."""
+        try:
+            return self._direct, ()
+        except DataError as error:
+            if set(self.wanted) == {DIRECT_METHOD}:
+                raise
+            return None, (f"{DIRECT_METHOD} is left out: {error}",)
 
     @cached_property
     def _direct(self) -> DirectMethod:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from itertools import product
 
+from zoosim.off_policy.diagnostics import ROUNDING
 from zoosim.off_policy.intervals.clusters import Sums, difference, standard_error
 from zoosim.off_policy.verdict import Findings, Verdict
 
@@ -26,6 +27,8 @@ def compare_estimators(estimates: Mapping[str, Sums]) -> Verdict:
         gap = difference(estimates[one], estimates[other])
         error = standard_error(gap)
         own_error = min(standard_error(estimates[one]), standard_error(estimates[other]))
+        if abs(gap.value) <= ROUNDING * max(abs(estimates[name].value) for name in (one, other)):
+            continue
         if abs(gap.value) > ERRORS * error and abs(gap.value) > MOST_OF_ERROR * own_error:
             observation = (
                 f"{one} says {estimates[one].value:.3g} and {other} {estimates[other].value:.3g} of the same rows"

@@ -32,10 +32,13 @@ def test_an_interval_has_two_digits(
 
 def test_differences_have_signs() -> None:
     assert with_interval(0.0056, 0.0051, 0.0062, signed=True) == ("+0.00560", "+0.00510 to +0.00620")
+    assert with_interval(0.3, 0.0004, 0.6, signed=True) == ("+0.3000", "+0.0004 to +0.6000")  # apart from 0
+    assert with_interval(0.3, -0.0004, 0.6, signed=True) == ("+0.30", "+0.00 to +0.60")
 
 
 def test_shares_are_written_in_percent() -> None:
     assert in_percent(0.984, 0.981, 0.987) == ("98.40", "98.10 to 98.70")
+    assert in_percent(0.22, 0.1, None, signed=True, suffix="%") == ("+22%", "+10% to open")
 
 
 @pytest.mark.parametrize(

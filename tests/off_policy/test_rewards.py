@@ -1,5 +1,6 @@
 """Several rewards of one log: what each earns, how much more than the logged choices, and what to say of it."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.off_policy.ranked import RANKINGS, TARGET, L, RankedWorld
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.statistics import sign_of
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.parse import to_log
@@ -21,7 +23,7 @@ from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.results import Evaluation
-from zoosim.off_policy.sentences import monthly_gain, percent_more, sentences
+from zoosim.off_policy.sentences import monthly_gain, sentences
 from zoosim.report.evaluation import answer, build_page
 from zoosim.report.evaluation_tables import TODAY, decisions_table
 from zoosim.schema.columns import YesNoColumn
@@ -129,13 +131,13 @@ def judged(lift: Lift | None, rewards: float = 212.0, **changes: Any) -> Evaluat
 def test_a_sentence_says_what_a_manager_needs() -> None:
     clear = judged(Lift("new", "ips", 0.22, 0.1, 0.35, 1.7, "trust"), reward="click")
     word = clear.results[0].verdict
-    assert sentences(clear) == {"new": f"+22% click [+10%, +35%] (ips: {word}, rests on 212 rewards)"}
+    assert sentences(clear) == {"new": f"+22% clicks (+10% to +35%) (ips: {word}, rests on 212 rewards)"}
     scarce = tuple(row._replace(effective_rewards=3.0, expected_rewards=41.0) for row in clear.results)
     words = "rests on 3 rewards where today's choices would have 41"
-    assert sentences(replace(clear, results=scarce)) == {"new": f"+22% click [+10%, +35%] (ips: {word}, {words})"}
+    assert sentences(replace(clear, results=scarce)) == {"new": f"+22% clicks (+10% to +35%) (ips: {word}, {words})"}
     monthly = replace(clear, per_day=41_000.0 / 30.0, logged=clear.logged._replace(mean=0.023))
-    month = "about +210 a month at today's 41,000 visits"  # .22 x .023 x 41,000 = 207
-    assert sentences(monthly) == {"new": f"+22% click [+10%, +35%], {month} (ips: {word}, rests on 212 rewards)"}
+    month = "about 210 clicks more a month at today's 41,000 visits"  # .22 x .023 x 41,000 = 207
+    assert sentences(monthly) == {"new": f"+22% clicks (+10% to +35%), {month} (ips: {word}, rests on 212 rewards)"}
     unclear = judged(Lift("new", "ips", 0.012, -0.04, 0.04, 0.4, "trust"), reward="revenue")
     both = sentences(replace(clear, others={"revenue": unclear}))["new"]
     assert "; revenue not told apart from today's: -4.0% to +4.0%, as the log holds 40% of the rows that would" in both
@@ -145,12 +147,38 @@ def test_a_sentence_says_what_a_manager_needs() -> None:
     without = judged(None, reward="margin")
     difference = Difference("new", LOGGED, "ips", -0.5, -0.8, -0.2, 0.01, 100, "trust")
     said = sentences(replace(without, differences=(difference,)))["new"]
-    assert said.startswith("-0.5 margin per visit [-0.8, -0.2]")
-    assert [percent_more(value) for value in (0.0994, 0.0996, 12.0, None)] == ["+9.9%", "+10%", "+1,200%", "open"]
+    assert said.startswith("-0.50 margin per visit (-0.80 to -0.20)")
     daily = replace(without, per_day=1.0 / 30.0)  # a visit a month
     amounts = (207.4, -1_932.0, 12.3, 0.123, 0.0)
     months = [monthly_gain(daily, difference._replace(value=value)) for value in amounts]
     assert months == [f", about {amount} a month" for amount in ("+210", "-1,900", "+12", "+0.12", "0")]
+    counted = [monthly_gain(replace(daily, reward=name), difference) for name in ("click", "eur", "margin")]
+    assert counted == [f", about {amount} a month" for amount in ("0.5 clicks fewer", "0.5 EUR less", "-0.5")]
+
+
+def test_headline_and_sentence_write_small_gains_alike() -> None:
+    small = judged(Lift("new", "ips", 0.0005, 0.0001, 0.0009, 1.7, "trust"), reward="click")
+    small = replace(small, results=tuple(row._replace(verdict="trust") for row in small.results))
+    said = "+0.050% clicks (+0.010% to +0.090%)"
+    assert sentences(small)["new"].startswith(f"{said} (ips: trust")
+    assert answer(small) == f"Switch to new: {said}, and the log can tell (trust)."
+    lift = Lift("new", "ips", 0.0, -0.0004, 0.0004, 0.2, "trust")
+    assert sentences(replace(small, lifts=(lift,)))["new"].startswith(
+        "clicks not told apart from today's: -0.040% to +0.040% (ips"
+    )
+
+
+def test_a_log_never_holds_the_rows_that_it_lacks() -> None:
+    """A difference that is not shown takes more rows than there are, however many policies are compared."""
+    rng = np.random.default_rng(6)
+    shares = []
+    for seed in range(4):
+        log = drawn(TableWorld(seed, 0.5), 2_000, seed)
+        policies = {str(number): rng.dirichlet(np.full(10, 5.0)) for number in range(6)}
+        evaluation = evaluate(log, policies, estimators=["ips", "snips", "dr"], samples=199)
+        shares += [lift.held for lift in evaluation.lifts if sign_of(lift.low, lift.high) == 0 and lift.held]
+    assert shares
+    assert max(shares) < 1.0
 
 
 @pytest.mark.parametrize(
@@ -169,9 +197,8 @@ def ends_of(interval: str) -> tuple[float, float]:
 
 
 def follows(interval: str, sign: int) -> bool:
-    """Return whether a written interval, whose ends may be rounded to 0, lies where a sign says."""
-    low, high = ends_of(interval)
-    return (sign >= 0 or high <= 0.0) and (sign <= 0 or low >= 0.0) and (sign != 0 or low <= 0.0 <= high)
+    """Return whether a written interval lies where a sign says."""
+    return sign_of(*ends_of(interval)) == sign
 
 
 def check_sentences(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> None:
@@ -182,10 +209,18 @@ def check_sentences(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -
             assert ("%" in clause or "per visit" in clause) <= best.is_comparable
             assert (clause[0] == "+") - (clause[0] == "-") == signs[policy, reward]
             gain = over_logged(evaluation.by_reward[reward], best)
-            if gain is not None:
-                assert gain.low is not None
-                assert gain.high is not None
-                assert gain.low <= gain.value <= gain.high
+            if gain is None:
+                continue
+            assert gain.low is not None
+            assert gain.high is not None
+            assert gain.low <= gain.value <= gain.high
+            interval = re.search(r"\S+ to [^\s),]+", clause.replace(",", ""))
+            assert interval is not None
+            low, high = ends_of(interval.group().strip("()").replace("%", ""))
+            assert sign_of(low, high) == signs[policy, reward]
+            assert "-0%" not in clause
+            held = re.search(r"holds (less than )?([0-9,]+)%", clause)
+            assert held is None or int(held.group(2).replace(",", "")) < 100
 
 
 def check_tables(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> None:
@@ -263,8 +298,8 @@ def test_each_reward_has_a_verdict_of_its_own() -> None:
     others = {"revenue": judged_as("weak", "revenue"), "margin": judged_as("do not use", "margin")}
     three = replace(judged_as("trust", "click"), others=others)
     assert sentences(three)["new"].split("; ") == [
-        "+50% click [+40%, +60%] (dr: trust, rests on 80 rewards)",
-        "+50% revenue [+40%, +60%] (dr: weak, rests on 80 rewards)",
+        "+50% clicks (+40% to +60%) (dr: trust, rests on 80 rewards)",
+        "+50% revenue (+40% to +60%) (dr: weak, rests on 80 rewards)",
         "margin: the log cannot tell (dr: do not use)",
     ]
     gains = [row[:5] for row in decisions_table(three).rows if row[0] == "new"]

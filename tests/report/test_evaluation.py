@@ -75,11 +75,11 @@ def judged(value: float, verdict: str, *, low: float, high: float, rewards: floa
     [
         (
             judged(0.38, TRUST, low=0.2, high=0.56),
-            "Switch to new: +38% reward (+20 to +56%), and the log can tell (trust).",
+            "Switch to new: +38% reward (+20% to +56%), and the log can tell (trust).",
         ),
         (
             judged(0.38, WEAK, low=0.2, high=0.56),
-            "Try new in an experiment before you switch: +38% reward (+20 to +56%) is a hint, no more (weak).",
+            "Try new in an experiment before you switch: +38% reward (+20% to +56%) is a hint, no more (weak).",
         ),
         (
             judged(0.38, WEAK, low=0.2, high=0.56, rewards=3.2),
@@ -87,7 +87,7 @@ def judged(value: float, verdict: str, *, low: float, high: float, rewards: floa
         ),
         (
             judged(0.038, TRUST, low=-0.02, high=0.096),
-            "Keep today's choices: nothing is shown to earn more; nearest is new, +3.8% reward (-2.0 to +9.6%).",
+            "Keep today's choices: nothing is shown to earn more; nearest is new, +3.8% reward (-2.0% to +9.6%).",
         ),
         (judged(-0.2, TRUST, low=-0.3, high=-0.1), "Keep today's choices: the log shows that new earns less."),
         (
@@ -104,7 +104,7 @@ def test_the_first_line_counts_what_a_month_brings() -> None:
     """At 100 visits a day, .38 more per visit makes 30 x 100 x .38 = 1,140 a month, to two digits 1,100."""
     evaluation = replace(judged(0.38, TRUST, low=0.2, high=0.56), per_day=100.0)
     assert answer(evaluation) == (
-        "Switch to new: +38% reward (+20 to +56%), about +1,100 a month, and the log can tell (trust)."
+        "Switch to new: +38% reward (+20% to +56%), about +1,100 a month, and the log can tell (trust)."
     )
 
 

@@ -9,6 +9,9 @@ DIGITS = 3
 
 MOST_DECIMALS = 12
 
+COUNTED = ("clicks", "purchases", "orders")
+"""Units of which there are fewer, not less."""
+
 UNITS = {
     "click": "clicks",
     "clicked": "clicks",
@@ -85,20 +88,29 @@ def fixed(value: float | None, places: int, *, signed: bool = False, missing: st
     return f"{value:{'+' if signed else ''}z,.{places}f}"
 
 
-def with_interval(value: float, low: float | None, high: float | None, *, signed: bool = False) -> Written:
+def with_interval(
+    value: float, low: float | None, high: float | None, *, signed: bool = False, suffix: str = ""
+) -> Written:
     """Write a value and its interval with the same decimals: 0.0804 and "0.0771 to 0.0837".
 
-    An end that the log leaves open is called so.
+    An end that the log leaves open is called so; every number that is written ends in `suffix`. `signed` is for
+    differences: where the interval leaves out 0, there are decimals enough that none of its ends is written as 0.
     """
     places = decimals(value, low, high)
-    written = [fixed(end, places, signed=signed, missing="open") for end in (low, high)]
-    return Written(fixed(value, places, signed=signed), " to ".join(written))
+    ends = [end for end in (low, high) if end is not None and math.isfinite(end)]
+    if signed and ends and (min(ends) > 0.0 or max(ends) < 0.0):
+        places = max(places, _decimals_of(min(map(abs, ends)), 1))
+    texts = [fixed(number, places, signed=signed, missing="") for number in (value, low, high)]
+    mean, lower, upper = (f"{text}{suffix}" if text else "" for text in texts)
+    return Written(mean or "none", f"{lower or 'open'} to {upper or 'open'}")
 
 
-def in_percent(value: float, low: float | None, high: float | None, *, signed: bool = False) -> Written:
-    """Write a share and its interval as `with_interval` does, in percent but without the sign."""
+def in_percent(
+    value: float, low: float | None, high: float | None, *, signed: bool = False, suffix: str = ""
+) -> Written:
+    """Write a share and its interval as `with_interval` does, in percent; without "%" unless that is the `suffix`."""
     low, high = (None if end is None else 100.0 * end for end in (low, high))
-    return with_interval(100.0 * value, low, high, signed=signed)
+    return with_interval(100.0 * value, low, high, signed=signed, suffix=suffix)
 
 
 def percent(value: float | None, missing: str = "-") -> str:

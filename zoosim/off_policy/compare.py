@@ -23,8 +23,9 @@ class Difference(NamedTuple):
 
     `verdict` is the worse of the two policies'. `p` is two-sided, and it and the interval are corrected for all
     comparisons by the same estimator: the interval leaves out 0 exactly where p is below 1 - level. `rows_needed` is
-    how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
-    there is none.
+    how many rows like these would show a difference of this size in 80% of all logs by intervals that reach as many
+    standard errors as this one: where it holds 0, more than there are. None where there is no difference, or the
+    interval is open towards 0.
     """
 
     policy: str
@@ -42,7 +43,7 @@ class Lift(NamedTuple):
     """The difference between what `policy` and the logged choices earn, in shares of what these earned: .1 is 10% more.
 
     Its interval leaves out 0 exactly where that of the difference does. `held` is the share of the rows that it would
-    take to show a difference of this size, as in `Difference`, that the log holds; None where there is no difference.
+    take to show a difference of this size, as in `Difference`, that the log holds, below 1 where it does not show one.
     `verdict` is the one on the policy's estimate.
     """
 
@@ -135,7 +136,8 @@ class _Family:
     def _difference(self, pair: tuple[str, str], sums: Sums, lead: PairedLead) -> Difference:
         corrected = self._corrected[pair]
         is_settled_by_rows = lead.value != 0.0 and math.isfinite(lead.error)
-        rows_needed = rows_to_decide(sums, self._options.level) if is_settled_by_rows else None
+        reach = corrected.below if lead.value > 0.0 else corrected.above
+        rows_needed = rows_to_decide(sums, reach) if is_settled_by_rows else None
         value, low, high = corrected.interval(lead)
         verdict = self._verdict(pair)
         return Difference(*pair, self._estimator, value, low, high, corrected.p, rows_needed, verdict)

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from zoosim.core.number_format import COUNTED, Written, in_percent, per_visit, unit_of, with_interval
 from zoosim.core.statistics import sign_of
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of
@@ -29,50 +30,52 @@ def sentences(evaluation: "Evaluation") -> dict[str, str]:
     return said
 
 
-def percent_more(value: float | None) -> str:
-    """Write .22 as +22%, and an end that the log leaves open as "open"."""
-    if value is None or not math.isfinite(value):
-        return "open"
-    digits = 1 if abs(value) < 0.0995 else 0
-    return f"{100.0 * value:+,.{digits}f}%"
-
-
 def share_held(value: float) -> str:
     """Write the share of the rows it takes that a log holds."""
     return f"{100.0 * value:,.0f}%" if value >= 0.01 else "less than 1%"
 
 
+def gain_in_words(reward: str, gain: Lift | Difference) -> str:
+    """Write how much more of a reward a policy earns, such as "+22% clicks (+10% to +35%)"."""
+    written = _written(gain)
+    unit = unit_of(reward) if isinstance(gain, Lift) else per_visit(reward)
+    return f"{written.value} {unit} ({written.interval})"
+
+
 def monthly_gain(evaluation: "Evaluation", gain: Lift | Difference) -> str:
-    """Write how much more a policy earns in a month at the log's traffic, such as ", about +1,900 a month".
+    """Write how much more a policy earns in a month at the log's traffic, such as ", about 1,900 clicks more a month".
 
     Two digits, and a fraction only below 10; nothing where the log has no times.
     """
     if evaluation.per_day is None:
         return ""
-    per_visit = gain.value * evaluation.logged.mean if isinstance(gain, Lift) else gain.value
-    value = per_visit * evaluation.per_day * DAYS_PER_MONTH
+    a_visit = gain.value * evaluation.logged.mean if isinstance(gain, Lift) else gain.value
+    value = a_visit * evaluation.per_day * DAYS_PER_MONTH
     if value == 0.0:
         return ", about 0 a month"
-    rounded = round(value, 1 - math.floor(math.log10(abs(value))))
-    written = f"{rounded:+,.0f}" if abs(rounded) >= 10.0 else f"{rounded:+.2g}"
-    return f", about {written} a month"
+    rounded = abs(round(value, 1 - math.floor(math.log10(abs(value)))))
+    size = f"{rounded:,.0f}" if rounded >= 10.0 else f"{rounded:.2g}"
+    unit = unit_of(evaluation.reward)
+    if unit == evaluation.reward:  # a name, such as margin, and nothing that is counted
+        return f", about {'+' if value > 0.0 else '-'}{size} a month"
+    less = "fewer" if unit in COUNTED else "less"
+    return f", about {size} {unit} {'more' if value > 0.0 else less} a month"
 
 
 def _clause(evaluation: "Evaluation", result: "Result") -> str:
     """Say how much more of one reward a policy earns, and the verdict; nothing where policies were not compared."""
     judged = f"{result.estimator}: {result.verdict}"
     if result.verdict == DO_NOT_USE:
-        return f"{evaluation.reward}: the log cannot tell ({judged})"
+        return f"{unit_of(evaluation.reward)}: the log cannot tell ({judged})"
     if not result.is_comparable:
         rewards = rewards_in_words(result.effective_rewards)
-        return f"{evaluation.reward}: too early to say how much, as it rests on {rewards} ({judged})"
+        return f"{unit_of(evaluation.reward)}: too early to say how much, as it rests on {rewards} ({judged})"
     if math.isfinite(result.effective_rewards):
         judged = f"{judged}, {_evidence(result)}"
     gain = over_logged(evaluation, result)
     if gain is None:
         return ""
-    clause = _lift_clause(evaluation, gain) if isinstance(gain, Lift) else _difference_clause(evaluation.reward, gain)
-    return f"{clause} ({judged})"
+    return f"{_gain_clause(evaluation, gain)} ({judged})"
 
 
 def _evidence(result: "Result") -> str:
@@ -83,24 +86,26 @@ def _evidence(result: "Result") -> str:
     return f"{words} where today's choices would have {result.expected_rewards:,.0f}"
 
 
-def _lift_clause(evaluation: "Evaluation", lift: Lift) -> str:
-    """Say how much more of one reward a policy earns, as a share of what the logged choices earned."""
-    reward = evaluation.reward
-    if sign_of(lift.low, lift.high) != 0:
-        clause = f"{percent_more(lift.value)} {reward} [{percent_more(lift.low)}, {percent_more(lift.high)}]"
+def _gain_clause(evaluation: "Evaluation", gain: Lift | Difference) -> str:
+    """Say how much more of one reward a policy earns, or that it is not told apart, and how many rows would."""
+    if sign_of(gain.low, gain.high) != 0:
+        clause = gain_in_words(evaluation.reward, gain)
         if evaluation.per_day is None:
             return clause
         visits = evaluation.per_day * DAYS_PER_MONTH
-        return f"{clause}{monthly_gain(evaluation, lift)} at today's {visits:,.0f} visits"
-    apart = f"{reward} not told apart from today's: {percent_more(lift.low)} to {percent_more(lift.high)}"
-    if lift.held is None:
+        return f"{clause}{monthly_gain(evaluation, gain)} at today's {visits:,.0f} visits"
+    written = _written(gain)
+    apart = f"{unit_of(evaluation.reward)} not told apart from today's: {written.interval}"
+    if not isinstance(gain, Lift):
+        return f"{apart} per visit"
+    is_zero = not any(digit in written.value for digit in "123456789")
+    if gain.held is None or is_zero:
         return apart
-    return f"{apart}, as the log holds {share_held(lift.held)} of the rows that would show {percent_more(lift.value)}"
+    return f"{apart}, as the log holds {share_held(gain.held)} of the rows that would show {written.value}"
 
 
-def _difference_clause(reward: str, row: Difference) -> str:
-    """Say how far apart a policy and the logged choices are, where a share of these would mean nothing."""
-    ends = [("open" if end is None or not math.isfinite(end) else f"{end:+.3g}") for end in (row.low, row.high)]
-    if sign_of(row.low, row.high) != 0:
-        return f"{row.value:+.3g} {reward} per visit [{ends[0]}, {ends[1]}]"
-    return f"{reward} not told apart from today's: {ends[0]} to {ends[1]} per visit"
+def _written(gain: Lift | Difference) -> Written:
+    """Write a gain with its interval, in percent where it is a share."""
+    if isinstance(gain, Lift):
+        return in_percent(gain.value, gain.low, gain.high, signed=True, suffix="%")
+    return with_interval(gain.value, gain.low, gain.high, signed=True)

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.number_format import percent, plain, with_interval
+from zoosim.core.number_format import in_percent, percent, plain, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import best_result, policies_of, sign_over_logged
 from zoosim.off_policy.results import Evaluation, Result
-from zoosim.off_policy.sentences import percent_more, sentences
+from zoosim.off_policy.sentences import sentences
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
@@ -228,11 +228,9 @@ def _in_rehearsal(row: Rehearsed, rehearsal: Rehearsal) -> str:
 
 def written_gain(gain: Interval, is_share: bool) -> str:
     """Write what a policy earned above today's choices, with its interval."""
-    if is_share:
-        ends = f" ({percent_more(gain.low)} to {percent_more(gain.high)})" if gain.low is not None else ""
-        return f"{percent_more(gain.mean)}{ends}"
-    ends = f" ({gain.low:+.3g} to {gain.high:+.3g})" if gain.low is not None and gain.high is not None else ""
-    return f"{gain.mean:+.3g} per visit{ends}"
+    written = in_percent(*gain, signed=True, suffix="%") if is_share else with_interval(*gain, signed=True)
+    value = written.value if is_share else f"{written.value} per visit"
+    return value if gain.low is None or gain.high is None else f"{value} ({written.interval})"
 
 
 def rounded(visits: int) -> str:
@@ -285,7 +283,8 @@ def _is_taken_by_log(first: Advice, evidence: Evidence) -> bool:
 def _prospects(action: str, row: Rehearsed, rehearsal: Rehearsal, unit: str, period: str) -> list[str]:
     """Say what a policy is expected to earn over the horizon, what it may miss, and what overtakes it later."""
     more = with_interval(*row.more, signed=True)
-    share = f", {percent_more(row.gain.mean)} on today's choices" if rehearsal.is_share else " more than today"
+    gain = in_percent(*row.gain, signed=True, suffix="%").value
+    share = f", {gain} on today's choices" if rehearsal.is_share else " more than today"
     sentences = [f"{action}: expect {more.value} {unit} over {period}{share}."]
     if row.more.low is not None:
         sentences.append(f"The interval is {more.interval} {unit}.")

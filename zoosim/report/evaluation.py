@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from zoosim.core.number_format import in_percent, per_visit, unit_of, with_interval
+from zoosim.core.number_format import per_visit, with_interval
 from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of, sign_over_logged
-from zoosim.off_policy.compare import Lift
 from zoosim.off_policy.evidence import rewards_in_words
 from zoosim.off_policy.overlap import ActionShare, Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC
 from zoosim.off_policy.results import Evaluation, Result
-from zoosim.off_policy.sentences import monthly_gain
+from zoosim.off_policy.sentences import gain_in_words, monthly_gain
 from zoosim.off_policy.sentences import sentences as sentences_of
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 from zoosim.report.evaluation_figures import VERDICT_KEY, actions_figure, values_figure, weights_figure
@@ -162,12 +161,8 @@ def _standing(result: Result) -> tuple[bool, bool, float]:
 def _gain(evaluation: Evaluation, result: Result) -> str:
     """Write how much more a policy earns than today's choices, with its interval."""
     gain = over_logged(evaluation, result)
-    if isinstance(gain, Lift):
-        written = in_percent(gain.value, gain.low, gain.high, signed=True)
-        return f"{written.value}% {unit_of(evaluation.reward)} ({written.interval}%)"
     if gain is not None:
-        written = with_interval(gain.value, gain.low, gain.high, signed=True)
-        return f"{written.value} {per_visit(evaluation.reward)} ({written.interval})"
+        return gain_in_words(evaluation.reward, gain)
     value = with_interval(result.value, result.low, result.high)
     return f"{value.value} {per_visit(evaluation.reward)} ({value.interval})"
 

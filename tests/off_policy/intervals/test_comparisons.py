@@ -131,6 +131,8 @@ def test_p_values_intervals_and_places_never_disagree(seed: int, n_policies: int
     for row in found.differences:
         if row.value or row.low != row.high:
             assert (row.p <= 0.05) == (signs[row.policy, row.other] != 0)
+        if signs[row.policy, row.other] == 0:
+            assert row.rows_needed is None or row.rows_needed > n
     for lift in found.lifts:
         if signs[lift.policy, LOGGED] >= 0:  # nobody earns less than nothing, so a lower end may be cut to -100%
             assert sign(lift) == signs[lift.policy, LOGGED]

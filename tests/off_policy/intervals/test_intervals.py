@@ -267,7 +267,8 @@ def test_a_difference_is_paired() -> None:
     assert standard_error(both) < 0.3 * standard_error(group_sums(clusters, one))
     same = difference(group_sums(clusters, one), group_sums(clusters, one))
     assert (same.value, standard_error(same)) == (0.0, 0.0)
-    assert rows_to_decide(same) is None
+    assert rows_to_decide(same, 1.96) is None
+    assert rows_to_decide(group_sums(clusters, one), math.inf) is None
 
 
 def test_rows_to_decide_have_the_power_they_promise() -> None:
@@ -275,7 +276,7 @@ def test_rows_to_decide_have_the_power_they_promise() -> None:
     rng = np.random.default_rng(2)
     values = rng.normal(size=100_000)
     values = (values - values.mean()) / values.std() + 0.05
-    n = rows_to_decide(group_sums(make_clusters(100_000, max_groups=100_000), Terms(values)))
+    n = rows_to_decide(group_sums(make_clusters(100_000, max_groups=100_000), Terms(values)), 1.96)
     assert n is not None
     assert n == pytest.approx(3_140, rel=1e-3)
     found = 0

@@ -16,6 +16,8 @@ from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, standard_e
 LIMITS = tuple(4.0**k for k in range(7))
 """Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
 POWER = 0.8
+"""Of all logs of so many rows, the share that would show a difference."""
+
 MOST_SAMPLES = 10_000_000
 
 
@@ -118,12 +120,17 @@ def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float
     return (float(sums.mean()) - slack) * most * count / n
 
 
-def rows_to_decide(sums: Sums, level: float = 0.95) -> int | None:
-    """Return how many rows like these show a difference of this size at `level` with 80% power; None if it is 0."""
-    if sums.value == 0.0:
+def rows_to_decide(sums: Sums, reach: float) -> int | None:
+    """Return how many rows like these show a difference of this size with 80% power; None where none would.
+
+    Args:
+        sums: The difference by group.
+        reach: How many standard errors its interval reaches towards 0: at 95%, alone and with normal errors, 1.96.
+            Where that of these rows holds 0, more rows are needed than there are.
+    """
+    if sums.value == 0.0 or not math.isfinite(reach):
         return None
-    needed_errors = float(special.ndtri(0.5 + checked_level(level) / 2) + special.ndtri(POWER))
-    growth = (needed_errors * standard_error(sums) / sums.value) ** 2
+    growth = ((reach + float(special.ndtri(POWER))) * standard_error(sums) / sums.value) ** 2
     return max(1, math.ceil(min(float(sums.sizes.sum()) * growth, 1e15)))
 
 

@@ -77,6 +77,21 @@ def test_a_mean_weight_that_is_not_one(mean: float, told: str) -> None:
     assert word(GOOD._replace(mean_weight=mean)) == told
 
 
+@pytest.mark.parametrize(
+    ("figures", "cause"),
+    [
+        (GOOD._replace(ess=90_000.0, mean_weight=0.968), "this may be chance (3.2 standard errors)"),
+        (GOOD._replace(ess=90_000.0, mean_weight=0.96), "the propensities are wrong, or rows are missing"),
+        (GOOD._replace(mean_weight=0.74, mean_weight_error=0.1), "this may be chance (2.6 standard errors)"),
+        (GOOD._replace(mean_weight=0.96, mean_is_telling=False), "too few rows overlap with the policy's choices"),
+        (GOOD._replace(mean_weight=math.nan), "too few rows overlap with the policy's choices"),
+    ],
+)
+def test_the_cause_of_a_mean_weight_is_one_that_can_be(figures: WeightFigures, cause: str) -> None:
+    reason = judge_weighted(figures, ERRORS, NARROW, 900, REWARDS).reasons[0]
+    assert f", expected 1: {cause}" in reason
+
+
 def test_a_mean_weight_that_rounding_moved_is_one() -> None:
     """Weights that are all alike have next to no standard error, by which any rounding is far off."""
     assert word(GOOD._replace(mean_weight=1.0 - 1e-15, mean_weight_error=1e-17)) == TRUST

@@ -100,6 +100,21 @@ def test_the_first_line_follows_the_interval_and_the_verdict(evaluation: Evaluat
     assert answer(evaluation) == said
 
 
+@pytest.mark.parametrize("verdict", [TRUST, WEAK])
+@pytest.mark.parametrize("is_worse", [True, False])
+def test_another_policy_beside_it_does_not_hide_what_few_rewards_promise(verdict: str, is_worse: bool) -> None:
+    """A policy whose whole interval lies above today's choices is answered about, whatever `random` earns."""
+    alone = judged(1.3, WEAK, low=0.25, high=2.4, rewards=15.0)
+    random = judged(-0.07, verdict, low=-0.18, high=-0.01 if is_worse else 0.02)
+    results = (*alone.results, random.results[0]._replace(policy="random"))
+    both = replace(alone, results=results, lifts=(random.lifts[0]._replace(policy="random"),))
+    assert answer(both) == answer(alone)
+    assert answer(both).startswith("Collect more data before you switch: what new would earn rests on about 15")
+    below = replace(both, results=(alone.results[0]._replace(low=0.9), results[1]))
+    collect, keep = "Collect more data before you switch: what new", "Keep today's choices: nothing is shown"
+    assert answer(below).startswith(collect if is_worse else keep)
+
+
 def test_the_first_line_counts_what_a_month_brings() -> None:
     """At 100 visits a day, .38 more per visit makes 30 x 100 x .38 = 1,140 a month, to two digits 1,100."""
     evaluation = replace(judged(0.38, TRUST, low=0.2, high=0.56), per_day=100.0)

@@ -61,6 +61,16 @@ def sign_over_logged(evaluation: "Evaluation", result: "Result") -> int:
     return 0 if gain is None else sign_of(gain.low, gain.high)
 
 
+def lies_above_logged(evaluation: "Evaluation", result: "Result") -> bool:
+    """Return whether an estimate that rests on too few rewards to be compared lies above what was logged.
+
+    Its whole interval does, which is enough to look further, and not to say how much more the policy earns.
+    """
+    if result.verdict == DO_NOT_USE or result.is_comparable or result.low is None:
+        return False
+    return result.low > evaluation.logged.mean
+
+
 def best_differences(evaluation: "Evaluation") -> list[Difference]:
     """Return how far the best estimates of policies lie from the logged choices and from one another.
 

@@ -197,6 +197,8 @@ def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Int
     cause = "too few rows overlap with the policy's choices to estimate it"
     if weights.mean_is_telling and errors > BLAME_ERRORS:
         cause = "the propensities are wrong, or rows are missing"
+    elif weights.mean_is_telling and math.isfinite(errors):
+        cause = f"this may be chance ({errors:.1f} standard errors)"
     reason = f"the mean weight is {mean}, expected 1: {cause}"
     if distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.weak:
         useless = distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.useless

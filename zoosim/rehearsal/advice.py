@@ -6,10 +6,10 @@ from typing import NamedTuple
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import in_percent, percent, plain, with_interval
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.best_estimates import best_result, policies_of, sign_over_logged
-from zoosim.off_policy.results import Evaluation, Result
+from zoosim.off_policy.best_estimates import best_result, lies_above_logged, policies_of, sign_over_logged
+from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.sentences import sentences
-from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
+from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
 FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
@@ -119,18 +119,13 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
         best = best_result(evaluation, name)
         sentence = words.get(name, best.verdict).partition("; ")[0]
         sign = sign_over_logged(evaluation, best)
-        is_above = not best.is_comparable and _is_above_logged(evaluation, best)
+        is_above = lies_above_logged(evaluation, best)
         if is_above:
             value, interval = with_interval(best.value, best.low, best.high)
             sentence += f", yet that is {value} ({interval}) per visit where today's choices earn"
             sentence += f" {with_interval(*evaluation.logged).value}"
         by_log[name] = LogEvidence(best.verdict, best.value, sign, sign > 0 or is_above, sentence)
     return by_log
-
-
-def _is_above_logged(evaluation: Evaluation, result: Result) -> bool:
-    """Return whether an estimate that can be used lies above what the logged choices earned, its interval and all."""
-    return result.verdict != DO_NOT_USE and result.low is not None and result.low > evaluation.logged.mean
 
 
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:

@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from zoosim.core.number_format import per_visit, with_interval
-from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of, sign_over_logged
+from zoosim.off_policy.best_estimates import (
+    best_result,
+    lies_above_logged,
+    over_logged,
+    policies_of,
+    sign_over_logged,
+)
 from zoosim.off_policy.evidence import rewards_in_words
 from zoosim.off_policy.overlap import ActionShare, Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC
@@ -138,7 +144,8 @@ def answer(evaluation: Evaluation, policies: Sequence[str] | None = None) -> str
     if not better and not undecided:
         which = next(iter(usable)) if len(usable) == 1 else f"each of the {len(usable)} policies that it can judge"
         return f"Keep today's choices: the log shows that {which} earns less."
-    best = max(better or undecided, key=lambda name: _standing(usable[name]))
+    promising = [name for name in undecided if lies_above_logged(evaluation, usable[name])]
+    best = max(better or promising or undecided, key=lambda name: _standing(usable[name]))
     row = usable[best]
     if not row.is_comparable:
         rewards = rewards_in_words(row.effective_rewards)

@@ -8,6 +8,7 @@ import numpy as np
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.rehearsal.advice import BESIDE, FIRST, NOT, TEST, Advice, Evidence, advise, conclusion
@@ -188,6 +189,34 @@ def test_an_estimate_on_few_rewards_is_enough_for_a_test_if_all_of_its_interval_
     )
     assert places(advise(of_few_rewards(WEAK, -0.01))) == {"linear": NOT}
     assert places(advise(of_few_rewards(DO_NOT_USE, 0.02))) == {"linear": NOT}
+
+
+def test_a_prediction_well_above_today_is_enough_for_a_test_where_the_log_cannot_tell() -> None:
+    """By weights the log holds nothing of it, and few rewards are like those that the model predicts."""
+    nothing = evidence(verdict=Verdict(DO_NOT_USE, ("too few",)), rehearsal=None)
+
+    def predicted(low: float) -> Evidence:
+        estimate = judged(DO_NOT_USE, 0.02, 0.9)
+        [by_weights] = estimate.results
+        direct = by_weights._replace(estimator=DIRECT_METHOD, value=0.13, low=0.1 + low, high=0.16)
+        return nothing._replace(evaluation=replace(estimate, results=(by_weights, direct), differences=(), lifts=()))
+
+    assert places(advise(predicted(0.01))) == {"linear": TEST}
+    assert "dm predicts 0.130 (0.110 to 0.160) where today's choices earn 0.100 per visit" in said(predicted(0.01))
+    assert places(advise(predicted(-0.01))) == {"linear": NOT}
+
+
+def test_of_policies_that_the_log_says_earn_about_as_much_one_that_learns_is_taken() -> None:
+    estimate = judged(TRUST, 0.03, 0.05)
+    values = {"linear": 0.14, "adaptive": 0.13, "linucb": 0.12}
+    results = tuple(estimate.results[0]._replace(policy=name, value=value) for name, value in values.items())
+    differences = tuple(estimate.differences[0]._replace(policy=name) for name in values)
+    lifts = tuple(estimate.lifts[0]._replace(policy=name) for name in values)
+    several = replace(estimate, results=results, differences=differences, lifts=lifts)
+    nothing = evidence(verdict=Verdict(DO_NOT_USE, ("too few",)), rehearsal=None, evaluation=several)
+    assert places(advise(nothing))["linear"] == FIRST
+    assert places(advise(nothing._replace(learners=("adaptive", "linucb"))))["adaptive"] == FIRST
+    assert places(advise(nothing._replace(learners=("linucb",))))["linear"] == FIRST, "that is 14% behind"
 
 
 def test_policies_that_fail_are_not_taken() -> None:

@@ -7,9 +7,10 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.number_format import in_percent, percent, plain, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import best_result, lies_above_logged, policies_of, sign_over_logged
-from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import sentences
-from zoosim.off_policy.verdict import TRUST, WEAK, Verdict
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, Verdict
 from zoosim.rehearsal.figures import Rehearsal, Rehearsed
 
 FIRST, TEST, BESIDE, NOT = PLACES = ("take first", "test first", "try beside", "not now")
@@ -20,6 +21,9 @@ TRAINED = "-trained"
 
 TIE = 0.02
 """Shares of the leader's reward within which a policy that goes on learning is preferred, if not told apart."""
+
+LOG_TIE = 0.1
+"""Likewise by what the log says, which tells less apart."""
 
 
 class Advice(NamedTuple):
@@ -59,8 +63,8 @@ class LogEvidence(NamedTuple):
         verdict: `trust`, `weak` or `do not use`.
         value: Reward per visit.
         sign: 1 where it earns more than was logged, -1 where less, 0 where that is not told apart.
-        is_promising: Whether it earns more, or would by all of its interval, however few rewards that rests on: enough
-            for a test.
+        is_promising: Whether it earns more; or would by all of the interval of a usable estimate, or else of the direct
+            method's, however few rewards that rests on: enough for a test.
         sentence: The same in words.
     """
 
@@ -119,13 +123,30 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
         best = best_result(evaluation, name)
         sentence = words.get(name, best.verdict).partition("; ")[0]
         sign = sign_over_logged(evaluation, best)
-        is_above = lies_above_logged(evaluation, best)
-        if is_above:
-            value, interval = with_interval(best.value, best.low, best.high)
-            sentence += f", yet that is {value} ({interval}) per visit where today's choices earn"
-            sentence += f" {with_interval(*evaluation.logged).value}"
-        by_log[name] = LogEvidence(best.verdict, best.value, sign, sign > 0 or is_above, sentence)
+        hint = _hint(evaluation, best)
+        if hint is not None:
+            value, interval = with_interval(hint.value, hint.low, hint.high)
+            today = with_interval(*evaluation.logged).value
+            sentence += (
+                f", yet {hint.estimator} predicts {value} ({interval}) where today's choices earn {today} per visit"
+            )
+        value_of_log = best.value if hint is None else hint.value
+        by_log[name] = LogEvidence(best.verdict, value_of_log, sign, sign > 0 or hint is not None, sentence)
     return by_log
+
+
+def _hint(evaluation: Evaluation, best: Result) -> Result | None:
+    """Return an estimate that tells nothing for sure, but lies above what today's choices earn, its interval and all.
+
+    Where no estimate of a policy can be used, it is the direct method's: that needs no luck in which rows overlap.
+    """
+    if best.verdict != DO_NOT_USE:
+        return best if lies_above_logged(evaluation, best) else None
+    direct = (row for row in evaluation.results if (row.policy, row.estimator) == (best.policy, DIRECT_METHOD))
+    predicted = next(direct, None)
+    if predicted is None or predicted.low is None or predicted.low <= evaluation.logged.mean:
+        return None
+    return predicted
 
 
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:
@@ -139,13 +160,20 @@ def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvi
     if leader is not None and evidence.verdict.word == TRUST and _is_better(leader):
         return leader.policy, FIRST
     if trusted:
-        return max(trusted, key=lambda name: by_log[name].value), FIRST
+        return _most(trusted, by_log, evidence.learners), FIRST
     if leader is not None and leader.gain.mean > 0.0:
         return leader.policy, TEST
     promising = [name for name, said in judged.items() if said.is_promising]
     if promising:
-        return max(promising, key=lambda name: by_log[name].value), TEST
+        return _most(promising, by_log, evidence.learners), TEST
     return None, NOT
+
+
+def _most(names: Sequence[str], by_log: Mapping[str, LogEvidence], learners: Collection[str]) -> str:
+    """Return the policy that earns the most by the log, or one that earns nearly as much and goes on learning."""
+    ranked = sorted(names, key=lambda name: -by_log[name].value)
+    enough = (1.0 - LOG_TIE) * by_log[ranked[0]].value
+    return next((name for name in ranked if name in learners and by_log[name].value >= enough), ranked[0])
 
 
 def _leader(rehearsal: Rehearsal, allowed: Collection[str], learners: Collection[str]) -> Rehearsed | None:

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
+from zoosim.core.action_space import ActionSpace
+from zoosim.logs.parse import to_log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.evidence import count_rewards, rewarded_rows
 
@@ -50,6 +53,35 @@ def test_the_largest_rewarded_rows_come_first() -> None:
     assert rows[0].action == f"action {log.actions[9]}"
     assert len(rewarded_rows(timed, weights, most=2)) == 2
     assert rewarded_rows(replace(timed, rewards=np.zeros(50)), weights) == ()
+
+
+def test_rows_are_numbered_as_in_the_file() -> None:
+    """A bad row, rows set aside and the order of time change nothing: row 5 alone is clicked."""
+    clicks = np.arange(8) == 5
+    frame = pl.DataFrame({"action": [0, 1] * 4, "propensity": [0.5] * 8, "reward": clicks.astype(float)})
+    frame = frame.with_columns(
+        pl.Series("propensity", [0.5, 7.0, *[0.5] * 6]),
+        time=pl.Series(range(8, 0, -1)).cast(pl.Datetime("us", "UTC")),
+    )
+    log = to_log(frame, skip_bad=True)
+    for part in (log, log.in_order(), log.rows(log.actions == 1), log.in_order().rows(np.arange(4))):
+        assert [row.row for row in rewarded_rows(part, np.ones(len(part)))] == [5]
+    whole = to_log(frame.with_columns(propensity=pl.lit(0.5)))
+    assert [row.row for row in rewarded_rows(whole, np.ones(8))] == [5]
+
+
+def test_visits_of_rankings_are_numbered_by_the_row_of_their_top() -> None:
+    frame = pl.DataFrame(
+        {
+            "decision_id": ["a", "a", "b", "b"],
+            "position": [0, 1, 1, 0],
+            "action": [0, 1, 0, 1],
+            "propensity": [0.5, 1.0, 1.0, 0.5],
+            "reward": [0.0, 0.0, 1.0, 0.0],
+        }
+    )
+    log = to_log(frame, action_space=ActionSpace.RANKINGS)
+    assert [row.row for row in rewarded_rows(log, np.ones(2))] == [3]
 
 
 def test_an_evaluation_names_the_rows_of_each_reward() -> None:

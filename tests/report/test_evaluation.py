@@ -1,6 +1,7 @@
 """The page of an evaluation: its sums by hand, and that it tells of policies, not of users."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,14 @@ from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.compare import Lift
+from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.evidence import RewardedRow
 from zoosim.off_policy.groups import group_rows
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.evaluation import answer, build_page
-from zoosim.report.evaluation_tables import decisions_table, rows_table, segment_tables
+from zoosim.report.evaluation_tables import decisions_table, ranking_table, rows_table, segment_tables
 from zoosim.report.sections import Link
 from zoosim.schema.columns import YesNoColumn
 from zoosim.schema.encoder import Encoder
@@ -142,6 +143,47 @@ def test_few_rewards_give_no_percentage_but_their_rows() -> None:
     assert rows.rows[0] == ("new", "reward", "7", "2026-01-02 03:04:05", "SKU-1", "1", "40", "50.0%")
     many = decisions_table(judged(0.38, WEAK, low=0.2, high=0.56))
     assert many.rows[0][3:5] == ("+38", "+20 to +56")
+
+
+def test_rewards_that_did_not_come_are_named_beside_those_that_came() -> None:
+    few = judged(-0.7, TRUST, low=-0.9, high=-0.5, rewards=3.2)
+    few = replace(few, results=(few.results[0]._replace(expected_rewards=41.0),))
+    table = decisions_table(few)
+    assert table.rows[0][3:8:4] == ("-70", "3 of 41 expected")
+    assert table.caption.count("or its rows would hold as many") == 1
+
+
+def test_the_direct_method_weighs_rows_in_its_calibration() -> None:
+    row = RewardedRow(7, 3, None, "SKU-1", 1.0, 40.0, 0.5)
+    heads = []
+    for names in (("dr",), ("dm",), ("dr", "dm")):
+        results = [
+            judged(0.38, TRUST, low=0.2, high=0.56).results[0]._replace(policy=name, estimator=name, rests_on=(row,))
+            for name in names
+        ]
+        (table,) = rows_table(replace(judged(0.38, TRUST, low=0.2, high=0.56), results=tuple(results)))
+        heads.append(table.heads[6])
+    assert heads == ["weight", "weight in the calibration", "weight (dm: in the calibration)"]
+
+
+def test_bounds_of_gains_have_the_digits_of_their_intervals_and_are_open_where_nothing_is_known() -> None:
+    results = [
+        Result(name, estimator, value, 0.02, 0.08, 500.0, 1.0, 2.0, TRUST, (), 100.0)
+        for name, estimator, value in (("a", "dr", 0.0541234), ("b", "dm", 0.0471234))
+    ]
+    differences = (
+        Difference("a", LOGGED, "dr", 0.0309234, 0.0109876, 0.05, 0.01, 900, TRUST),
+        Difference("b", LOGGED, "dm", 0.0239234, -math.inf, 0.05, 0.5, 9_000, TRUST),
+    )
+    logged = Interval(0.0232, 0.02, 0.026)
+    both = Evaluation(tuple(results), differences, logged, 1_000, 900, {}, "shop.parquet", reward="click")
+    (table,) = ranking_table(both)
+    assert table.heads == ("policy", "estimator", "may be best", "clicks per visit", "lower bound of the gain", "p")
+    assert table.rows == [
+        ("a", "dr", "yes", "0.054", "+0.011", ".010"),
+        ("b", "dm", "yes", "0.0471", "open", ".500"),
+    ]
+    assert "two by different estimators have no order" in table.caption
 
 
 def test_segments_lead_to_the_rows_that_weigh_most() -> None:

@@ -60,6 +60,8 @@ class Log:
             some.
         other_products: The features of these `(len(other_names), d_p)`.
         fitted: How visitors and products were encoded, where the log was imported.
+        numbers: Where in the source each visit stands, from 0, a ranking by the row of its top, `(n,)`; None where
+            these are all of its rows, in order.
         searches: Boosts alone: the requests, rankings and clicks behind the visits, where the log holds them.
     """
 
@@ -86,6 +88,7 @@ class Log:
     other_names: tuple[str, ...] = ()
     other_products: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     fitted: "FittedSchema | None" = None
+    numbers: IntArray | None = None
     searches: "Searches | None" = None
 
     def __len__(self) -> int:
@@ -159,6 +162,11 @@ class Log:
         """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""
         return self.candidates.masks(self.candidate_set[start:stop])
 
+    @property
+    def row_numbers(self) -> IntArray:
+        """Return the rows of the source that the visits come from, from 0, `(n,)`."""
+        return np.arange(len(self)) if self.numbers is None else self.numbers
+
     def in_order(self) -> "Log":
         """Return the log in order of time; unchanged where it has no times."""
         return self if self.times is None else self.rows(np.argsort(self.times, kind="stable"))
@@ -171,4 +179,5 @@ class Log:
             taken[part] = {name: values[chosen] for name, values in getattr(self, part).items()}
         if self.searches is not None:
             taken["searches"] = self.searches.rows(chosen)
+        taken["numbers"] = self.row_numbers[chosen]
         return replace(self, **taken)

@@ -28,6 +28,9 @@ from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import ids_of, product_key, visitor_ids
 
+ROW = "_row of the source"
+"""A column of numbers from 0 that goes with rows while bad ones are left out."""
+
 
 def read_log(
     path: str | os.PathLike[str],
@@ -125,6 +128,7 @@ def to_log(
     faults = [*records.faults(), *(faults_of_searches(frame, requests) if requests is not None else ())]
     for name in rewards:
         faults += [*reward_faults(frame, name), Fault(name, "a value", frame[name].is_null().to_numpy())]
+    frame = frame.with_columns(pl.int_range(pl.len()).alias(ROW))
     sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
     visits = rows.gather_every(rows.height // shape[0])
@@ -145,6 +149,7 @@ def to_log(
         "skipped": skipped,
         "source": source,
         "action_space": space,
+        "numbers": visits[ROW].to_numpy() if skipped or visits.height < frame.height else None,
         "searches": None if requests is None else Searches(visits.select(SEARCH_COLUMNS), features, requests),
     }
     return Log(**{**shared, **records.decisions(rows, shape)})

@@ -85,9 +85,10 @@ def best_differences(evaluation: "Evaluation") -> list[Difference]:
 
 
 def best_ranking(evaluation: "Evaluation") -> Sequence[Ranked]:
-    """Rank the policies by their best estimates, the highest value first, where these are compared.
+    """List the policies whose best estimates are compared, with the logged choices if not with one another.
 
-    A policy may be the best unless a difference of `best_differences` shows another one to earn more.
+    The highest value comes first, which orders only those by the same estimator. A policy may be the best unless a
+    difference of `best_differences` shows another one to earn more.
     """
     results = {policy: best_result(evaluation, policy) for policy in policies_of(evaluation)}
     differences = {(row.policy, row.other): row for row in best_differences(evaluation)}

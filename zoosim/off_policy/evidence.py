@@ -22,9 +22,9 @@ MICROSECONDS = 1_000_000
 class RewardedRow(NamedTuple):
     """A row that earned something, and how much of an estimate comes from it.
 
-    `row` counts from 0 in the log that was evaluated; `user` is that log's number for the visitor, `time` ISO 8601 in
-    UTC, each None where the log does not say; `action` names what was shown. `share` is the row's part of the sum of
-    weight x reward over all rows, sizes alone.
+    `row` counts from 0 in the log as it was read, bad rows and those set aside included; `user` is that log's number
+    for the visitor, `time` ISO 8601 in UTC, each None where the log does not say; `action` names what was shown.
+    `share` is the row's part of the sum of weight x reward over all rows, sizes alone.
     """
 
     row: int
@@ -76,9 +76,10 @@ def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple
     total = float(sizes.sum())
     if not total > 0.0:
         return ()
+    numbers = log.row_numbers
     return tuple(
         RewardedRow(
-            row=int(row),
+            row=int(numbers[row]),
             user=None if log.user_ids is None else int(log.user_ids[row]),
             time=None if log.times is None else _written(int(log.times[row])),
             action=_action_shown(log, int(row)),

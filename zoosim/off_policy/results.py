@@ -27,8 +27,9 @@ class Result(NamedTuple):
     """One policy's value by one estimator; figures are those of the weights that the estimator rests on.
 
     `value` is NaN for a self-normalised estimator where all weights are 0. `effective_rewards` counts the rewards
-    behind the value (Kish 1965), `expected_rewards` those that as many rows of the log hold on average; both are NaN
-    where nobody counted. `rests_on` names the rows with the largest weight x reward.
+    behind the value, the fewer by two counts, of the rewarded rows (Kish 1965) and of all rows, see `count_rewards`;
+    `expected_rewards` counts those that as many rows of the log hold on average. Both are NaN where nobody counted.
+    `rests_on` names the rows with the largest weight x reward.
     """
 
     policy: str

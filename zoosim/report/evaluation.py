@@ -50,7 +50,8 @@ TERMS = {
     "weight": "How much more likely the policy makes a logged choice than the policy that wrote the log did. The mean "
     "should be 1; a few large weights mean that few rows carry the estimate.",
     "rewards behind it": "How many rewards of equal size would carry as much evidence as those that the estimate "
-    "weighs: (sum |w r|)^2 / sum (w r)^2.",
+    "weighs, the fewer by two counts: of the rewarded rows, (sum |w r|)^2 / sum (w r)^2, and of all rows, the share of "
+    "their weight that is rewarded times (sum w)^2 / sum w^2. Those expected are what as many rows hold on average.",
     "effective sample size": "How many rows of the policy's own the log counts for: (sum w)^2 / sum w^2.",
     "estimators": "ips weighs rewards; snips divides by the sum of the weights; dr corrects a reward model by weighted "
     "residuals; dm takes what the model predicts.",

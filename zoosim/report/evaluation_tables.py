@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from zoosim.core import number_format
-from zoosim.core.number_format import in_percent, p_value, per_visit, with_interval
+from zoosim.core.number_format import decimals, fixed, in_percent, p_value, per_visit, with_interval
 from zoosim.off_policy.best_estimates import (
     best_differences,
     best_ranking,
@@ -13,6 +13,7 @@ from zoosim.off_policy.best_estimates import (
     policies_of,
 )
 from zoosim.off_policy.compare import LOGGED, Lift
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
 from zoosim.off_policy.overlap import ActionShare, Overlap, Part
 from zoosim.off_policy.propensities.deterministic import PRECISION
@@ -60,8 +61,9 @@ def decisions_table(evaluation: Evaluation) -> Table:
     unit = evaluation.unit
     caption = (
         f"Each policy by the estimator with the best verdict; from {evaluation.n:,} {unit} of "
-        f"{evaluation.n_clusters:,} independent users or {unit}. No percentage stands where an estimate rests on fewer "
-        f"than {FEW_REWARDS:.0f} rewards; a click on their number shows the rows."
+        f"{evaluation.n_clusters:,} independent users or {unit}. A percentage stands where an estimate rests on "
+        f"{FEW_REWARDS:.0f} rewards or more, or its rows would hold as many if the policy earned what today's choices "
+        "do; a click on the number of rewards shows the rows."
     )
     return Table("What each policy would earn", heads, rows, n_text=3, caption=caption)
 
@@ -77,6 +79,8 @@ def _rests_on(reward: str, result: Result) -> str:
     if math.isnan(result.effective_rewards):
         return ""
     text = f"{result.effective_rewards:,.0f}"
+    if result.effective_rewards < FEW_REWARDS <= result.expected_rewards:
+        text += f" of {result.expected_rewards:,.0f} expected"
     return Link(text, ROWS, result.policy, reward) if result.rests_on else text
 
 
@@ -87,13 +91,31 @@ def rows_table(evaluation: Evaluation) -> list[Table]:
         for reward, result in best_results(evaluation)
         for row in result.rests_on
     ]
-    heads = ("policy", "reward", "row", "time (UTC)", "shown", "earned", "weight", "part of the estimate")
+    heads = (
+        "policy",
+        "reward",
+        "row",
+        "time (UTC)",
+        "shown",
+        "earned",
+        _weight_head(evaluation),
+        "part of the estimate",
+    )
     caption = (
-        "The rows with the largest weight x reward, ten at most per policy and reward. Rows count from 0 in the log "
-        "that was evaluated. A part is of the sum of weight x reward over all rows."
+        f"The rows with the largest weight x reward, ten at most per policy and reward. Rows count from 0 in "
+        f"{evaluation.source}, those included that were set aside. A part is of the sum of weight x reward over all "
+        "rows."
     )
     heading = "The rows that each estimate rests on"
     return [Table(heading, heads, rows, n_text=2, caption=caption, folded=True, key=ROWS)] if rows else []
+
+
+def _weight_head(evaluation: Evaluation) -> str:
+    """Say what the weights of rows are: those of the direct method weigh rows in its calibration."""
+    are_predicted = {result.estimator == DIRECT_METHOD for _, result in best_results(evaluation)}
+    if are_predicted == {True}:
+        return "weight in the calibration"
+    return "weight (dm: in the calibration)" if True in are_predicted else "weight"
 
 
 def _row_cells(row: RewardedRow) -> Cells:
@@ -184,20 +206,22 @@ def notes_table(evaluation: Evaluation) -> list[Table]:
 def ranking_table(evaluation: Evaluation) -> list[Table]:
     """Rank the policies whose estimates can be compared, where there are several."""
     ranking = best_ranking(evaluation)
-    rows = [
-        (
-            *(row.policy, row.estimator, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.4g}"),
-            *(f"{row.low:+.3g}", p_value(row.p_better)),
-        )
-        for row in ranking
-    ]
+    rows = []
+    for row in ranking:
+        gain = with_interval(row.lead, row.low, None, signed=True)
+        value = fixed(row.value, decimals(row.lead, row.low))
+        least = gain.interval.partition(" to ")[0]
+        may_be_best = "yes" if row.may_be_best else "no"
+        rows.append((row.policy, row.estimator, may_be_best, value, least, p_value(row.p_better)))
     heads = (
-        *("policy", "estimator", "may be best", "place", per_visit(evaluation.reward)),
-        *("at least this much more than today", "p that it is no better"),
+        *("policy", "estimator", "may be best", per_visit(evaluation.reward)),
+        *("lower bound of the gain", "p"),
     )
     caption = (
-        "Policies whose estimates can be compared, corrected for their number: that any bound of an estimator is "
-        "wrong, or that the best policy is marked as not the best, is as improbable as that a single interval is wrong."
+        "Policies whose estimates can be compared, with today's choices and, by the same estimator, with one another: "
+        "two by different estimators have no order. The gain is over today's choices, p that it is none. Corrected for "
+        "the number of policies: that any bound of an estimator is wrong, or that the best policy is marked as not the "
+        "best, is as improbable as that a single interval is wrong."
     )
     if len(ranking) < 2:
         return []
@@ -217,7 +241,7 @@ def differences_table(evaluation: Evaluation) -> Table:
     ]
     interval = f"{100.0 * evaluation.level:g}% interval"
     more = f"more {per_visit(evaluation.reward)}"
-    heads = ("policy", "compared with", "estimator", "verdict", more, interval, "p", "rows that would show it")
+    heads = ("policy", "compared with", "estimator", "verdict", more, interval, "p", "rows needed")
     heading = f"Differences: {evaluation.reward}"
     caption = (
         "On the same rows, by the estimates to go by: two policies where both are by one estimator. The last column "

@@ -184,7 +184,7 @@ def test_an_estimate_on_few_rewards_is_enough_for_a_test_if_all_of_its_interval_
         return nothing._replace(evaluation=replace(estimate, results=(few,), differences=(), lifts=()))
 
     assert places(advise(of_few_rewards(WEAK, 0.02))) == {"linear": TEST}
-    assert "it rests on about 5 rewards (dr: weak), yet that is 0.135 (0.120 to 0.150)" in said(
+    assert "it rests on about 5 rewards (dr: weak), yet dr says 0.135 (0.120 to 0.150)" in said(
         of_few_rewards(WEAK, 0.02)
     )
     assert places(advise(of_few_rewards(WEAK, -0.01))) == {"linear": NOT}
@@ -202,7 +202,7 @@ def test_a_prediction_well_above_today_is_enough_for_a_test_where_the_log_cannot
         return nothing._replace(evaluation=replace(estimate, results=(by_weights, direct), differences=(), lifts=()))
 
     assert places(advise(predicted(0.01))) == {"linear": TEST}
-    assert "dm predicts 0.130 (0.110 to 0.160) where today's choices earn 0.100 per visit" in said(predicted(0.01))
+    assert "dm says 0.130 (0.110 to 0.160) per visit where today's choices earn 0.100" in said(predicted(0.01))
     assert places(advise(predicted(-0.01))) == {"linear": NOT}
 
 

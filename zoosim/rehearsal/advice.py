@@ -127,9 +127,7 @@ def log_evidence(evaluation: Evaluation | None) -> dict[str, LogEvidence]:
         if hint is not None:
             value, interval = with_interval(hint.value, hint.low, hint.high)
             today = with_interval(*evaluation.logged).value
-            sentence += (
-                f", yet {hint.estimator} predicts {value} ({interval}) where today's choices earn {today} per visit"
-            )
+            sentence += f", yet {hint.estimator} says {value} ({interval}) per visit where today's choices earn {today}"
         value_of_log = best.value if hint is None else hint.value
         by_log[name] = LogEvidence(best.verdict, value_of_log, sign, sign > 0 or hint is not None, sentence)
     return by_log

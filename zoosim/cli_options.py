@@ -89,7 +89,7 @@ Through = Annotated[
 PrintSummary = Annotated[
     bool, typer.Option("--json", help="Print summary.json to standard output instead of the table.")
 ]
-Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns and all reasons, however wide the terminal is.")]
 Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
 
 KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]

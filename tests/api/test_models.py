@@ -18,7 +18,7 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.findings import NOTHING
-from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
@@ -334,6 +334,16 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
         (compared(0.1, 0.2, "trust"), "linear"),
     ):
         assert models._best(policies, earlier, later, evaluation)[0] == expected
+
+    for verdict in ("trust", "weak", "do not use"):
+        results = tuple(
+            Result(name, "dm", value, 0.0, 1.0, 9.0, 1.0, 1.0, verdict, ())
+            for name, value in (("random", 0.1), ("linear", 0.2))
+        )
+        by_model = Evaluation(results, (), NOTHING, 9, 9, {}, "log")
+        best, reason, predicted = models._best(policies, earlier, later, by_model)
+        assert (best, predicted) == ("linear", {"random": 0.1, "linear": 0.2})
+        assert ("a hint only: dm is `do not use` for it" in reason) == (verdict == "do not use")
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:

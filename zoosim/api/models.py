@@ -304,12 +304,15 @@ def _best(
 
     Where nothing could be evaluated the same predictions are made without it.
     """
+    from zoosim.off_policy.estimators.single import DIRECT_METHOD
     from zoosim.off_policy.predicted import predict_values
+    from zoosim.off_policy.verdict import DO_NOT_USE
 
     if len(policies) == 1:
         return next(iter(policies)), "no other was trained", {}
     results = () if evaluation is None else evaluation.results
-    predicted = {row.policy: row.value for row in results if row.estimator == "dm"}
+    by_model = {row.policy: row for row in results if row.estimator == DIRECT_METHOD}
+    predicted = {name: row.value for name, row in by_model.items()}
     if not predicted:  # no propensities, or estimated ones
         try:
             predicted = predict_values(policies, later, earlier)
@@ -321,24 +324,27 @@ def _best(
     if len(candidates) == 1:
         return candidates[0], shown_worse, predicted
     ordered = sorted(candidates, key=lambda name: -predicted[name])
+    best = ordered[0]
     values = ", ".join(f"{name} {predicted[name]:.4g}" for name in ordered)
     reasons = [f"dm, a mixed model calibrated on later rows, predicts the most reward per visit for it ({values})"]
+    if best in by_model and by_model[best].verdict == DO_NOT_USE:
+        reasons.append(f"a hint only: dm is `{DO_NOT_USE}` for it")
     if worse:
         reasons.append(shown_worse)
     if evaluation is None:
         reasons.append("that is right as far as the log's features say why products were shown to whom")
-    return ordered[0], "; ".join(reasons), predicted
+    return best, "; ".join(reasons), predicted
 
 
 def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
     """Return the policies that another one is better than by doubly robust estimates that can both be trusted.
 
-    Weak estimates count for nothing here: they rest on few rows, and the best of several such is mostly luck.
+    Their differences are corrected for all pairs. Weak estimates count for nothing here: they rest on few rows, and the
+    best of several such is mostly luck.
     """
     from zoosim.off_policy.compare import LOGGED
     from zoosim.off_policy.verdict import TRUST
 
-    may_be_best = {row.policy for row in evaluation.ranking if row.estimator == "dr" and row.may_be_best}
     worse: set[str] = set()
     for pair in evaluation.differences:
         if pair.estimator != "dr" or pair.verdict != TRUST or pair.other == LOGGED:
@@ -347,7 +353,7 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
             worse.add(pair.other)
         elif pair.high is not None and pair.high < 0.0:
             worse.add(pair.policy)
-    return worse - may_be_best  # what the ranking, which is corrected for all pairs, does not exclude
+    return worse
 
 
 def describe_training(log: "Log", policy: str, seed: int) -> dict[str, Any]:

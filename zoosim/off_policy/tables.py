@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import p_value, per_visit, weight, with_interval
+from zoosim.core.number_format import p_value, per_visit, unit_of, weight, with_interval
 from zoosim.core.tables import Column, Table, two_lines
 from zoosim.off_policy.best_estimates import best_differences
 from zoosim.off_policy.compare import Difference
@@ -37,7 +37,7 @@ def estimates_table(evaluation: "Evaluation") -> Table:
         Column("mean\nweight", ["", *(f"{row.mean_weight:.3g}" for row in results)]),
         Column("largest\nweight", ["", *(weight(row.max_weight) for row in results)]),
     )
-    return Table(f"{evaluation.source}: {evaluation.n:,} {evaluation.unit}", columns)
+    return Table(f"{evaluation.source}: {unit_of(evaluation.reward)}, {evaluation.n:,} {evaluation.unit}", columns)
 
 
 def _differences_table(rows: Sequence[Difference], evaluation: "Evaluation") -> Table:

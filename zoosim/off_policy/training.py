@@ -32,8 +32,9 @@ class Training(TabularResult):
 
     `reason` says why it was chosen. `evaluation` is None where the later rows cannot judge policies, such as without
     propensities, unless these are estimated; `unjudged` says what else stood in the way. `predicted` is the reward per
-    later visit that a mixed model of all rows predicts for each policy; it is empty where none was needed. `losses` are
-    those of each epoch, of policies trained in epochs. `notes` say why policies were left out.
+    later visit that `dm` predicts for each policy, by a mixed model fitted to the earlier rows and calibrated on the
+    later ones; it is empty where none was needed. `losses` are those of each epoch, of policies trained in epochs.
+    `notes` say why policies were left out.
     """
 
     model: "Model"

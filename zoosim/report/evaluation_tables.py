@@ -185,14 +185,16 @@ def propensities_table(evaluation: Evaluation) -> list[Table]:
 
 
 def reasons_table(evaluation: Evaluation) -> Table:
-    """List reasons once per policy, with the estimators that they speak against."""
-    estimators_of: dict[tuple[str, str], list[str]] = {}
-    for row in evaluation.results:
-        for reason in row.reasons:
-            estimators_of.setdefault((row.policy, reason), []).append(row.estimator)
-    rows = [(policy, reason, ", ".join(names)) for (policy, reason), names in estimators_of.items()]
-    nothing = [("all", "nothing speaks against the estimates", "")]
-    return Table("What speaks against the estimates", ("policy", "reason", "estimators"), rows or nothing, n_text=3)
+    """List reasons once per policy and reward, with the estimators that they speak against."""
+    estimators_of: dict[Cells, list[str]] = {}
+    for reward, by_reward in evaluation.by_reward.items():
+        for row in by_reward.results:
+            for reason in row.reasons:
+                estimators_of.setdefault((row.policy, reward, reason), []).append(row.estimator)
+    rows = [(*place, ", ".join(names)) for place, names in estimators_of.items()]
+    nothing = [("all", "all", "nothing speaks against the estimates", "")]
+    heads = ("policy", "reward", "reason", "estimators")
+    return Table("What speaks against the estimates", heads, rows or nothing, n_text=4)
 
 
 def notes_table(evaluation: Evaluation) -> list[Table]:

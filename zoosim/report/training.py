@@ -34,8 +34,8 @@ MOST_NAMED = 4
 
 MICROSECONDS = 1_000_000
 PREDICTED = {
-    "predicted": "The mean reward per visit that a mixed model of the log's rows predicts. It varies little from log "
-    "to log but tends to be too low: use it to order policies, and the estimates to see how much they earn.",
+    "predicted": "The mean reward per later visit by dm: a mixed model, fitted to the earlier rows and calibrated on "
+    "the later ones. It varies little from log to log, and is right as far as the model is.",
 }
 USES = {
     "choices that change": "The share of the policy's choices that change when a column's values are shuffled among "
@@ -137,7 +137,7 @@ def _values_drawing(training: Training) -> Drawing:
         rows[TODAY] = [Mark(TODAY, training.evaluation.logged, MUTED)]
     caption = "Mean reward per visit on the later rows. "
     if training.predicted:
-        caption += "Diamonds: predicted by a mixed model of these rows. "
+        caption += "Diamonds: predicted by a mixed model of the earlier rows, calibrated on these. "
     if estimates:
         caption += f"Estimates have intervals. {VERDICT_KEY}"
     reward = REWARD if training.evaluation is None else training.evaluation.reward
@@ -151,7 +151,8 @@ def _predicted(training: Training) -> Table:
         for name, value in training.predicted.items()
     ]
     heads = ("policy", "chosen", "predicted per visit")
-    return Table("What a mixed model of the log predicts", heads, rows, n_text=2)
+    caption = "By dm: a mixed model, fitted to the earlier rows and calibrated on the later ones."
+    return Table("What is predicted", heads, rows, n_text=2, caption=caption)
 
 
 def _rows(earlier: Log, later: Log) -> Table:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import p_value
-from zoosim.off_policy.best_estimates import best_ranking
+from zoosim.core.number_format import p_value, unit_of
+from zoosim.off_policy.best_estimates import best_ranking, best_result, policies_of
 from zoosim.off_policy.sentences import sentences
 from zoosim.off_policy.tables import evaluation_tables
 from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
@@ -36,7 +36,7 @@ def print_evaluation(
     Args:
         evaluation: The results.
         folder: Where a page was written, whose address is printed.
-        wide: Print all columns of the tables.
+        wide: Print all columns of the tables, and the reasons against all estimates.
         has_page: Whether another page shows them.
     """
     for table in evaluation_tables(evaluation):
@@ -44,22 +44,29 @@ def print_evaluation(
     print_lines(skipped_lines(evaluation.skipped))
     print_lines(f"note: {remark}." for remark in evaluation.remarks)
     print_lines(f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines)
-    print_lines(_reason_lines(evaluation))
+    print_lines(reason_lines(evaluation, wide=wide))
     print_lines(ranking_lines(evaluation))
     print_lines(f"{name}: {sentence}." for name, sentence in sentences(evaluation).items())
     if folder is not None:
         print_address(folder)
 
 
-def _reason_lines(evaluation: "Evaluation") -> list[str]:
-    """Say why estimates are not trusted: one line per policy for estimators of which the same is said."""
-    estimators: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for row in evaluation.results:
-        if row.reasons:
-            estimators.setdefault((row.policy, row.verdict, row.reasons), []).append(row.estimator)
+def reason_lines(evaluation: "Evaluation", *, wide: bool = False) -> list[str]:
+    """Say why estimates are not trusted: one line per policy for those of which the same is said.
+
+    Of each policy and reward that is the estimate that speaks for it, or, where `wide`, all of them.
+    """
+    estimates: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for policy in policies_of(evaluation):
+        for reward, by_reward in evaluation.by_reward.items():
+            every = [row for row in by_reward.results if row.policy == policy]
+            for row in every if wide else [best_result(by_reward, policy)]:
+                name = f"{row.estimator} of {unit_of(reward)}" if evaluation.others else row.estimator
+                if row.reasons:
+                    estimates.setdefault((policy, row.verdict, row.reasons), []).append(name)
     return [
         f"{policy} ({', '.join(names)}): {verdict}: {'; '.join(reasons)}."
-        for (policy, verdict, reasons), names in estimators.items()
+        for (policy, verdict, reasons), names in estimates.items()
     ]
 
 

@@ -241,7 +241,7 @@ def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -
     done = command(*line, folder=tmp_path)
     assert done.returncode == 0
     assert "12 rows" in done.stdout
-    assert re.search(r"random \(ips.*\): do not use:", done.stdout)
+    assert re.search(r"random \(dr\): do not use:", done.stdout)
     assert "Differences" not in done.stdout  # what is not to be used is not compared
 
 

@@ -2,13 +2,14 @@
 
 Twenty retail shops of 20,000 visits, which personalise what they show. To each table come 12 columns that nobody knows
 before the choice, and 16 that somebody does, among them what the shop itself goes by; none has a name that tells.
-Printed is how many of each kind `zoosim import` leaves out, with and without logged propensities, and what a model
-earns with one leak in and with it left out.
+Printed is how many of each kind `zoosim import` leaves out, with and without logged propensities, and with them where
+each country has an assortment of its own; and what a model earns with one leak in and with it left out.
 """
 
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,25 @@ def main() -> None:
 
 def report(seeds: Iterable[int], visits: int) -> str:
     """Return a line per kind of leak, and one of the sound columns."""
-    outcomes: dict[str, dict[str, list[bool]]] = {"with propensities": {}, "without": {}}
-    sound: dict[str, dict[str, list[bool]]] = {"with propensities": {}, "without": {}}
+    outcomes: dict[str, dict[str, list[bool]]] = {}
+    sound: dict[str, dict[str, list[bool]]] = {}
     for seed in seeds:
         print(f"Q18: shop {seed}", file=sys.stderr)
         table, leaks, fine = make_table(seed, visits)
-        for label, log in (("with propensities", table), ("without", table.drop("propensity"))):
+        by_country, _, _ = make_table(seed, visits, by_country=True)
+        logs = {"all products": table, "by country": by_country, "no propensities": table.drop("propensity")}
+        for label, log in logs.items():
             features = infer_schema(log)[0].features
             for kind, name in leaks.items():
-                outcomes[label].setdefault(kind, []).append(name not in features)
+                outcomes.setdefault(label, {}).setdefault(kind, []).append(name not in features)
             for kind, name in fine.items():
-                sound[label].setdefault(kind, []).append(name not in features)
-    lines = [f"{'leak':<34} found, with propensities   without"]
-    for kind in outcomes["without"]:
+                sound.setdefault(label, {}).setdefault(kind, []).append(name not in features)
+    lines = [f"{'leak':<34}" + "".join(f"{label:>20}" for label in outcomes)]
+    for kind in outcomes["no propensities"]:
         lines.append(f"{kind:<34}" + "".join(f"{_share(by[kind]):>20}" for by in outcomes.values()))
     lines.append(f"{'all leaks':<34}" + "".join(f"{_share(_all(by)):>20}" for by in outcomes.values()))
     lines.append(f"{'sound columns left out':<34}" + "".join(f"{_share(_all(by)):>20}" for by in sound.values()))
-    for kind in sound["without"]:
+    for kind in sound["no propensities"]:
         if any(any(by[kind]) for by in sound.values()):
             lines.append(f"  {kind:<32}" + "".join(f"{_share(by[kind]):>20}" for by in sound.values()))
     return "\n".join(lines)
@@ -64,9 +67,16 @@ def _share(outcomes: list[bool]) -> str:
     return f"{sum(outcomes)} of {len(outcomes)} ({100 * np.mean(outcomes):.1f}%)"
 
 
-def make_table(seed: int, visits: int) -> tuple[pl.DataFrame, dict[str, str], dict[str, str]]:
-    """Return a shop's table, and the columns that leak and those that do not, by kind."""
+def make_table(
+    seed: int, visits: int, *, by_country: bool = False
+) -> tuple[pl.DataFrame, dict[str, str], dict[str, str]]:
+    """Return a shop's table, and the columns that leak and those that do not, by kind.
+
+    Where products differ `by_country`, each country sees 40 to 90% of them.
+    """
     shop = retail_shops.draw_shop(seed, visits)
+    if by_country:
+        shop = replace(shop, propensities=_within_countries(shop, np.random.default_rng([seed, 19])))
     table, customer, shown = retail_shops.draw_visits(shop, visits)
     rng = np.random.default_rng([seed, 18])
     leaking = dict(_leaks(shop, table, customer, shown, rng))
@@ -76,6 +86,14 @@ def make_table(seed: int, visits: int) -> tuple[pl.DataFrame, dict[str, str], di
     given = {name: name for name in GIVEN}
     table = table.with_columns(**dict(sorted(columns.items())))
     return table, {kind: names[kind] for kind in leaking}, given | {kind: names[kind] for kind in fine}
+
+
+def _within_countries(shop: RetailShop, rng: np.random.Generator) -> FloatArray:
+    """Return the propensities `(n, K)` of a shop that shows each country some of the products only."""
+    names, country = np.unique(shop.customers["country"].to_numpy(), return_inverse=True)
+    sees = rng.random((len(names), len(shop.products))) < rng.uniform(0.4, 0.9, (len(names), 1))
+    within = shop.propensities * sees[country]
+    return np.asarray(within / within.sum(axis=1, keepdims=True))
 
 
 def _leaks(

@@ -10,7 +10,7 @@ either.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,11 +19,18 @@ from scipy import sparse
 
 from zoosim.core.arrays import evenly_spread
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.schema.assortments import Assortments, assortments_by_columns, assortments_by_time
 from zoosim.schema.rules import follows, holds_something, is_in_other_units, needs
 from zoosim.schema.values import UNREADABLE, WORDS, numbers_of, present, visitor_ids
 
 MOST_ROWS = 25_000
 """Rows by which columns are tested, all of some visitors where the log knows them."""
+
+FEWEST_SAMPLED = MOST_ROWS // 5
+"""Rows of some visitors that are enough; where there are fewer, rows are taken whoever came."""
+
+LEAST_HALF = 0.1
+"""Share of the rows that are of the smaller half of the visitors."""
 
 BINS = 20
 """Quantiles by which numbers are put into levels."""
@@ -50,14 +57,8 @@ EXPLAINED = 0.7
 SAME_VISITOR = 0.95
 """Share of visits at which a column holds what it held at the visitor's visit before, if it describes visitors."""
 
-TINY = 1e-12
-"""Instead of 0 as a divisor, where no product for sale was shown in the rows to learn from."""
-
-BLOCKS = 50
-"""Periods by which products are for sale or not."""
-
-ABSENT = 12.0
-"""Rows that a product is expected to have, and lacks, before its first or after its last, to count as not for sale."""
+NO_LEVELS = (*UNREADABLE, pl.List, pl.Array)
+"""Types of columns that are put into no levels."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ class LogSample:
         propensities: Their probabilities `(n,)`; None where the log has none.
         visitors: Who came, as numbers from 0 `(n,)`; rows of their own where the log does not say.
         previous: The row, among these, of the same visitor's visit before `(n,)`; -1 where there is none.
-        period: The period of each row `(n,)`, from 0.
-        for_sale: Which products could be shown in each period `(periods, K)`.
+        assortments: Which products could be shown in each row.
         rewards: What visits earned, columns by name.
     """
 
@@ -82,15 +82,20 @@ class LogSample:
     propensities: FloatArray | None
     visitors: IntArray
     previous: IntArray
-    period: IntArray
-    for_sale: BoolArray
+    assortments: Assortments
     rewards: Mapping[str, pl.Series]
 
     @cached_property
     def halves(self) -> BoolArray:
-        """Which half of the visitors each row is of `(n,)`: scores learned from one are tested by the other."""
-        halves = np.random.default_rng(0).random(int(self.visitors.max()) + 1) < 0.5
-        return np.asarray(halves[self.visitors])
+        """Which half of the visitors each row is of `(n,)`: scores learned from one are tested by the other.
+
+        Halves of the rows instead, where most are of one visitor: all who are not signed in, say.
+        """
+        rng = np.random.default_rng(0)
+        halves = (rng.random(int(self.visitors.max()) + 1) < 0.5)[self.visitors]
+        if min(halves.mean(), 1.0 - halves.mean()) < LEAST_HALF:
+            halves = rng.random(len(halves)) < 0.5
+        return np.asarray(halves)
 
     @cached_property
     def rewarded(self) -> dict[str, BoolArray]:
@@ -133,10 +138,26 @@ def sample_log(
         chances = None
     earned = {name: table[name].gather(rows) for name in rewards if not isinstance(table[name].dtype, UNREADABLE)}
     products = _codes(shown)
-    period = np.arange(len(rows)) * BLOCKS // len(rows)
-    return LogSample(
-        rows, shown, products, chances, numbers, _previous(numbers), period, _for_sale(products, period), earned
+    sample = LogSample(
+        rows, shown, products, chances, numbers, _previous(numbers), assortments_by_time(products), earned
     )
+    others = [name for name in table.columns if name not in (action, propensity, time, *rewards)]
+    return _with_assortments(sample, table.select(others))
+
+
+def _with_assortments(sample: LogSample, table: pl.DataFrame) -> LogSample:
+    """Return the sample with what could be shown to whom; without propensities where no column of the table settles it.
+
+    Without, the products that a row's visitor never sees would count as products that the column speaks against.
+    """
+    if sample.propensities is None:
+        return sample
+    columns = (
+        table[name].gather(sample.rows) for name in table.columns if not isinstance(table[name].dtype, NO_LEVELS)
+    )
+    levels = (_levels(column)[0] for column in columns)
+    found = assortments_by_columns(sample.assortments, sample.products, sample.propensities, sample.halves, levels)
+    return replace(sample, propensities=None) if found is None else replace(sample, assortments=found)
 
 
 def _sampled_rows(n: int, visitors: pl.Series | None) -> IntArray:
@@ -144,27 +165,15 @@ def _sampled_rows(n: int, visitors: pl.Series | None) -> IntArray:
     if n <= MOST_ROWS or visitors is None:
         return evenly_spread(n, MOST_ROWS)
     share = MOST_ROWS / n
-    chosen = visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)
-    return np.flatnonzero(chosen.to_numpy())[: 2 * MOST_ROWS]
+    chosen = np.flatnonzero((visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)).to_numpy())
+    if len(chosen) < FEWEST_SAMPLED:  # nearly all rows are of a few visitors
+        return evenly_spread(n, MOST_ROWS)
+    return chosen[: 2 * MOST_ROWS]
 
 
 def _codes(column: pl.Series) -> IntArray:
     """Return the values of a column as numbers from 0 `(n,)`, missing ones being a value of their own."""
     return np.asarray(column.cast(pl.String).fill_null("").rank("dense").cast(pl.Int64).to_numpy() - 1)
-
-
-def _for_sale(products: IntArray, period: IntArray) -> BoolArray:
-    """Return in which periods each product was likely for sale `(periods, K)`, by when it was shown first and last."""
-    n = len(products)
-    counts = np.bincount(products)
-    first, last = np.full(len(counts), n), np.zeros(len(counts), np.int64)
-    np.minimum.at(first, products, np.arange(n))
-    np.maximum.at(last, products, np.arange(n))
-    rate = counts / (last - first + 1.0)
-    begins = np.where(rate * first > ABSENT, period[first], 0)
-    ends = np.where(rate * (n - 1 - last) > ABSENT, period[last], BLOCKS)
-    periods = np.arange(BLOCKS)[:, None]
-    return np.asarray((begins <= periods) & (periods <= ends))
 
 
 def _previous(visitors: IntArray) -> IntArray:
@@ -195,7 +204,7 @@ def known_too_late(column: pl.Series, sample: LogSample) -> str:
     for name, reward in sample.rewards.items():
         if needs(held, sample.rewarded[name]) or follows(column, reward) or is_in_other_units(column, reward):
             return f"follows from {name}, so nobody knows it before the product is chosen"
-    if isinstance(column.dtype, pl.List | pl.Array):
+    if isinstance(column.dtype, NO_LEVELS):
         return ""
     return _depends_on_reward(column, sample) or _depends_on_product(column, sample)
 
@@ -256,15 +265,14 @@ def _scores_of_levels(levels: IntArray, sample: LogSample, train: BoolArray, tes
     expected = popularity[product] * usual[level] * train.sum()
     pair_scores = np.maximum((counts + SHRINKAGE) / (expected + SHRINKAGE) - 1.0, 0.0)
     by_product = sparse.csr_array((pair_scores, (product, level)), shape=(n_products, n_levels))
-    offered = sample.for_sale * popularity
-    means = offered @ by_product / np.maximum(offered.sum(axis=1), TINY)[:, None]
+    means = sample.assortments.rows(test).mean(popularity, by_product, levels[test])
 
     wanted = sample.products[test] * n_levels + levels[test]
     places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
     scores = np.where(pairs[places] == wanted, pair_scores[places], 0.0)
     assert sample.propensities is not None
     weights = popularity[sample.products[test]] / sample.propensities[test]
-    return np.asarray(weights * (scores - means[sample.period[test], levels[test]]))
+    return np.asarray(weights * (scores - means))
 
 
 def _scores_of_ranks(ranks: FloatArray, sample: LogSample, train: BoolArray, test: BoolArray) -> FloatArray:
@@ -276,9 +284,8 @@ def _scores_of_ranks(ranks: FloatArray, sample: LogSample, train: BoolArray, tes
     effects = np.bincount(sample.products[train], centred[train], minlength=n_products) / (counts + SHRINKAGE)
     assert sample.propensities is not None
     weights = popularity[sample.products[test]] / sample.propensities[test]
-    offered = sample.for_sale * popularity
-    means = offered @ effects / np.maximum(offered.sum(axis=1), TINY)
-    return np.asarray(weights * (effects[sample.products[test]] - means[sample.period[test]]) * centred[test])
+    means = sample.assortments.rows(test).mean(popularity, sparse.csr_array(effects[:, None]), np.zeros(1, np.int64))
+    return np.asarray(weights * (effects[sample.products[test]] - means) * centred[test])
 
 
 def _describes_visitors(levels: IntArray, sample: LogSample) -> bool:

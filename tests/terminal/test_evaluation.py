@@ -34,5 +34,11 @@ def test_only_estimates_that_speak_for_a_policy_are_explained_unless_all_are_ask
 
 
 def test_the_page_has_the_reasons_of_every_reward() -> None:
-    both = replace(judged("click", dr=("few rows",)), others={"revenue": judged("revenue", dr=("drift",), dm=())})
-    assert reasons_table(both).rows == [("new", "click", "few rows", "dr"), ("new", "revenue", "drift", "dr")]
+    clicks = judged("click", ips=("few rows",), dr=("few rows", "drift"))
+    both = replace(clicks, others={"revenue": judged("revenue", ips=("few rows",), dr=("few rows",), dm=("far off",))})
+    assert reasons_table(both).rows == [
+        ("new", "few rows", "click, revenue", "ips, dr"),
+        ("new", "drift", "click", "dr"),
+        ("new", "far off", "revenue", "dm"),
+    ]
+    assert len(reasons_table(judged("click", dr=())).rows) == 1

@@ -185,15 +185,22 @@ def propensities_table(evaluation: Evaluation) -> list[Table]:
 
 
 def reasons_table(evaluation: Evaluation) -> Table:
-    """List reasons once per policy and reward, with the estimators that they speak against."""
+    """List reasons once per policy, with the rewards and estimators that they speak against."""
     estimators_of: dict[Cells, list[str]] = {}
     for reward, by_reward in evaluation.by_reward.items():
         for row in by_reward.results:
             for reason in row.reasons:
-                estimators_of.setdefault((row.policy, reward, reason), []).append(row.estimator)
-    rows = [(*place, ", ".join(names)) for place, names in estimators_of.items()]
-    nothing = [("all", "all", "nothing speaks against the estimates", "")]
-    heads = ("policy", "reward", "reason", "estimators")
+                estimators_of.setdefault((row.policy, reason, reward), []).append(row.estimator)
+    rewards_of: dict[Cells, list[str]] = {}
+    for (policy, reason, reward), names in estimators_of.items():
+        rewards_of.setdefault((policy, reason, ", ".join(names)), []).append(reward)
+    order = policies_of(evaluation)
+    rows = sorted(
+        [(policy, reason, ", ".join(rewards), names) for (policy, reason, names), rewards in rewards_of.items()],
+        key=lambda row: order.index(row[0]),
+    )
+    nothing = [("all", "nothing speaks against the estimates", "", "")]
+    heads = ("policy", "reason", "rewards", "estimators")
     return Table("What speaks against the estimates", heads, rows or nothing, n_text=4)
 
 

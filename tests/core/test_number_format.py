@@ -4,7 +4,16 @@ import math
 
 import pytest
 
-from zoosim.core.number_format import decimals, fixed, in_percent, per_visit, plain, shared_decimals, with_interval
+from zoosim.core.number_format import (
+    decimals,
+    fixed,
+    in_percent,
+    per_visit,
+    plain,
+    shared_decimals,
+    significant,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +71,11 @@ def test_rewards_have_units(reward: str, unit: str) -> None:
 
 def test_numbers_without_an_interval_have_no_exponents() -> None:
     assert [plain(value) for value in (86_400.0, 1_234.5, 12.34, 0.01234)] == ["86,400", "1,234", "12.3", "0.0123"]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [(2.0, 3, "2"), (0.75, 3, "0.75"), (30_123.4, 3, "30,123"), (0.000031, 2, "0.000031"), (-86_400.0, 4, "-86,400")],
+)
+def test_significant_digits_are_written_without_exponents(value: float, digits: int, expected: str) -> None:
+    assert significant(value, digits) == expected

@@ -81,6 +81,12 @@ def plain(value: float) -> str:
     return fixed(value, decimals(value))
 
 
+def significant(value: float, digits: int) -> str:
+    """Write a number with so many significant digits: 2, 0.75, 0.00031; whole ones in full, as 86,400."""
+    written = fixed(value, _decimals_of(value, digits))
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
 def fixed(value: float | None, places: int, *, signed: bool = False, missing: str = "none") -> str:
     """Write a number with so many decimals; `missing` is written for None and what is not finite."""
     if value is None or not math.isfinite(value):

@@ -403,7 +403,7 @@ def test_a_row_that_names_no_visitor_is_of_one_of_its_own(tmp_path: Path) -> Non
     table = own_table(item=[1, 2, 3] * 2, shown=[[1, 2, 3]] * 6, user=[float("nan"), 8.0] * 3)
     columns = {"candidates": "shown", "user_id": "user"}
     imported = import_log(table, mapped(own_items(), **columns), tmp_path / "log.parquet")
-    assert imported.facts["rows"].endswith("1 visitors, 3 rows of visitors unknown, each taken for another one")
+    assert imported.facts["rows"].endswith("1 visitor, 3 rows without a visitor, each counted as a visitor of its own")
     users = read_log(tmp_path / "log.parquet").user_ids
     assert users is not None
     assert users[1] == users[3] == users[5]
@@ -480,7 +480,7 @@ def test_products_that_no_row_shows_are_known_to_models_but_are_no_candidates_of
     imported = import_log(
         table, None, tmp_path / "log.parquet", products=pl.concat([items, stray], how="vertical_relaxed")
     )
-    assert imported.facts["products"].startswith("12 shown; policies know 18 more")
+    assert imported.facts["products"].startswith("12 shown; 18 more products of the table were never shown")
 
     log = read_log(tmp_path / "log.parquet")
     assert (log.n_actions, len(log.names), log.other_names[0], log.other_names[-1]) == (12, 12, "SKU-12", "SKU-29")

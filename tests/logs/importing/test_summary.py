@@ -35,7 +35,7 @@ def test_facts_count_what_the_rows_hold() -> None:
     """4 rows, of which 1 is clicked for 3.00: .75 a row; 1 / .5 is 2, and there are 2 candidates."""
     assert facts_of(records(), SCHEMA, np.full(4, 2.0), 7) == {
         "rows": "4 rows, 2 visitors",
-        "products": "2 shown; policies know 7 more of the table of products by their columns alone",
+        "products": "2 shown; 7 more products of the table were never shown: policies know them by their columns",
         "time": "2026-03-01 10:00 to 2026-03-01 13:00, UTC",
         "reward click": "25% of rows (1)",
         "reward revenue": "0.75 a row; not 0 in 25% of rows (1)",
@@ -51,7 +51,7 @@ def test_propensities_that_do_not_fit_the_candidates_are_named() -> None:
     """The mean of 1 / propensity is the number of candidates with a chance: 2, not 3 and not 1."""
     many = records(400)
     assert "some are never shown" in facts_of(many, SCHEMA, np.full(400, 3.0))["propensity"]
-    assert "are these probabilities" in facts_of(many, SCHEMA, np.full(400, 1.0))["propensity"]
+    assert "are these the probabilities" in facts_of(many, SCHEMA, np.full(400, 1.0))["propensity"]
 
 
 def test_shares_have_two_digits() -> None:

@@ -60,7 +60,7 @@ def shorter_order(column: pl.Series) -> DateOrder | None:
     if column.dtype != pl.String or not column.drop_nulls()[:1_000].str.contains(BEGINS).any():
         return None
     dates = column.str.extract_groups(DATE).struct.unnest().select(pl.col("first", "second", "year").cast(pl.Int32))
-    dates = dates.drop_nulls()
+    dates = dates.filter(pl.all_horizontal(pl.all() > 0))  # no nulls, nor 00/00/0000, as databases write no date
     if dates.is_empty() or (dates.select("first", "second").max_horizontal() > MONTHS).any():
         return None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from zoosim.core.number_format import significant
 from zoosim.core.types import REWARD, FloatArray
 from zoosim.schema.columns import AnyColumn, CategoryColumn, TimeColumn, WordsColumn
 from zoosim.schema.number_columns import NumberColumn
@@ -84,7 +85,9 @@ def facts_of_searches(
         objective: What rewards weigh in what a search earned, by name.
     """
     shown = searches["shown"]
-    rows = [f"{searches.height:,} searches, {len(shown.explode()) / searches.height:.3g} products shown in each"]
+    rows = [
+        f"{searches.height:,} searches, {significant(len(shown.explode()) / searches.height, 3)} products shown in each"
+    ]
     facts = {"rows": ", ".join(rows + _visitors(searches))}
     facts["products"] = f"{shown.explode().n_unique():,} shown, of {n_products:,} in the catalogue"
     if "time" in searches.columns:
@@ -100,7 +103,7 @@ def facts_of_searches(
 
 def _per_search(counts: pl.Series) -> str:
     share = share_of(float((counts > 0).sum()), len(counts))
-    return f"{counts.sum() / len(counts):.3g} a search; at least one in {share} of searches"
+    return f"{significant(counts.sum() / len(counts), 3)} a search; at least one in {share} of searches"
 
 
 def _shares(names: pl.Series) -> str:
@@ -132,15 +135,21 @@ def _visitors(records: pl.DataFrame) -> list[str]:
         return []
     ids = records["user_id"].drop_nulls()
     unknown = records.height - len(ids)
-    counted = [f"{ids.n_unique():,} visitors"]
-    return counted + [f"{unknown:,} rows of visitors unknown, each taken for another one"] * (unknown > 0)
+    n = ids.n_unique()
+    counted = [f"{n:,} visitor{'s' * (n != 1)}"]
+    if unknown:
+        rows = "1 row" if unknown == 1 else f"{unknown:,} rows"
+        counted.append(f"{rows} without a visitor, each counted as a visitor of its own")
+    return counted
 
 
 def _products(records: pl.DataFrame, others: int) -> str:
     shown = f"{records['action'].n_unique():,} shown"
     if not others:
         return shown
-    return f"{shown}; policies know {others:,} more of the table of products by their columns alone"
+    if others == 1:
+        return f"{shown}; 1 more product of the table was never shown: policies know it by its columns"
+    return f"{shown}; {others:,} more products of the table were never shown: policies know them by their columns"
 
 
 def _period(times: pl.Series, zone: str) -> str:
@@ -157,7 +166,7 @@ def _reward(rewards: pl.Series) -> str:
     if earned.is_in([1.0]).all():
         return f"{share_of(len(earned), len(rewards))} of rows ({len(earned):,})"
     mean = float(np.mean(rewards.to_numpy()))
-    return f"{mean:.3g} a row; not 0 in {share_of(len(earned), len(rewards))} of rows ({len(earned):,})"
+    return f"{significant(mean, 3)} a row; not 0 in {share_of(len(earned), len(rewards))} of rows ({len(earned):,})"
 
 
 def _objective(weights: Mapping[str, float]) -> str:
@@ -172,18 +181,19 @@ def _propensity(records: pl.DataFrame, schema: Schema, candidates: FloatArray | 
             "depend on the product shown are recognised only where it nearly settles them"
         )
     propensities = records["propensity"].to_numpy()
-    mean = f"mean {propensities.mean():.2g}"
+    mean = f"mean {significant(float(propensities.mean()), 2)}"
     if schema.rankings:  # a later position has fewer products to choose from
         return mean
     inverse = 1.0 / propensities
     expected = float(np.mean(candidates))
     miss = float(inverse.mean()) - expected
     error = float(inverse.std()) / np.sqrt(len(inverse))
-    compared = f"{mean}; 1/propensity averages {inverse.mean():,.3g} for {expected:,.3g} candidates"
+    averages = significant(float(inverse.mean()), 3)
+    compared = f"{mean}; 1/propensity averages {averages} for {significant(expected, 3)} candidates"
     if abs(miss) <= max(ERRORS * error, TOLERANCE * expected):
         return f"{compared}, as it should"
     if miss > 0.0:
-        return f"{compared}: more than it can; are these probabilities of the products shown?"
+        return f"{compared}: it cannot average more; are these the probabilities of the products shown?"
     return f"{compared}: some are never shown to some visitors, or could not be (say so by columns.candidates)"
 
 
@@ -220,7 +230,9 @@ def uses_of(columns: Mapping[str, str]) -> dict[str, str]:
 def describe_column(column: AnyColumn) -> str:
     """Say what a fitted column is taken for."""
     if isinstance(column, NumberColumn):
-        return f"number, {column.low:.4g} to {column.high:.4g}" + (" (by its logarithm)" if column.log else "")
+        return f"number, {significant(column.low, 4)} to {significant(column.high, 4)}" + (
+            " (by its logarithm)" if column.log else ""
+        )
     if isinstance(column, CategoryColumn) and column.buckets:
         return f"category, {len(column.levels)} values and {share_of(column.rest, 1.0)} rarer ones"
     if isinstance(column, CategoryColumn):
@@ -240,4 +252,4 @@ def _missing(column: pl.Series) -> str:
 def share_of(part: float, whole: float) -> str:
     """Write a share to two digits: 2.3%, 45%."""
     percent = 100.0 * part / whole
-    return f"{percent:.0f}%" if percent >= 9.95 else f"{percent:.2g}%"
+    return f"{percent:.0f}%" if percent >= 9.95 else f"{significant(percent, 2)}%"

@@ -103,7 +103,7 @@ def facts_of_searches(
 
 def _per_search(counts: pl.Series) -> str:
     share = share_of(float((counts > 0).sum()), len(counts))
-    return f"{significant(counts.sum() / len(counts), 3)} a search; at least one in {share} of searches"
+    return f"{significant(float(counts.sum()) / len(counts), 3)} a search; at least one in {share} of searches"
 
 
 def _shares(names: pl.Series) -> str:

@@ -380,10 +380,10 @@ def schema(
 ) -> None:
     """Infer what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
-    from zoosim.terminal_import import print_pairs
+    from zoosim.terminal.output import print_list
 
     text, notes = describe_table(table, products, out, time_zone)
-    print_pairs(notes, err=True)
+    print_list(notes, err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -402,7 +402,7 @@ def import_table(
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.logs.importing.convert import import_log
-    from zoosim.terminal_import import print_import
+    from zoosim.terminal.importing import print_import
     from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
     if len(files) > 2:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.tabular import TabularResult
+from zoosim.policies.files import MODEL, file_and_class
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from zoosim.worlds.fitted.shop import FittedShop
 
 
-MODEL, WORLD = SUFFIXES = (".zoosim", ".world")
-"""How files end that can be described: models and fitted worlds."""
+WORLD = ".world"
+"""How files of fitted worlds end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,9 +80,9 @@ def describe(
         DataError: a file cannot be read.
     """
     assert progress is not None  # `public_call` sees to that
-    source, _, policy = os.fspath(world).partition("@")
-    if source.endswith(SUFFIXES):
-        return _describe_file(Path(source), policy or None, out)
+    source, policy = file_and_class(os.fspath(world))
+    if source.endswith((MODEL, WORLD)):
+        return _describe_file(Path(source), policy, out)
 
     from zoosim.core.files import make_folder, write_text
     from zoosim.core.yaml_text import write_yaml

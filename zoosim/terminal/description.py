@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from zoosim.policies.files import MODEL, file_and_class
 from zoosim.terminal.output import address, print_lines, print_table
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def print_description(description: "Description", source: str) -> None:
     typer.echo(typer.style(description._headline(), bold=True))
     for table in description._tables():
         print_table(table)
-    path = Path(source.partition("@")[0])
-    if path.suffix == ".zoosim":
+    path = Path(file_and_class(source)[0])
+    if path.suffix == MODEL:
         print_lines(
             [
                 f"Serve it: zoosim serve {quote(str(path))}",

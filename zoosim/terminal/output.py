@@ -53,12 +53,25 @@ def print_lines(lines: Iterable[str]) -> None:
             typer.echo(line)
 
 
-def print_list(items: Mapping[str, str], indent: int = 0) -> None:
-    """Print what each name stands for, one name per line, and further lines below what is said."""
-    column = indent + max(map(len, items), default=0) + 2
+def print_list(items: Mapping[str, str], indent: int = 0, *, err: bool = False) -> None:
+    """Print what each name stands for, beside it, and further lines below that; a name that is long has its own line.
+
+    Args:
+        items: What each name stands for.
+        indent: Characters before each name.
+        err: Print to standard error.
+    """
+    width = output_width()
+    column = indent + min(max(map(len, items), default=0), width // 3) + 2
     for name, text in items.items():
-        line = f"{' ' * indent}{name}".ljust(column) + text
-        typer.echo(textwrap.fill(line, output_width(), subsequent_indent=" " * column, break_on_hyphens=False))
+        head = " " * indent + name
+        lines = textwrap.wrap(text, width - column, break_on_hyphens=False) or [""]
+        if len(head) > column - 2:
+            typer.echo(head, err=err)
+            head = ""
+        typer.echo((head.ljust(column) + lines[0]).rstrip(), err=err)
+        for line in lines[1:]:
+            typer.echo(" " * column + line, err=err)
 
 
 def print_address(folder: Path) -> None:

@@ -1,0 +1,21 @@
+"""What `zoosim schema` and `zoosim import` print: what they understood of a shop's tables."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import typer
+
+from zoosim.terminal.output import output_width, print_list
+
+if TYPE_CHECKING:
+    from zoosim.logs.importing.summary import Imported
+
+
+def print_import(imported: "Imported") -> None:
+    """Print what an import understood, and notes on columns to standard error."""
+    print_list(imported.facts)
+    typer.echo()
+    print_list(imported.columns)
+    notes = imported.notes | imported.drift
+    for name, note in notes.items():
+        typer.echo(textwrap.fill(f"note: column {name}: {note}", output_width(), subsequent_indent="  "), err=True)

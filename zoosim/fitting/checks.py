@@ -51,6 +51,13 @@ class Comparison(NamedTuple):
         """Whether both are the same, in a few words, or why that cannot be told."""
         return self.why_not if self.equivalence is None else self.equivalence.words
 
+    @property
+    def doubt(self) -> str:
+        """Say, as part of a sentence, that the log cannot tell whether both are the same, and how many rows would."""
+        needed = None if self.equivalence is None else self.equivalence.rows_needed
+        rows = "" if needed is None else f"; about {needed:,} rows would"
+        return f"the log cannot tell whether {self.policy} earn the same in the world (within {MARGIN:.0%}){rows}"
+
 
 @dataclass(frozen=True, repr=False)
 class Checks(TabularResult):
@@ -113,7 +120,7 @@ def _not_shown(row: Comparison) -> str:
     """Say that a policy earns something else in the world than by the log, or that this cannot be told."""
     if row.agrees is False:
         return f"in the world {row.policy} earn something else than by the log: {row.words} of the logged value"
-    return f"whether {row.policy} earn there what they earn by the log, within {MARGIN:.0%}: {row.words}"
+    return row.doubt
 
 
 def _as_plain(comparison: Comparison) -> dict[str, Any]:

@@ -68,9 +68,10 @@ class HeldOut:
         """A summary of the fit in two sentences, no better than it is."""
         period = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
         chance = "within" if self.is_within_chance else "beyond"
+        conclusion = self.conclusion[0].upper() + self.conclusion[1:]
         return (
             f"On {period}, {self.n:,} rows that it was not fitted to, the world expects {self.expected:,.0f} "
-            f"responses, and {self.responses:,} came ({chance} chance). {self.conclusion}."
+            f"responses, and {self.responses:,} came ({chance} chance). {conclusion}."
         )
 
     @property
@@ -85,15 +86,17 @@ class HeldOut:
 
     @property
     def conclusion(self) -> str:
-        """Say whether the world predicts responses better than simpler models do."""
+        """Say whether the world predicts responses better than simpler models do, as part of a sentence."""
         if self.responses < LEAST_RESPONSES:
-            return "These are too few responses to judge its predictions by: take it as an example"
+            came = f"{self.responses:,} response{'s' * (self.responses != 1)} on held-out rows"
+            what_to_do = "fit a longer log, and take it as an example until then"
+            return f"{came} are too few to judge its predictions by, which takes {LEAST_RESPONSES}: {what_to_do}"
         if self.is_worse_than:
-            return f"It predicts responses worse than {' or '.join(self.is_worse_than)}: do not use it"
+            return f"it predicts responses worse than {' or '.join(self.is_worse_than)}: do not use it"
         if len(self.is_better_than) < len(self.gains):
             others = " or ".join(name for name in self.gains if name not in self.is_better_than)
-            return f"It is not shown to predict responses better than {others}: take it as an example, not as a fact"
-        return f"It predicts responses better than {' and '.join(self.gains)}"
+            return f"it is not shown to predict responses better than {others}: take it as an example, not as a fact"
+        return f"it predicts responses better than {' and '.join(self.gains)}"
 
 
 def with_open_ends(interval: Interval) -> Interval:

@@ -91,7 +91,7 @@ def _details(checks: Checks) -> list[str]:
 def _equivalence(row: Comparison) -> str:
     """Say whether a policy earns in the world what it earns by the log."""
     if row.agrees is None:
-        return f"Whether {row.policy} earn in the world what they earn by the log, within {MARGIN:.0%}: {row.words}."
+        return f"{row.doubt[0].upper()}{row.doubt[1:]}."
     what = f"what they earn by the log, within {MARGIN:.0%} of the logged value" if row.agrees else "something else"
     beyond = "" if row.agrees else f" than by the log, by more than {MARGIN:.0%} of the logged value"
     return f"In the fitted world {row.policy} earn {what}{beyond}."

@@ -66,6 +66,12 @@ def test_rows_that_carry_the_error(effective_groups: float, told: str) -> None:
     assert word(errors=ERRORS._replace(effective_groups=effective_groups)) == told
 
 
+def test_no_spread_is_not_blamed_on_one_row() -> None:
+    same = ERRORS._replace(error=0.0, effective_groups=0.0)
+    verdict = judge_weighted(GOOD, same, Interval(1.0, 1.0, 1.0), 900, REWARDS)
+    assert verdict == (DO_NOT_USE, ("all users or rows say the same, so nothing tells how large its error is",))
+
+
 def test_an_interval_of_normal_errors_needs_more_rows_that_carry_it() -> None:
     few = ERRORS._replace(effective_groups=4.0)
     assert judge_weighted(GOOD, few, NARROW, 900, REWARDS, min_groups=EFFECTIVE_GROUPS_ASYMPTOTIC).word == DO_NOT_USE

@@ -231,6 +231,8 @@ def _check_error(
     findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
     groups = f"{errors.effective_groups:,.0f} users or rows" if errors.effective_groups >= 1.5 else "one user or row"
     effective = f"{groups} alone make{'s' * (errors.effective_groups < 1.5)} up the standard error"
+    if errors.error == 0.0:
+        effective = "all users or rows say the same, so nothing tells how large its error is"
     findings.below(errors.effective_groups, min_groups, effective)
     ends = {"lower": interval.low, "upper": interval.high}
     missing = [name for name, end in ends.items() if end is None or not math.isfinite(end)]

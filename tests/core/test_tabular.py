@@ -84,4 +84,5 @@ def test_models_say_what_they_are(tmp_path: Path) -> None:
     assert isinstance(model.to_polars(), pl.DataFrame)
     description = zoosim.describe(path)
     assert repr(description) == repr(model)
+    assert description.to_polars().equals(model.to_polars())
     assert zoosim.describe(path, out=tmp_path / "page").path.read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -160,6 +160,13 @@ def test_nothing_is_compared_with_an_estimate_that_is_not_to_be_used() -> None:
     checks = check_fit(log, models)
     uniform = checks.comparisons[1]
     assert (uniform.log, uniform.agrees, uniform.why_not) == (None, None, "do not use")
+    frame = checks.to_polars()
+    assert frame["policy"].to_list() == ["logged choices", "uniform choices", "best for each visitor"]
+    assert frame.select("world", "world_low", "world_high").row(2) == tuple(checks.oracle)
+    assert frame.select("log", "log_low", "log_high").row(0) == checks.comparisons[0].log
+    assert frame.select("log", "log_low", "log_high", "agrees").row(1) == (None, None, None, None)
+    facts = models.shop.to_polars()
+    assert facts.select("reward", "rows", "products", "mean_reward").row(0) == ("reward", 400, 20, log.rewards.mean())
     said = " ".join(build_page(models.shop, checks).details)
     assert "The log cannot tell whether logged choices earn the same in the world (within 10%); about " in said
     assert "What uniform choices earn by the log cannot be compared (dr: do not use)" in said

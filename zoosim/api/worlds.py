@@ -38,6 +38,10 @@ class Description(TabularResult):
     figures: "dict[str, go.Figure]"
     page: str
 
+    def to_polars(self) -> "pl.DataFrame":
+        """Return what the file holds as its own `to_polars` does; of another world the figures of its table."""
+        return self.facts.to_polars() if isinstance(self.facts, TabularResult) else super().to_polars()
+
     def _headline(self) -> str:
         return self.facts._headline() if isinstance(self.facts, TabularResult) else f"World {self.path.stem}"
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from zoosim.core.rng import stream
 from zoosim.core.statistics import Interval
@@ -92,6 +93,20 @@ class Checks(TabularResult):
         ]
         return Verdict(WEAK if reasons else TRUST, tuple(reasons))
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return a row per policy, and one of the best for each visitor, with numbers per visit.
+
+        Returns:
+            Columns `policy`; `world`, `world_low`, `world_high` (95% of the shops that the log allows); `log`,
+            `log_low`, `log_high` (95% interval, null where it is open) by `estimator`; `agrees`, null where that cannot
+            be told.
+        """
+        rows = [_as_row(row) for row in self.comparisons]
+        rows.append(_as_row(Comparison("best for each visitor", self.oracle, None, "")))
+        numbers = dict.fromkeys(("world", "world_low", "world_high", "log", "log_low", "log_high"), pl.Float64)
+        schema = {"policy": pl.String, **numbers, "estimator": pl.String, "agrees": pl.Boolean}
+        return pl.DataFrame(rows, schema=schema)
+
     def _headline(self) -> str:
         word, reasons = self.verdict
         return f"How far to believe the fitted world: {word}{'; '.join(('', *reasons))}"
@@ -121,6 +136,14 @@ def _not_shown(row: Comparison) -> str:
     if row.agrees is False:
         return f"in the world {row.policy} earn something else than by the log: {row.words} of the logged value"
     return row.doubt
+
+
+def _as_row(comparison: Comparison) -> dict[str, Any]:
+    figures = dict(zip(("world", "world_low", "world_high"), comparison.world, strict=True))
+    if comparison.log is not None:
+        figures |= zip(("log", "log_low", "log_high"), comparison.log, strict=True)
+    names = {"policy": comparison.policy, "estimator": comparison.estimator or None}
+    return {**names, **figures, "agrees": comparison.agrees}
 
 
 def _as_plain(comparison: Comparison) -> dict[str, Any]:

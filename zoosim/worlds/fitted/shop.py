@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy import special
 
 from zoosim.core.arrays import evenly_spread, with_ones
@@ -148,6 +149,15 @@ class FittedShop(TabularResult):
     names: tuple[str, ...]
     fitted: FittedSchema | None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row of what the world holds: `reward`, its mean per visit, and how many there are of the rest."""
+        facts = self.facts
+        counted = {name: [int(facts[name])] for name in ("rows", "visitors", "responses")}
+        holds = {"products": self.n_products, "categories": len(self.category_names), "draws": self.n_draws}
+        holds |= {"segments": len(facts["segments"]), "changes": len(self.changes)}
+        means = {"reward": [str(facts["reward"])], "mean_reward": [float(facts["mean_reward"])]}
+        return pl.DataFrame(means | counted | {name: [number] for name, number in holds.items()})
 
     def _headline(self) -> str:
         return f"World fitted to {self.facts['rows']:,} rows of {self.facts['log']}"

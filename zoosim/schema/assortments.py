@@ -65,9 +65,13 @@ class Assortments(NamedTuple):
             scores: The score of each product at each level `(K, levels)`.
             levels: The level of each row `(n,)`.
         """
-        offered = self.offers * weights
-        means = (offered @ scores) / np.maximum(offered.sum(axis=1), TINY)[:, None]
-        return np.asarray(means[self.of_row, levels])
+        means = np.empty(len(self.of_row))
+        for start in range(0, len(self.offers), BLOCKS):  # of many assortments and levels the table is large
+            rows = np.flatnonzero((self.of_row >= start) & (self.of_row < start + BLOCKS))
+            offered = self.offers[start : start + BLOCKS] * weights
+            table = (offered @ scores) / np.maximum(offered.sum(axis=1), TINY)[:, None]
+            means[rows] = table[self.of_row[rows] - start, levels[rows]]
+        return means
 
 
 TINY = 1e-12

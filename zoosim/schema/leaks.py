@@ -284,7 +284,8 @@ def _scores_of_ranks(ranks: FloatArray, sample: LogSample, train: BoolArray, tes
     effects = np.bincount(sample.products[train], centred[train], minlength=n_products) / (counts + SHRINKAGE)
     assert sample.propensities is not None
     weights = popularity[sample.products[test]] / sample.propensities[test]
-    means = sample.assortments.rows(test).mean(popularity, sparse.csr_array(effects[:, None]), np.zeros(1, np.int64))
+    one_level = np.zeros(int(test.sum()), np.int64)
+    means = sample.assortments.rows(test).mean(popularity, sparse.csr_array(effects[:, None]), one_level)
     return np.asarray(weights * (effects[sample.products[test]] - means) * centred[test])
 
 

@@ -222,7 +222,7 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
         assert row.value > 0.2  # logged: 0.125
 
 
-@pytest.mark.parametrize(("kind", "times"), [("linear", 120), ("mlp", 240)])
+@pytest.mark.parametrize(("kind", "times"), [("linear", 120), ("mlp", 160)])
 def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str, times: int) -> None:
     """200 rows of 40 products, many times: features of products are worth clicks, 3 standard errors and more.
 
@@ -235,8 +235,8 @@ def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str, t
     mixed_up = replace(log, products=np.random.default_rng(0).permutation(log.products))
     order = np.array([int(name[1:]) for name in sorted_names(tmp_path)])
     bare, told, misled = (click_rates(part, kind, order) for part in (without(log), log, mixed_up))
-    assert standard_errors_above_zero(told - bare) > 3.0  # 6.5 for mlp, 8.3 for linear
-    assert standard_errors_above_zero(misled - bare) < 0.0  # -5.2 for mlp, -4.8 for linear
+    assert standard_errors_above_zero(told - bare) > 3.0  # 4.9 for mlp, 8.3 for linear
+    assert standard_errors_above_zero(misled - bare) < 0.0  # -2.3 for mlp, -4.8 for linear
 
 
 def click_rates(log: Log, kind: str, order: np.ndarray) -> np.ndarray:

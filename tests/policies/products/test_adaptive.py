@@ -156,11 +156,11 @@ def test_numbers_tell_products_of_a_category_apart() -> None:
 def test_linear_models_follow_a_jump() -> None:
     """Personas as standardised numbers, 4 x 5 chances that are all redrawn after 6,000 of 12,000 visits.
 
-    The mean over 8 shops, which differ by a standard deviation of .02 before and .03 after.
+    The mean over 4 shops (.975 and .971), which differ by a standard deviation of .02 before and less after.
     """
     users, products = (np.eye(4) - 0.25) / 0.433, np.eye(5)
     shares = []
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         policy = made(4, products)
         shares.append([earned(policy, users, products, rng.random((4, 5)), 6_000) for _ in range(2)])

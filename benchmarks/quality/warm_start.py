@@ -1,5 +1,9 @@
-"""Q20: is `adaptive` that has read a log never worse than the model that the log gives, and better in the end?"""
+"""Q20: is `adaptive` that has read a log never worse than the model that the log gives, and better in the end?
 
+ZOOSIM_SHOPS sets another number of shops.
+"""
+
+import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -19,7 +23,7 @@ from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.registry import find_class
 
-SEEDS = range(1000, 1020)
+SHOPS, FIRST = 20, 1_000
 HORIZONS = (1_000, 10_000, 30_000)
 CONTESTANTS = ("warm adaptive", "cold adaptive")
 
@@ -48,15 +52,16 @@ def main() -> None:
     """Print mean rewards as ratios to the fixed model's, over the first visits after a log of 60,000."""
     ratios = {(name, horizon): list[float]() for name in CONTESTANTS for horizon in HORIZONS}
     rewards = []
-    for seed in SEEDS:
+    shops = int(os.environ.get("ZOOSIM_SHOPS", SHOPS))
+    for seed in range(FIRST, FIRST + shops):
         earned = rewards_by_visit(seed, VISITS, HORIZONS[-1])
         rewards.append(earned["mixed-effects"].mean())
         for name, horizon in ratios:
             model = earned["mixed-effects"][:horizon].mean()
             ratios[name, horizon].append(earned[name][:horizon].mean() / model)
         of_shop = ", ".join(f"{name} {of_shops[-1]:.3f}" for (name, _), of_shops in ratios.items())
-        print(f"Q20: shop {seed - SEEDS[0] + 1} of {len(SEEDS)}: {of_shop}", file=sys.stderr, flush=True)
-    print(f"Q20 warm start: mixed-effects earns {np.mean(rewards):.4f} clicks a visit over {len(SEEDS)} shops")
+        print(f"Q20: shop {seed - FIRST + 1} of {shops}: {of_shop}", file=sys.stderr, flush=True)
+    print(f"Q20 warm start: mixed-effects earns {np.mean(rewards):.4f} clicks a visit over {shops} shops")
     for (name, horizon), of_shops in ratios.items():
         mean, low, high = mean_interval(of_shops)
         print(

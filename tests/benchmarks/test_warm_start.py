@@ -21,7 +21,8 @@ def test_rewards_are_true_rates_of_the_shop() -> None:
 def test_it_prints_ratios_to_the_model(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Two shops in which both begin at half of the model: .5, without any spread."""
     half = {"mixed-effects": np.full(30, 0.04), **{name: np.full(30, 0.02) for name in warm_start.CONTESTANTS}}
-    monkeypatch.setattr(warm_start, "SEEDS", range(2))
+    monkeypatch.setenv("ZOOSIM_SHOPS", "2")
+    monkeypatch.setattr(warm_start, "FIRST", 0)
     monkeypatch.setattr(warm_start, "HORIZONS", (10, 30))
     monkeypatch.setattr(warm_start, "rewards_by_visit", lambda seed, rows, visits: half)
     warm_start.main()

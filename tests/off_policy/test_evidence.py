@@ -12,6 +12,8 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.logs.parse import to_log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.evidence import count_rewards, rewarded_rows
+from zoosim.off_policy.results import Result
+from zoosim.off_policy.verdict import DO_NOT_USE, WEAK
 
 
 def test_effective_rewards_by_hand() -> None:
@@ -101,3 +103,11 @@ def test_an_evaluation_names_the_rows_of_each_reward() -> None:
     assert plain["reward"] == 2.0 * found.summary["results"][0]["rests_on"][0]["reward"]
     assert set(plain) == {"row", "user", "time", "action", "reward", "weight", "share"}
     assert "rests_on" not in found.table.columns
+
+
+def test_estimates_by_weights_need_rewards_to_be_compared_and_the_direct_method_a_verdict() -> None:
+    few = Result("new", "dr", 0.1, 0.05, 0.15, 500.0, 1.0, 2.0, WEAK, (), effective_rewards=12.0, expected_rewards=9.0)
+    assert not few.is_comparable
+    assert few._replace(expected_rewards=20.0).is_comparable
+    assert few._replace(estimator="dm").is_comparable
+    assert not few._replace(estimator="dm", verdict=DO_NOT_USE).is_comparable

@@ -14,6 +14,7 @@ from zoosim.core.tables import Table
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
+from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
 from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.overlap import Overlap
@@ -50,10 +51,11 @@ class Result(NamedTuple):
     def is_comparable(self) -> bool:
         """True where the estimate bears a comparison with the logged choices.
 
-        It can be used, and rests on `FEW_REWARDS` rewards or more, or should if the policy earned as much as these.
+        It can be used, and rests on `FEW_REWARDS` rewards or more, or should if the policy earned as much as these. The
+        direct method need not, where it can be used: its interval knows how few rewards calibrate it.
         """
         is_resting_on_few = self.effective_rewards < FEW_REWARDS and not self.expected_rewards >= FEW_REWARDS
-        return self.verdict != DO_NOT_USE and not is_resting_on_few
+        return self.verdict != DO_NOT_USE and (self.estimator == DIRECT_METHOD or not is_resting_on_few)
 
 
 @dataclass(frozen=True, repr=False)

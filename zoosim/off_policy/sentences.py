@@ -19,7 +19,7 @@ def sentences(evaluation: "Evaluation") -> dict[str, str]:
     """Say of each policy how much more of each reward it earns than the logged choices, and how far to trust that.
 
     Each reward is spoken of by the estimate that is best for it: how much, how sure, what that is per month, the
-    verdict, and on how many rewards it rests. On fewer than `FEW_REWARDS` nothing but that is said.
+    verdict, and on how many rewards it rests. Of an estimate that is not comparable nothing but that is said.
     """
     said = {}
     for policy in policies_of(evaluation):
@@ -81,7 +81,7 @@ def _clause(evaluation: "Evaluation", result: "Result") -> str:
 def _evidence(result: "Result") -> str:
     """Say on how many rewards an estimate rests, and where they are few because the policy earns little, on how few."""
     words = f"rests on {result.effective_rewards:,.0f} rewards"
-    if result.effective_rewards >= FEW_REWARDS:
+    if result.effective_rewards >= min(FEW_REWARDS, result.expected_rewards):
         return words
     return f"{words} where today's choices would have {result.expected_rewards:,.0f}"
 

@@ -62,8 +62,8 @@ def decisions_table(evaluation: Evaluation) -> Table:
     caption = (
         f"Each policy by the estimator with the best verdict; from {evaluation.n:,} {unit} of "
         f"{evaluation.n_clusters:,} independent users or {unit}. A percentage stands where an estimate rests on "
-        f"{FEW_REWARDS:.0f} rewards or more, or its rows would hold as many if the policy earned what today's choices "
-        "do; a click on the number of rewards shows the rows."
+        f"{FEW_REWARDS:.0f} rewards or more, its rows would hold as many if the policy earned what today's choices do, "
+        "or it is the direct method's; a click on the number of rewards shows the rows."
     )
     return Table("What each policy would earn", heads, rows, n_text=3, caption=caption)
 

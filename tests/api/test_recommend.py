@@ -129,7 +129,7 @@ def test_a_folder_of_another_log_is_refused(recommended: Recommendation, folder:
     assert (folder / "world" / "shop.world").read_bytes() == before
 
 
-@pytest.mark.parametrize(("n", "reason"), [(60, "expected at least"), (400, "too few responses")])
+@pytest.mark.parametrize(("n", "reason"), [(60, "expected at least"), (400, "too few to judge its predictions by")])
 def test_a_small_log_names_no_policy_and_rehearses_none(n: int, reason: str, tmp_path: Path) -> None:
     few = made_log(n)
     result = zoosim.recommend(

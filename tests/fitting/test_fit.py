@@ -379,6 +379,6 @@ def test_a_world_is_believed_as_far_as_held_out_rows_go() -> None:
     few = log.rows(np.arange(100))
     word, reasons = check_fit(few, fit_shop(few)).verdict
     assert word == DO_NOT_USE
-    assert "too few responses" in reasons[0]
+    assert "are too few to judge its predictions by" in reasons[0]
     shuffled = replace(log, rewards=np.random.default_rng(1).permutation(log.rewards))
     assert check_fit(shuffled, fit_shop(shuffled)).verdict.word == DO_NOT_USE

@@ -1,6 +1,6 @@
 """How long training on a log of products and judging by the rest will take, told before it begins.
 
-Constants are seconds of one core of an AMD EPYC, measured on logs of 100,000 rows of 600 to 30,000 products,
+Constants are seconds of one core of a shared server, measured on logs of 100,000 rows of 600 to 30,000 products,
 with 4 to 30 visitors' features. Policies without a model of their own here count for what judging them takes.
 """
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 FIXED = 3.0
 """What loading, checks of the log and hashes of its rows take."""
 
-A_ROW, A_ROW_AND_PAIR = 17e-6, 35e-9
+A_ROW, A_ROW_AND_PAIR = 45e-6, 95e-9
 """To learn a row row by row, and for each pair of visitors' features beside it."""
 
-A_PAIR, A_PAIR_OF_PAIRS, A_RANK = 2.4e-9, 0.022e-9, 0.5e-9
+A_PAIR, A_PAIR_OF_PAIRS, A_RANK = 6.6e-9, 0.06e-9, 1.4e-9
 """One posterior of a mixed model, for each product and pair of visitors' features: in any case, for each pair of
 products' features, and for each row that tells of a product."""
 
@@ -29,10 +29,10 @@ AN_OPERATION = 6e-11
 POSTERIORS, POSTERIORS_OF_DIRECT_METHOD = 42, 21
 """How often the posterior of a reward is worked out, for a policy and to judge it."""
 
-A_SOLUTION = 2e-6
+A_SOLUTION = 5e-6
 """To fit the linear reward models, for each product and pair of features."""
 
-A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 250e-6, 36e-9, 1.6e-9
+A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 690e-6, 100e-9, 4.4e-9
 """To ask a policy for its probabilities."""
 
 LEAST_SECONDS = 5.0

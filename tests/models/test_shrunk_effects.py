@@ -43,7 +43,7 @@ def offer_of(*rows: Row) -> Offer:
     columns = np.unique(np.concatenate([one.columns for one in rows]))
     starts = np.cumsum([0, *(len(one.columns) for one in rows)])
     active = np.searchsorted(columns, np.concatenate([one.columns for one in rows]))
-    numbers = np.array([one.numbers for one in rows]).reshape(len(rows), -1)
+    numbers = np.ascontiguousarray(np.array([one.numbers for one in rows]).reshape(len(rows), -1).T)
     return Offer(numbers, columns, starts, active, np.array([one.product for one in rows]))
 
 

@@ -24,7 +24,7 @@ from zoosim.core.arrays import copy_overlap
 from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, NOT_NEGATIVE, covariance_flaws
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import dot, quadratic_forms
+from zoosim.linear.dense import add_product, dot, quadratic_forms
 
 BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU = range(8)
 """Columns of `priors (M, 8)`: variances of the constant, a visitor's features, a product's numbers, products of both,
@@ -409,7 +409,7 @@ def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float
 
 
 class Offer(NamedTuple):
-    """K candidates before one visitor: `numbers (K, n)`; the A columns they are 1 of, as slots `columns (A,)`.
+    """K candidates before one visitor: `numbers (n, K)`; the A columns they are 1 of, as slots `columns (A,)`.
 
     Candidate k is 1 in `columns[active[i]]` for i from `starts[k]` to `starts[k + 1]`, `starts (K + 1,)`; `products
     (K,)` are slots, as are columns; 0 stands for what nothing is known of.
@@ -434,35 +434,110 @@ class View(NamedTuple):
     own: FloatArray
 
 
-NOTHING = View(np.zeros(0), np.zeros(0), np.zeros(0))
-"""The view of nobody."""
+@jit
+def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer) -> View:
+    """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads; moves nothing."""
+    count, columns = offer.products.shape[0], offer.columns.shape[0]
+    view = View(np.empty(count), np.zeros(columns), np.zeros(count))
+    of_numbers, by_column = np.zeros(offer.numbers.shape[0]), np.zeros(columns)
+    add_own(effects, m, clock, offer.products, 1.0, view.own)
+    base = add_slopes(effects, m, clock, user, offer.columns, 1.0, of_numbers, by_column)
+    add_up(offer, base, of_numbers, by_column, view.own, view.mean)
+    fill_spreads(effects, m, clock, user, offer, view.of_columns, view.own)
+    return view
 
 
 @jit
-def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer, spreads: bool = True) -> View:
-    """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads if asked; moves nothing."""
-    prior, count, numbers = effects.priors[m], offer.products.shape[0], offer.numbers.shape[1]
+def add_own(effects: Effects, m: int, clock: float, products: IntArray, share: float, out: FloatArray) -> None:
+    """Add a share of what candidates are expected to add by themselves, whoever visits, to `out (K,)`."""
+    prior = effects.priors[m]
+    for k in range(products.shape[0]):
+        if products[k]:
+            still = kept_of(prior, clock - effects.own_time[m, products[k]])
+            out[k] += share * still * effects.own[m, products[k]]
+
+
+@jit
+def add_slopes(
+    effects: Effects,
+    m: int,
+    clock: float,
+    user: FloatArray,
+    columns: IntArray,
+    share: float,
+    of_numbers: FloatArray,
+    by_column: FloatArray,
+) -> float:
+    """Add a share of the effect of each number for a visitor to `of_numbers (n,)`, of each column to `by_column (A,)`.
+
+    Return that share of what the visitor adds, whatever is shown.
+    """
+    d, users, numbers = user.shape[0], user.shape[0] - 1, of_numbers.shape[0]
+    crossed = effects.crossed.shape[1] // users if users > 0 else 0
+    kept = share * kept_of(effects.priors[m], clock - effects.shared_time[m])
+    for j in range(numbers):
+        of_numbers[j] += kept * effects.shared[m, d + j]
+    for i in range(users):
+        for j in range(min(crossed, numbers)):
+            of_numbers[j] += kept * user[1 + i] * effects.crossed[m, i * crossed + j]
+    for a in range(columns.shape[0]):
+        if columns[a] > 0:
+            still = kept_of(effects.priors[m], clock - effects.columns_time[m, columns[a]])
+            by_column[a] += share * still * dot(user, effects.columns[m, columns[a]])
+    return share * of_visitor(effects, m, clock, user)
+
+
+@jit
+def add_up(
+    offer: Offer, base: float, of_numbers: FloatArray, by_column: FloatArray, own: FloatArray, out: FloatArray
+) -> None:
+    """Write what each candidate adds up to, by the effects of its numbers and columns and its own, to `out (K,)`."""
+    for k in range(out.shape[0]):
+        total = base + own[k]
+        for i in range(offer.starts[k], offer.starts[k + 1]):
+            total += by_column[offer.active[i]]
+        out[k] = total
+    add_product(of_numbers, offer.numbers, out)
+
+
+@jit
+def fill_spreads(
+    effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
+) -> None:
+    """Write how far what candidates add up to may be off for a visitor `[1, x_u]`, as in `View`."""
+    prior, numbers = effects.priors[m], offer.numbers.shape[0]
+    _spread_columns(effects, m, clock, user, offer.columns, of_columns)
     kept = kept_of(prior, clock - effects.shared_time[m])
-    base = of_visitor(effects, m, clock, user)
-    on_numbers = _of_numbers(effects, m, kept, user, numbers)
-    by_column = of_columns(effects, m, clock, user, offer.columns)
-    mean, own = np.empty(count), np.zeros(count)
-    for k in range(count):
+    quadratic_forms(offer.numbers.T, _numbers_covariance(effects, m, kept, user, numbers), own)
+    for k in range(own.shape[0]):
         product = offer.products[k]
         still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
-        mean[k] = base + dot(offer.numbers[k], on_numbers) + still * effects.own[m, product]
-        for i in range(offer.starts[k], offer.starts[k + 1]):
-            mean[k] += by_column[offer.active[i]]
-    column_spreads = np.zeros(offer.columns.shape[0])
-    if spreads:
-        _spread_columns(effects, m, clock, user, offer.columns, column_spreads)
-        quadratic_forms(offer.numbers, _numbers_covariance(effects, m, kept, user, numbers), own)
-        for k in range(count):
-            product = offer.products[k]
-            still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
-            own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
-            own[k] = np.sqrt(max(own[k], 0.0))
-    return View(mean, column_spreads, own)
+        own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
+        own[k] = np.sqrt(max(own[k], 0.0))
+
+
+@jit
+def offer_among(offer: Offer, places: IntArray) -> Offer:
+    """Return some of the candidates, and the columns of which these are 1."""
+    count = places.shape[0]
+    numbers = np.empty((offer.numbers.shape[0], count))
+    starts, active_among = np.zeros(count + 1, np.int64), np.full(offer.columns.shape[0], -1)
+    for i in range(count):
+        starts[i + 1] = starts[i] + offer.starts[places[i] + 1] - offer.starts[places[i]]
+    columns, active = np.empty(offer.columns.shape[0], np.int64), np.empty(starts[-1], np.int64)
+    products, seen = np.empty(count, np.int64), 0
+    for i in range(count):
+        products[i] = offer.products[places[i]]
+        for n in range(numbers.shape[0]):
+            numbers[n, i] = offer.numbers[n, places[i]]
+        for j in range(starts[i + 1] - starts[i]):
+            column = offer.active[offer.starts[places[i]] + j]
+            if active_among[column] < 0:
+                active_among[column] = seen
+                columns[seen] = offer.columns[column]
+                seen += 1
+            active[starts[i] + j] = active_among[column]
+    return Offer(numbers, columns[:seen], starts, active, products)
 
 
 @jit
@@ -470,12 +545,10 @@ def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: Float
     """Write one draw of what each candidate adds up to, to `out (K,)`: `normals (A + K,)`, scaled by a width."""
     columns = view.of_columns.shape[0]
     for k in range(out.shape[0]):
-        out[k] = view.mean[k] + width * view.own[k] * normals[columns + k]
-    for k in range(out.shape[0]):
-        noise = 0.0
+        noise = view.own[k] * normals[columns + k]
         for i in range(offer.starts[k], offer.starts[k + 1]):
             noise += view.of_columns[offer.active[i]] * normals[offer.active[i]]
-        out[k] += width * noise
+        out[k] = view.mean[k] + width * noise
 
 
 @jit
@@ -484,20 +557,6 @@ def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> floa
     d = user.shape[0]
     kept = kept_of(effects.priors[m], clock - effects.shared_time[m])
     return float(user[0] * effects.shared[m, 0] + kept * dot(user[1:], effects.shared[m, 1:d]))
-
-
-@jit
-def _of_numbers(effects: Effects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
-    """Return the effect of each number `(n,)` for a visitor."""
-    d, users = user.shape[0], user.shape[0] - 1
-    crossed = effects.crossed.shape[1] // users if users > 0 else 0
-    effect = np.empty(numbers)
-    for j in range(numbers):
-        effect[j] = kept * effects.shared[m, d + j]
-    for i in range(users):
-        for j in range(min(crossed, numbers)):
-            effect[j] += kept * user[1 + i] * effects.crossed[m, i * crossed + j]
-    return effect
 
 
 @jit
@@ -521,17 +580,6 @@ def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray,
                     for i in range(min(crossed, numbers)):
                         cov[j, i] += scale * effects.crossed_cov[m, a * crossed + j, b * crossed + i]
     return cov
-
-
-@jit
-def of_columns(effects: Effects, m: int, clock: float, user: FloatArray, columns: IntArray) -> FloatArray:
-    """Return what each column adds for a visitor `(A,)`."""
-    out = np.zeros(columns.shape[0])
-    for a in range(columns.shape[0]):
-        if columns[a] > 0:
-            kept = kept_of(effects.priors[m], clock - effects.columns_time[m, columns[a]])
-            out[a] = kept * dot(user, effects.columns[m, columns[a]])
-    return out
 
 
 @jit

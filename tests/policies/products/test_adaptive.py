@@ -15,9 +15,8 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import Offer
-from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive import Adaptive
-from zoosim.policies.products.adaptive_parts import how_much_wider, offer_of, part_weights, see_effects
+from zoosim.policies.products.adaptive_parts import how_much_wider, offer_of, part_weights, shares_of, widen
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -356,7 +355,7 @@ def offer_on(policy: Adaptive, page: Context) -> Offer:
     """Return the candidates of a request as the effects read them."""
     candidates = policy.attach(page)
     renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
-    return offer_of(policy.state, candidates)
+    return offer_of(policy.state, candidates, shares_of(policy.state, part_weights(policy.state)))
 
 
 def widths_on(policy: Adaptive, page: Context) -> tuple[float, float]:
@@ -412,13 +411,11 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     for visit in range(100):
         policy.update(page, visit % 6, float(visit % 5 < 2))
     state, offer = policy.state, offer_on(policy, page)
-    unit = unit_row(state.scales, np.ones(1), state.segments.binary)
-    unpaid = state._replace(paid=np.zeros(1, np.int64))
-    wide, narrow = (see_effects(each, part_weights(state), unit, offer) for each in (state, unpaid))
+    of_columns, own = np.ones(3), np.ones(6)
+    widen(state, offer, of_columns, own)
     per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's
-    np.testing.assert_array_equal(wide.mean, narrow.mean)
-    np.testing.assert_allclose(wide.of_columns / narrow.of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))
-    np.testing.assert_allclose(wide.own / narrow.own, 1.0 + per_product**2 / (1.0 + per_product**2))
+    np.testing.assert_allclose(of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))
+    np.testing.assert_allclose(own, 1.0 + per_product**2 / (1.0 + per_product**2))
 
 
 def test_new_products_that_are_better_are_found() -> None:
@@ -522,3 +519,17 @@ def test_a_policy_that_gets_changed_lines_decides_as_one_that_is_loaded() -> Non
         for _ in range(2):
             reader.change_state(partial(copy_arrays, saved))
             np.testing.assert_array_equal(reader.propensities(asked), loaded.propensities(asked))
+
+
+def test_what_is_remembered_of_candidates_changes_no_decision() -> None:
+    """Numbers, columns and products of their own; sizes of both signs. Derived anew after each reward or not."""
+    rng = np.random.default_rng(0)
+    products = np.hstack([CATEGORIES, rng.normal(size=(6, 2))])
+    policy = made(2, products)
+    for visit in range(60):
+        page = context([float(visit % 2), float(rng.normal())], products)
+        anew = copy.deepcopy(policy)
+        anew._forget_candidates()
+        np.testing.assert_array_equal(policy.propensities(page), anew.propensities(page))
+        assert policy.recommend(page) == anew.recommend(page)
+        policy.update(page, visit % 6, float(np.round(rng.normal(), 1)))

@@ -44,6 +44,7 @@ from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
     BLOCKS,
     CURVE_PRIORS,
+    MAX_NUMBERS,
     NUMBERS,
     PRIORS,
     Candidates,
@@ -63,8 +64,8 @@ MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS = 256, 2_048, 200_000
 MAX_ENTRIES = 16_000_000
 """Most numbers in the covariances of columns' effects."""
 
-MAX_NUMBERS, MAX_CROSSED = 128, 128
-"""Most numbers of products that count, and most products of a visitor's feature and one of those."""
+MAX_CROSSED = 128
+"""Most products of a visitor's feature and a number of products."""
 
 FIRST_PRODUCTS, MAX_PRODUCTS = 64, 100_000
 FIRST_COLUMNS = 8
@@ -173,7 +174,7 @@ class Adaptive(KernelPolicy):
         )
 
     def _exploiting(self) -> State:
-        state: State = self.state._replace(due=0.0, width=0.0, sampling=False)
+        state: State = self.state._replace(due=0.0, sampling=False)
         return state
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:

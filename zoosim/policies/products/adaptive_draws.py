@@ -10,23 +10,26 @@ from zoosim.core.normals import fill_normals
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import NOTHING, Offer, View, draw
+from zoosim.models.shrunk_effects import Offer, View, draw, offer_among
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.choice import DRAWS, first_of_each
 from zoosim.policies.products.adaptive_from_log import model_weight, predict_rewards
 from zoosim.policies.products.adaptive_parts import (
     CELLS,
     LEAST_WEIGHT,
+    expect,
     offer_of,
     part_weights,
-    see_effects,
-    see_size,
+    shares_of,
+    spread,
+    widen,
 )
 from zoosim.policies.products.adaptive_sizes import (
     GAIN,
     LOSS,
     RAW,
     SIGN,
+    Sizes,
     are_losses,
     goes_by_logarithms,
     size_of,
@@ -48,40 +51,43 @@ SIZE_WIDTH = 0.5
 
 FARTHEST_LOGIT = 12.0
 
-CERTAIN = 700.0
-"""A logit of what is certain."""
+
+class SegmentCells(NamedTuple):
+    """What is known of the cells of a `segment`, -1 for a new one, and the R categories of a request.
+
+    `firsts (R,)` are the first available candidate of each, -1 without; `chances (R,)` of a reward, 0 for those that
+    are not asked. `numbers (R,)` are their places among the segment's `filters (G, H, 3)`, which count where a cell
+    `is_tried (R,)`.
+    """
+
+    segment: int
+    firsts: IntArray
+    chances: FloatArray
+    is_tried: BoolArray
+    numbers: IntArray
+    filters: FloatArray
 
 
 class Beliefs(NamedTuple):
-    """What is believed of a request's K candidates, of R categories, by those that were asked.
+    """What is believed of the K candidates of a request that may be chosen, `places (K,)` among all candidates.
 
-    `chances` holds the logit of a reward by effects; `weight` goes to cells and the rest to effects. `sign`, `gain`
-    and `loss` or `amount` say what a reward then is. `from_log (K,)` is what the model of a log says, in logits or,
-    where rewards have several sizes, in rewards, and `log_weight` its weight. `allowed (K,)`; `firsts (R,)`, the first
-    allowed candidate of each category or -1, `groups (K,)` the category of each candidate, and `segment`.
+    `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size; `of_columns (1 +
+    MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by columns of the `offer` and by itself. `cells` say
+    what is known of categories, of which `groups (K,)` is that of each candidate; `weight` goes to them and the rest to
+    effects. `from_log (K,)` is what the model of a log says, in logits or, where rewards have several sizes, in
+    rewards, and `log_weight` its weight.
     """
 
+    places: IntArray
     offer: Offer
-    chances: View
+    mean: FloatArray
+    of_columns: FloatArray
+    own: FloatArray
+    cells: SegmentCells
+    groups: IntArray
     weight: float
-    sign: View
-    gain: View
-    loss: View
-    amount: View
     from_log: FloatArray
     log_weight: float
-    allowed: BoolArray
-    firsts: IntArray
-    groups: IntArray
-    segment: int
-
-
-class Tried(NamedTuple):
-    """A segment's cells of R categories: how likely a reward is, and which were tried `(R,)`; those not asked are 0."""
-
-    filters: FloatArray
-    chances: FloatArray
-    is_tried: BoolArray
 
 
 @jit
@@ -106,97 +112,97 @@ def prior_visits(chance: float) -> float:
 
 @jit
 def believe(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> Beliefs:
-    """Return what is believed of the candidates; of a category that is overdue alone, where there is one."""
+    """Return what is believed of the candidates that may be chosen.
+
+    Those are the candidates of a category that is overdue, where there is one; after a log, those that are expected to
+    earn nearly as much as the best; and where nothing is sampled, the best alone.
+    """
     renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
     renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
-    firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
-    s = find(state.segments, user, room(state))
     weights = part_weights(state)
-    offer = offer_of(state, candidates)
+    shares = shares_of(state, weights)
+    offer = offer_of(state, candidates, shares)
     unit = unit_row(state.scales, user, state.segments.binary)
-    chances = see_effects(state, weights, unit, offer)
-    sign = gain = loss = amount = NOTHING
-    if state.sizes.several[0]:
-        if goes_by_logarithms(state.sizes):
-            gain = see_size(state, GAIN, unit, offer)
-            if state.sizes.negative[0]:
-                sign = see_size(state, SIGN, unit, offer)
-                loss = see_size(state, LOSS, unit, offer)
-        else:
-            amount = see_size(state, RAW, unit, offer)
-    from_log = predict_rewards(
-        state.model, candidates.weights, candidates.size_weights, user, state.sizes.several[0] > 0
-    )
-    beliefs = Beliefs(
-        offer=offer,
-        chances=chances,
+    mean = expect(state, shares, unit, offer, candidates.own)
+    with_sizes = state.sizes.several[0] > 0
+    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, with_sizes)
+    log_weight = model_weight(state.model)
+    cells = _cells_of(state, candidates, find(state.segments, user, room(state)), available)
+    allowed = _without_overdue(state, candidates, weights[CELLS], cells, available, mean)
+    values = mean[0]
+    if not state.sampling or state.model.rows[0] > 0:
+        values = np.empty(allowed.shape[0])
+        logits = _logits_of(cells)
+        _fill_worth(state, mean, logits, candidates.group_of, weights[CELLS], from_log, log_weight, values)
+    places = _near_best(state, values, allowed)
+    among = offer_among(offer, places)
+    of_columns, own = np.zeros((mean.shape[0], among.columns.shape[0])), np.zeros((mean.shape[0], places.shape[0]))
+    if places.shape[0] > 1:
+        spread(state, shares, unit, among, of_columns, own)
+        widen(state, offer, of_columns[0], own[0])
+    groups, from_log_among = np.empty(places.shape[0], np.int64), np.empty(places.shape[0])
+    for k in range(places.shape[0]):
+        groups[k] = candidates.group_of[places[k]]
+        from_log_among[k] = from_log[places[k]] if log_weight > 0.0 else 0.0
+    return Beliefs(
+        places=places,
+        offer=among,
+        mean=_columns_of(mean, places),
+        of_columns=of_columns,
+        own=own,
+        cells=_only(cells, groups),
+        groups=groups,
         weight=weights[CELLS],
-        sign=sign,
-        gain=gain,
-        loss=loss,
-        amount=amount,
-        from_log=from_log,
-        log_weight=model_weight(state.model),
-        allowed=available.copy(),
-        firsts=firsts,
-        groups=candidates.group_of,
-        segment=s,
+        from_log=from_log_among,
+        log_weight=log_weight,
     )
-    if beliefs.weight > 0.5:
-        _keep_overdue(state, candidates, beliefs)
-    return beliefs
 
 
 @jit
-def _cells_of(state: State, candidates: Candidates, beliefs: Beliefs) -> Tried:
-    """Return what is known of the categories for a visitor's segment."""
-    cells, s, groups = state.cells, beliefs.segment, beliefs.firsts.shape[0]
-    filters = np.empty((groups, cells.filters.shape[2], cells.filters.shape[3]))
+def _cells_of(state: State, candidates: Candidates, s: int, available: BoolArray) -> SegmentCells:
+    """Return what is known of the categories of available candidates for segment s, -1 for a new one."""
+    firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
+    groups, expected = firsts.shape[0], expected_click(state.cells.tally)
     chances, is_tried = np.zeros(groups), np.zeros(groups, np.bool_)
-    expected = expected_click(cells.tally)
     for r in range(groups):
-        if beliefs.firsts[r] >= 0:
+        if firsts[r] >= 0:
             g = candidates.numbers[r]
-            is_tried[r] = s >= 0 and cells.learned[s, g] > 0.0
-            chances[r] = expected
-            if is_tried[r]:
-                filters[r] = cells.filters[s, g]
-                chances[r] = change_filter.mean(filters[r])
-    return Tried(filters, chances, is_tried)
+            is_tried[r] = s >= 0 and state.cells.learned[s, g] > 0.0
+            chances[r] = change_filter.mean(state.cells.filters[s, g]) if is_tried[r] else expected
+    return SegmentCells(s, firsts, chances, is_tried, candidates.numbers, state.cells.filters[s])
 
 
 @jit
-def _keep_overdue(state: State, candidates: Candidates, beliefs: Beliefs) -> None:
-    """Where a category is overdue for a segment, allow its candidates alone."""
-    cells, s, groups = state.cells, beliefs.segment, beliefs.firsts.shape[0]
-    if s < 0:
-        return
-    sizes = _expected_sizes(state, beliefs)
+def _without_overdue(
+    state: State, candidates: Candidates, weight: float, cells: SegmentCells, available: BoolArray, mean: FloatArray
+) -> BoolArray:
+    """Return which candidates are allowed `(K,)`: where cells lead and a category is overdue for a segment, its own."""
+    allowed, s, firsts = available.copy(), cells.segment, cells.firsts
+    if weight <= 0.5 or s < 0:
+        return allowed
+    sizes = _expected_sizes(state, mean)
     largest = np.abs(sizes).max()
-    means, unseen = np.zeros(groups), np.zeros(groups)
-    for r in range(groups):
-        if beliefs.firsts[r] >= 0:
-            g = candidates.numbers[r]
-            tried = cells.learned[s, g] > 0.0
-            chance = change_filter.mean(cells.filters[s, g]) if tried else expected_click(cells.tally)
-            means[r] = chance * sizes[beliefs.firsts[r]] / largest
-            unseen[r] = state.segments.decided[s] + 1.0 - cells.shown[s, g]
+    means, unseen = np.zeros(firsts.shape[0]), np.zeros(firsts.shape[0])
+    for r in range(firsts.shape[0]):
+        if firsts[r] >= 0:
+            means[r] = cells.chances[r] * sizes[firsts[r]] / largest
+            unseen[r] = state.segments.decided[s] + 1.0 - state.cells.shown[s, candidates.numbers[r]]
     ceiling = 1.0 if sizes.max() > 0.0 else 0.0
-    overdue = _most_overdue(means, unseen, beliefs.firsts, per_category(state, candidates, state.due), ceiling)
+    overdue = _most_overdue(means, unseen, firsts, per_category(state, candidates, state.due), ceiling)
     if overdue >= 0:
-        for k in range(beliefs.allowed.shape[0]):
-            beliefs.allowed[k] &= candidates.group_of[k] == overdue
+        for k in range(allowed.shape[0]):
+            allowed[k] &= candidates.group_of[k] == overdue
+    return allowed
 
 
 @jit
-def _expected_sizes(state: State, beliefs: Beliefs) -> FloatArray:
+def _expected_sizes(state: State, mean: FloatArray) -> FloatArray:
     """Return what each candidate `(K,)` earns on average if it earns something; 1 or -1 while all earn the same."""
-    count = beliefs.allowed.shape[0]
     if not state.sizes.several[0]:
-        return np.full(count, -1.0 if state.sizes.first[0] < 0.0 else 1.0)
-    values = np.full(count, CERTAIN)
-    _times_sizes(state, beliefs, 0.0, np.zeros(count + beliefs.offer.columns.shape[0]), values)
-    return values
+        return np.full(mean.shape[1], -1.0 if state.sizes.first[0] < 0.0 else 1.0)
+    sizes = np.empty(mean.shape[1])
+    _fill_sizes(state.sizes, mean, sizes)
+    return sizes
 
 
 @jit
@@ -219,73 +225,6 @@ def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: 
 
 
 @jit
-def draw_best(
-    state: State, candidates: Candidates, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray
-) -> None:
-    """Write the candidates of the highest values in draws `first`, `first + 1`, ... to `chosen (n,)`.
-
-    Many draws to a call: handing a state over takes longer than a draw.
-    """
-    tried = _cells_of(state, candidates, beliefs)
-    if state.sampling and state.model.rows[0] > 0:
-        places = _near_best(state, beliefs, tried, key)
-        if places.shape[0] == 1:
-            chosen[:] = places[0]
-            return
-        _draw_places(state, _narrowed(beliefs, places), _only(tried, beliefs.groups[places]), key, first, chosen)
-        for n in range(chosen.shape[0]):
-            chosen[n] = places[chosen[n]]
-    else:
-        _draw_places(state, beliefs, tried, key, first, chosen)
-
-
-@jit
-def _draw_places(state: State, beliefs: Beliefs, tried: Tried, key: np.uint64, first: int, chosen: IntArray) -> None:
-    """Write where among the candidates of `beliefs` the highest values are in draws `first`, `first + 1`, ..."""
-    count, columns = beliefs.allowed.shape[0], beliefs.offer.columns.shape[0]
-    normals = np.zeros((2 if state.sizes.several[0] else 1) * (count + columns))
-    values = np.empty(count)
-    sharpness = state.sharpness if state.sampling else 0.0
-    for n in range(chosen.shape[0]):
-        if state.sampling:
-            fill_normals(key, DRAWS + first + n, normals)
-        _draw_values(state, beliefs, tried, state.width, sharpness, key, first + n, normals, values)
-        chosen[n] = _highest(values, beliefs.allowed)
-
-
-@jit
-def _draw_values(
-    state: State,
-    beliefs: Beliefs,
-    tried: Tried,
-    width: float,
-    sharpness: float,
-    key: np.uint64,
-    number: int,
-    normals: FloatArray,
-    values: FloatArray,
-) -> None:
-    """Write a draw of what candidates are worth to `values (K,)`: logits, or rewards where these have several sizes."""
-    count, columns = beliefs.allowed.shape[0], beliefs.offer.columns.shape[0]
-    draw(beliefs.chances, beliefs.offer, width, normals, values)
-    for k in range(count):
-        values[k] = min(max(values[k], -FARTHEST_LOGIT), FARTHEST_LOGIT)
-    if beliefs.weight > LEAST_WEIGHT:
-        cells = np.zeros(beliefs.firsts.shape[0])
-        _draw_cells(tried, sharpness, are_losses(state.sizes), key, number, cells)
-        for k in range(count):
-            values[k] = beliefs.weight * cells[beliefs.groups[k]] + (1.0 - beliefs.weight) * values[k]
-    if state.sizes.several[0]:
-        _times_sizes(state, beliefs, SIZE_WIDTH * width, normals[count + columns :], values)
-    elif state.sizes.first[0] < 0.0:
-        for k in range(count):
-            values[k] = -values[k]
-    if beliefs.log_weight > 0.0:
-        for k in range(count):
-            values[k] += beliefs.log_weight * (beliefs.from_log[k] - values[k])
-
-
-@jit
 def _margin(state: State) -> float:
     """Return by what share less than the best a candidate may be expected to earn and still be tried.
 
@@ -296,128 +235,161 @@ def _margin(state: State) -> float:
 
 
 @jit
-def _near_best(state: State, beliefs: Beliefs, tried: Tried, key: np.uint64) -> IntArray:
-    """Return which allowed candidates are expected to earn nearly as much as the best, as places in order.
+def _near_best(state: State, values: FloatArray, allowed: BoolArray) -> IntArray:
+    """Return which allowed candidates may be chosen by their expected `values (K,)`, as places in order.
 
-    So exploring costs no more than the margin, however many candidates there are and however little is known of them
-    (after Wu, Shariff, Lattimore & Szepesvari 2016, "Conservative Bandits", https://arxiv.org/abs/1602.04282), and
+    Where nothing is sampled it is the best alone; after a log, those that are expected to earn nearly as much as the
+    best. So exploring costs no more than the margin, however many candidates there are and however little is known of
+    them (after Wu, Shariff, Lattimore & Szepesvari 2016, "Conservative Bandits", https://arxiv.org/abs/1602.04282), and
     draws are made of few.
     """
-    count, columns = beliefs.allowed.shape[0], beliefs.offer.columns.shape[0]
-    several = state.sizes.several[0] > 0
-    values, nothing = np.empty(count), np.zeros((2 if several else 1) * (count + columns))
-    _draw_values(state, beliefs, tried, 0.0, 0.0, key, 0, nothing, values)
-    best, margin = values[_highest(values, beliefs.allowed)], _margin(state)
-    least = best - margin * abs(best) if several else best + np.log(max(1.0 - margin, 1e-9))
-    places, found = np.empty(count, np.int64), 0
-    for k in range(count):
-        if beliefs.allowed[k] and values[k] >= least:
-            places[found] = k
-            found += 1
-    return places[:found]
-
-
-@jit
-def _narrowed(beliefs: Beliefs, places: IntArray) -> Beliefs:
-    """Return what is believed of some of the candidates, all of them allowed."""
-    offer = beliefs.offer
-    starts = np.zeros(places.shape[0] + 1, np.int64)
-    for i in range(places.shape[0]):
-        starts[i + 1] = starts[i] + offer.starts[places[i] + 1] - offer.starts[places[i]]
-    active = np.empty(starts[-1], np.int64)
-    for i in range(places.shape[0]):
-        active[starts[i] : starts[i + 1]] = offer.active[offer.starts[places[i]] : offer.starts[places[i] + 1]]
-    return Beliefs(
-        offer=Offer(offer.numbers[places], offer.columns, starts, active, offer.products[places]),
-        chances=_view_of(beliefs.chances, places),
-        weight=beliefs.weight,
-        sign=_view_of(beliefs.sign, places),
-        gain=_view_of(beliefs.gain, places),
-        loss=_view_of(beliefs.loss, places),
-        amount=_view_of(beliefs.amount, places),
-        from_log=beliefs.from_log[places] if beliefs.log_weight > 0.0 else beliefs.from_log,
-        log_weight=beliefs.log_weight,
-        allowed=np.ones(places.shape[0], np.bool_),
-        firsts=beliefs.firsts,
-        groups=beliefs.groups[places],
-        segment=beliefs.segment,
-    )
-
-
-@jit
-def _view_of(view: View, places: IntArray) -> View:
-    """Return the view of some of the candidates; nobody's of nobody's."""
-    if view.mean.shape[0] == 0:
-        return view
-    return View(view.mean[places], view.of_columns, view.own[places])
-
-
-@jit
-def _only(tried: Tried, groups: IntArray) -> Tried:
-    """Return what is known of some categories, so that none is drawn of the others."""
-    chances = np.zeros(tried.chances.shape[0])
-    for r in groups:
-        chances[r] = tried.chances[r]
-    return Tried(tried.filters, chances, tried.is_tried)
-
-
-@jit
-def _highest(values: FloatArray, allowed: BoolArray) -> int:
-    """Return the place of the highest value among those allowed."""
     best = -1
     for k in range(values.shape[0]):
         if allowed[k] and (best < 0 or values[k] > values[best]):
             best = k
-    return best
+    places, count = np.empty(values.shape[0], np.int64), 1
+    places[0] = best
+    if state.sampling:
+        margin, least, count = _margin(state), -np.inf, 0
+        if state.model.rows[0] > 0:
+            several = state.sizes.several[0] > 0
+            least = values[best] + (-margin * abs(values[best]) if several else np.log(max(1.0 - margin, 1e-9)))
+        for k in range(values.shape[0]):
+            if allowed[k] and (values[k] >= least or k == best):
+                places[count] = k
+                count += 1
+    return places[:count]
+
+
+@jit
+def draw_best(state: State, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray) -> None:
+    """Write the candidates of the highest values in draws `first`, `first + 1`, ... to `chosen (n,)`.
+
+    Many draws to a call: handing a state over takes longer than a draw.
+    """
+    count, columns, several = beliefs.places.shape[0], beliefs.offer.columns.shape[0], state.sizes.several[0] > 0
+    normals, cells = np.empty((2 if several else 1) * (count + columns)), np.zeros(beliefs.cells.chances.shape[0])
+    drawn, values = np.empty((beliefs.mean.shape[0], count)), np.empty(count)
+    for n in range(chosen.shape[0]):
+        if count == 1:
+            chosen[n] = beliefs.places[0]
+            continue
+        fill_normals(key, DRAWS + first + n, normals)
+        _draw_row(beliefs, 0, state.width, normals, drawn[0])
+        if several:
+            for row in range(1, drawn.shape[0]):
+                _draw_row(beliefs, row, SIZE_WIDTH * state.width, normals[count + columns :], drawn[row])
+        if beliefs.weight > LEAST_WEIGHT:
+            _draw_cells(beliefs.cells, state.sharpness, are_losses(state.sizes), key, first + n, cells)
+        _fill_worth(state, drawn, cells, beliefs.groups, beliefs.weight, beliefs.from_log, beliefs.log_weight, values)
+        best = 0
+        for k in range(1, count):
+            if values[k] > values[best]:
+                best = k
+        chosen[n] = beliefs.places[best]
+
+
+@jit
+def _draw_row(beliefs: Beliefs, row: int, width: float, normals: FloatArray, out: FloatArray) -> None:
+    draw(View(beliefs.mean[row], beliefs.of_columns[row], beliefs.own[row]), beliefs.offer, width, normals, out)
+
+
+@jit
+def _fill_worth(
+    state: State,
+    mean: FloatArray,
+    cells: FloatArray,
+    groups: IntArray,
+    weight: float,
+    from_log: FloatArray,
+    log_weight: float,
+    values: FloatArray,
+) -> None:
+    """Write what candidates are worth to `values (K,)`: logits, or rewards where these have several sizes.
+
+    `mean (1 + MODELS, K)` holds logits of rewards and scores of sizes by effects, `cells (R,)` logits by categories,
+    of which `groups (K,)` is that of each candidate.
+    """
+    for k in range(values.shape[0]):
+        values[k] = min(max(mean[0, k], -FARTHEST_LOGIT), FARTHEST_LOGIT)
+        if weight > LEAST_WEIGHT:
+            values[k] = weight * cells[groups[k]] + (1.0 - weight) * values[k]
+    if state.sizes.several[0]:
+        sizes = np.empty(values.shape[0])
+        _fill_sizes(state.sizes, mean, sizes)
+        for k in range(values.shape[0]):
+            values[k] = sizes[k] / (1.0 + np.exp(-values[k]))
+    elif state.sizes.first[0] < 0.0:
+        for k in range(values.shape[0]):
+            values[k] = -values[k]
+    if log_weight > 0.0:
+        for k in range(values.shape[0]):
+            values[k] += log_weight * (from_log[k] - values[k])
+
+
+@jit
+def _fill_sizes(sizes: Sizes, scores: FloatArray, out: FloatArray) -> None:
+    """Write what candidates earn if they earn something to `out (K,)`, by `scores (1 + MODELS, K)` of sizes."""
+    for k in range(out.shape[0]):
+        if not goes_by_logarithms(sizes):
+            out[k] = size_of(sizes, RAW, scores[1 + RAW, k])
+        else:
+            out[k] = size_of(sizes, GAIN, scores[1 + GAIN, k])
+            if sizes.negative[0]:
+                positive = 1.0 / (1.0 + np.exp(-scores[1 + SIGN, k]))
+                out[k] = positive * out[k] - (1.0 - positive) * size_of(sizes, LOSS, scores[1 + LOSS, k])
+
+
+@jit
+def _columns_of(matrix: FloatArray, places: IntArray) -> FloatArray:
+    """Return some of the columns of a matrix."""
+    out = np.empty((matrix.shape[0], places.shape[0]))
+    for row in range(out.shape[0]):
+        for k in range(places.shape[0]):
+            out[row, k] = matrix[row, places[k]]
+    return out
+
+
+@jit
+def _only(cells: SegmentCells, groups: IntArray) -> SegmentCells:
+    """Return what is known of some categories, so that none is drawn of the others."""
+    chances = np.zeros(cells.chances.shape[0])
+    for r in groups:
+        chances[r] = cells.chances[r]
+    return SegmentCells(cells.segment, cells.firsts, chances, cells.is_tried, cells.numbers, cells.filters)
+
+
+@jit
+def _logits_of(cells: SegmentCells) -> FloatArray:
+    """Return the logit of each category's chance `(R,)`."""
+    out = np.empty(cells.chances.shape[0])
+    for r in range(out.shape[0]):
+        out[r] = _logit(cells.chances[r])
+    return out
 
 
 @jit
 def _draw_cells(
-    tried: Tried, sharpness: float, rewards_are_losses: bool, key: np.uint64, i: int, out: FloatArray
+    cells: SegmentCells, sharpness: float, rewards_are_losses: bool, key: np.uint64, i: int, out: FloatArray
 ) -> None:
     """Write the logit of each category's draw number i from its filter to `out (R,)`, each draw at least the mean.
 
     Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low; where
-    rewards are losses, a category is never drawn high. Without sharpness, the mean.
+    rewards are losses, a category is never drawn high.
     """
     j = 0
     for r in range(out.shape[0]):
-        chance = tried.chances[r]
-        if chance > 0.0 and sharpness > 0.0:
-            if tried.is_tried[r]:
-                drawn, j = change_filter.sample(tried.filters[r], sharpness, key, i, j)
+        chance = cells.chances[r]
+        if chance > 0.0:
+            if cells.is_tried[r]:
+                drawn, j = change_filter.sample(cells.filters[cells.numbers[r]], sharpness, key, i, j)
                 chance = min(drawn, chance) if rewards_are_losses else max(drawn, chance)
             else:
                 visits = prior_visits(chance)
                 chance, j = beta(key, i, j, visits * chance, visits - visits * chance)
-        out[r] = _logit(chance)
+            out[r] = _logit(chance)
 
 
 @jit
 def _logit(chance: float) -> float:
     return float(np.log(max(chance, 1e-6) / max(1.0 - chance, 1e-6)))
-
-
-@jit
-def _times_sizes(state: State, beliefs: Beliefs, width: float, normals: FloatArray, values: FloatArray) -> None:
-    """Replace the logits of rewards in `values (K,)` by what the candidates earn, sizes drawn by `normals`."""
-    sizes, offer, count = state.sizes, beliefs.offer, values.shape[0]
-    one = np.empty(count)
-    total = np.zeros(count)
-    if not goes_by_logarithms(sizes):
-        draw(beliefs.amount, offer, width, normals, one)
-        for k in range(count):
-            total[k] = size_of(sizes, RAW, one[k])
-    else:
-        draw(beliefs.gain, offer, width, normals, one)
-        for k in range(count):
-            total[k] = size_of(sizes, GAIN, one[k])
-        if sizes.negative[0]:
-            loss = np.empty(count)
-            draw(beliefs.loss, offer, 0.0, normals, loss)
-            draw(beliefs.sign, offer, width, normals, one)
-            for k in range(count):
-                positive = 1.0 / (1.0 + np.exp(-one[k]))
-                total[k] = positive * total[k] - (1.0 - positive) * size_of(sizes, LOSS, loss[k])
-    for k in range(count):
-        values[k] = total[k] / (1.0 + np.exp(-values[k]))

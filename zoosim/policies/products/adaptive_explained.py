@@ -6,10 +6,10 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.change_filter import mean as cell_mean
-from zoosim.models.shrunk_effects import Offer, View, kept_of, look, of_columns, of_visitor
+from zoosim.models.shrunk_effects import Offer, View, add_own, add_slopes, look
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive_from_log import model_weight
-from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, with_curves
+from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, shares_of, with_curves
 from zoosim.policies.products.adaptive_state import Candidates, State
 from zoosim.policies.products.segments import find
 
@@ -103,12 +103,13 @@ def _moves(state: State, candidates: Candidates, user: FloatArray, part: int) ->
     unit = unit_row(state.scales, user, state.segments.binary)
     if part == CURVES:
         effects, model, unit = state.curves, 0, with_curves(state, unit)
-    offer, clock = offer_of(state, candidates), float(state.updates[0])
-    kept = [kept_of(effects.priors[model], clock - effects.own_time[model, slot]) for slot in offer.products]
+    offer, clock = offer_of(state, candidates, shares_of(state, part_weights(state))), float(state.updates[0])
+    columns, products = np.zeros(len(offer.columns)), np.zeros(len(offer.products))
+    add_own(effects, model, clock, offer.products, 1.0, products)
     return _Moves(
-        visitor=of_visitor(effects, model, clock, unit),
-        columns=of_columns(effects, model, clock, unit, offer.columns),
-        products=np.where(offer.products > 0, kept, 0.0) * effects.own[model, offer.products],
+        visitor=add_slopes(effects, model, clock, unit, offer.columns, 1.0, np.zeros(len(offer.numbers)), columns),
+        columns=columns,
+        products=products,
         offer=offer,
         view=look(effects, model, clock, unit, offer),
         names=candidates.columns,

@@ -16,7 +16,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, IDS, NOT_NEGATIVE
 from zoosim.core.types import FloatArray, IntArray, PastLog, PolicySpec, Progress
-from zoosim.linear.dense import dot
+from zoosim.linear.dense import add_product
 from zoosim.policies.from_log.mixed_effects import MixedEffects
 
 OWN, MODEL = 0, 1
@@ -94,14 +94,16 @@ def fit_log_model(log: PastLog, spec: PolicySpec, progress: Progress) -> LogMode
 
 
 def candidate_weights(model: LogModel, ids: IntArray, products: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of candidates for the logit and for the log of the size, each `(K, 1 + d_u)`; none of none."""
+    """Return the weights of candidates for the logit and for the log of the size, each `(1 + d_u, K)`; none of none."""
     if not len(model.own):
-        return model.own, model.size_own
+        return model.own.T.copy(), model.size_own.T.copy()
     places = np.searchsorted(model.product_ids, ids)
     known = model.product_ids[np.minimum(places, len(model.product_ids) - 1)] == ids
     places = np.where(known, places, len(model.product_ids))
     traits = (products - model.trait_mean) @ model.trait_weights
-    return model.own[places] + traits @ model.shared, model.size_own[places] + traits @ model.size_shared
+    weights = model.own[places] + traits @ model.shared
+    size_weights = model.size_own[places] + traits @ model.size_shared
+    return np.ascontiguousarray(weights.T), np.ascontiguousarray(size_weights.T)
 
 
 @jit
@@ -113,11 +115,13 @@ def predict_rewards(
     x[0] = 1.0
     for i in range(user.shape[0]):
         x[1 + i] = (user[i] - model.centre[i]) * model.scale[i]
-    out = np.empty(weights.shape[0])
-    for k in range(out.shape[0]):
-        out[k] = dot(weights[k], x)
-        if with_sizes:
-            out[k] = np.exp(min(dot(size_weights[k], x), LARGEST_LOG)) / (1.0 + np.exp(-out[k]))
+    out = np.zeros(weights.shape[1])
+    add_product(x, weights, out)
+    if with_sizes:
+        sizes = np.zeros(out.shape[0])
+        add_product(x, size_weights, sizes)
+        for k in range(out.shape[0]):
+            out[k] = np.exp(min(sizes[k], LARGEST_LOG)) / (1.0 + np.exp(-out[k]))
     return out
 
 
@@ -131,7 +135,9 @@ def learn_weight(
     """
     if model.own.shape[0] == 0:
         return
-    shown = weights[action : action + 1]
+    shown = np.empty((weights.shape[0], 1))
+    for i in range(weights.shape[0]):
+        shown[i, 0] = weights[i, action]
     logit = predict_rewards(model, shown, shown, user, False)[0]
     chance = 1.0 / (1.0 + np.exp(-logit))
     losses = model.losses

@@ -17,14 +17,15 @@ from zoosim.policies.products.adaptive_parts import (
     CHANCES,
     CURVES,
     PARTS,
+    fill_numbers,
     nearness,
-    numbers_of,
     part_weights,
     with_curves,
 )
 from zoosim.policies.products.adaptive_sizes import LEAST_REWARD, learn_size
 from zoosim.policies.products.adaptive_state import (
     MEANS,
+    NUMBERS,
     PRIORS,
     TRIED,
     Candidates,
@@ -70,7 +71,7 @@ def _choose(
 ) -> int:
     beliefs = believe(state, candidates, user, available)
     chosen = np.empty(1, np.int64)
-    draw_best(state, candidates, beliefs, posterior_key(state.key, state.updates), draw_number(draw), chosen)
+    draw_best(state, beliefs, posterior_key(state.key, state.updates), draw_number(draw), chosen)
     return int(chosen[0])
 
 
@@ -80,7 +81,7 @@ def _distribution(
 ) -> None:
     beliefs = believe(state, candidates, user, available)
     chosen = np.empty(DRAWS, np.int64)
-    draw_best(state, candidates, beliefs, posterior_key(state.key, state.updates), 0, chosen)
+    draw_best(state, beliefs, posterior_key(state.key, state.updates), 0, chosen)
     for k in chosen:
         out[k] += 1.0 / DRAWS
 
@@ -170,7 +171,8 @@ def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool
 @jit
 def _row(state: State, candidates: Candidates, user: FloatArray, action: int) -> Row:
     """Return what the effects learn from."""
-    numbers = numbers_of(state, candidates.products[action : action + 1])[0]
+    numbers = np.empty((state.columns.counts[NUMBERS], 1))
+    fill_numbers(state, candidates.products[action : action + 1], numbers)
     columns, count = np.empty(candidates.starts[action + 1] - candidates.starts[action], np.int64), 0
     for i in range(candidates.starts[action], candidates.starts[action + 1]):
         block = state.columns.block_of[candidates.columns[candidates.active[i]]]
@@ -182,7 +184,7 @@ def _row(state: State, candidates: Candidates, user: FloatArray, action: int) ->
         forget_product(state.effects, product)
         forget_product(state.curves, product)
     unit = unit_row(state.scales, user, state.segments.binary)
-    return Row(unit, numbers, columns[:count], product)
+    return Row(unit, numbers.reshape(numbers.shape[0]), columns[:count], product)
 
 
 @jit

@@ -5,9 +5,10 @@ import numpy as np
 from zoosim.core.id_table import IN_USE, UNKNOWN
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
-from zoosim.linear.dense import dot
-from zoosim.models.shrunk_effects import Offer, View, look
+from zoosim.linear.dense import dot, joined
+from zoosim.models.shrunk_effects import Effects, Offer, add_own, add_slopes, add_up, fill_spreads
 from zoosim.models.standard_scores import clipped, length_factor, scale_of
+from zoosim.policies.products.adaptive_sizes import GAIN, LOSS, MODELS, RAW, SIGN, goes_by_logarithms
 from zoosim.policies.products.adaptive_state import NUMBERS, Candidates, State
 
 CHANCES = 4
@@ -83,75 +84,131 @@ def with_curves(state: State, unit: FloatArray) -> FloatArray:
     """
     near = nearness(state, unit)
     length = np.sqrt(dot(near, near) + 1e-9)
-    out = np.empty(unit.shape[0] + near.shape[0])
-    out[: unit.shape[0]] = unit
     for j in range(near.shape[0]):
-        out[unit.shape[0] + j] = near[j] / length
+        near[j] /= length
+    return joined(unit, near)
+
+
+@jit
+def fill_numbers(state: State, products: FloatArray, out: FloatArray) -> None:
+    """Write the numbers of products `(K, d_p)`, standardised, to `out (n, K)`."""
+    factor = min(1.0, np.sqrt(FEW_NUMBERS / max(1.0, out.shape[0])))
+    for n in range(out.shape[0]):
+        column = state.columns.numbers[n]
+        mean, scale = state.product_scales.mean[column], scale_of(state.product_scales, column)
+        for k in range(out.shape[1]):
+            out[n, k] = factor * clipped(scale * (products[k, column] - mean))
+
+
+@jit
+def shares_of(state: State, weights: FloatArray) -> FloatArray:
+    """Return how much each part, and after these each model of sizes, counts in what it helps to predict.
+
+    `(PARTS + MODELS,)`: shares of the effects, 0 where they have no say; 0 for cells; 1 for models that are asked.
+    """
+    out, effects, total = np.zeros(PARTS + MODELS), 0.0, 0.0
+    for part in range(1, PARTS):
+        effects += weights[part]
+    for part in range(1, PARTS):
+        if weights[part] > LEAST_WEIGHT * effects:
+            out[part] = weights[part]
+            total += weights[part]
+    for part in range(1, PARTS):
+        out[part] /= total
+    if state.sizes.several[0]:
+        in_logarithms = goes_by_logarithms(state.sizes)
+        out[PARTS + GAIN] = in_logarithms
+        out[PARTS + SIGN] = out[PARTS + LOSS] = in_logarithms and state.sizes.negative[0] > 0
+        out[PARTS + RAW] = not in_logarithms
     return out
 
 
 @jit
-def numbers_of(state: State, products: FloatArray) -> FloatArray:
-    """Return the numbers of products `(K, d_p)`, standardised `(K, n)`."""
-    numbers = np.empty((products.shape[0], state.columns.counts[NUMBERS]))
-    factor = min(1.0, np.sqrt(FEW_NUMBERS / max(1.0, numbers.shape[1])))
-    for n in range(numbers.shape[1]):
-        column = state.columns.numbers[n]
-        mean, scale = state.product_scales.mean[column], scale_of(state.product_scales, column)
-        for k in range(numbers.shape[0]):
-            numbers[k, n] = factor * clipped(scale * (products[k, column] - mean))
-    return numbers
+def parts_of(row: int) -> range:
+    """Return the parts that help to predict: for row 0 a reward's logit, for others a score of its size."""
+    return range(1, PARTS) if row == 0 else range(PARTS + row - 1, PARTS + row)
 
 
 @jit
-def offer_of(state: State, candidates: Candidates) -> Offer:
-    """Return the candidates as the effects read them."""
+def _effects_of(state: State, part: int) -> tuple[Effects, int]:
+    """Return the effects of a part, and which of their models it is."""
+    if part == CURVES:
+        return state.curves, 0
+    return state.effects, part - 1 if part < PARTS else CHANCES + part - PARTS
+
+
+@jit
+def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
+    """Return the candidates as the effects read them.
+
+    Their numbers, and what they add whoever visits, are worked out anew only when something was learned since.
+    """
+    numbers, own, clock = candidates.standard[: state.columns.counts[NUMBERS]], candidates.own, float(state.updates[0])
+    if candidates.learned[0] != clock or candidates.learned[1] != state.losses[1]:
+        candidates.learned[0], candidates.learned[1] = clock, state.losses[1]
+        fill_numbers(state, candidates.products, numbers)
+        for row in range(own.shape[0]):
+            for k in range(own.shape[1]):
+                own[row, k] = 0.0
+            for part in parts_of(row):
+                if shares[part] > 0.0:
+                    effects, model = _effects_of(state, part)
+                    add_own(effects, model, clock, candidates.slots, shares[part], own[row])
     columns = np.empty(candidates.columns.shape[0], np.int64)
     for a in range(columns.shape[0]):
         columns[a] = state.columns.block_of[candidates.columns[a]]
-    numbers = numbers_of(state, candidates.products)
     return Offer(numbers, columns, candidates.starts, candidates.active, candidates.slots)
 
 
 @jit
-def see_effects(state: State, weights: FloatArray, unit: FloatArray, offer: Offer) -> View:
-    """Return the mean of the parts' logits, with the spread of the likeliest part."""
-    leader, total = 1, 0.0
-    for part in range(1, PARTS):
-        total += weights[part]
-        if weights[part] > weights[leader]:
-            leader = part
-    view = see_part(state, leader, unit, offer, True)
-    weighed = weights[leader] / total
-    for k in range(view.mean.shape[0]):
-        view.mean[k] *= weighed
-    for part in range(1, PARTS):
-        share = weights[part] / total
-        if part != leader and share > LEAST_WEIGHT:
-            other = see_part(state, part, unit, offer, False)
-            weighed += share
-            for k in range(view.mean.shape[0]):
-                view.mean[k] += share * other.mean[k]
-    of_columns, of_products = how_much_wider(state, offer)
-    for k in range(view.mean.shape[0]):
-        view.mean[k] /= weighed
-        view.own[k] *= of_products
-    for a in range(view.of_columns.shape[0]):
-        view.of_columns[a] *= of_columns
-    return view
+def expect(state: State, shares: FloatArray, unit: FloatArray, offer: Offer, own: FloatArray) -> FloatArray:
+    """Return what is expected of candidates `(1 + MODELS, K)`: the logit of a reward, and scores of its size.
+
+    `own (1 + MODELS, K)` is what they add whoever visits, see `Candidates`. Rows of models that are not asked hold
+    anything.
+    """
+    out, clock = np.empty(own.shape), float(state.updates[0])
+    for row in range(own.shape[0]):
+        of_numbers, by_column = np.zeros(offer.numbers.shape[0]), np.zeros(offer.columns.shape[0])
+        base, asked = 0.0, False
+        for part in parts_of(row):
+            if shares[part] > 0.0:
+                effects, model = _effects_of(state, part)
+                user = with_curves(state, unit) if part == CURVES else unit
+                base += add_slopes(effects, model, clock, user, offer.columns, shares[part], of_numbers, by_column)
+                asked = True
+        if asked:
+            add_up(offer, base, of_numbers, by_column, own[row], out[row])
+    return out
 
 
 @jit
-def see_part(state: State, part: int, unit: FloatArray, offer: Offer, spreads: bool) -> View:
-    clock = float(state.updates[0])
-    if part == CURVES:
-        return look(state.curves, 0, clock, with_curves(state, unit), offer, spreads)
-    return look(state.effects, part - 1, clock, unit, offer, spreads)
+def spread(
+    state: State, shares: FloatArray, unit: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
+) -> None:
+    """Write how far what is expected may be off to `of_columns (1 + MODELS, A)` and `own (1 + MODELS, K)`.
+
+    Of chances as the likeliest part has it; how large losses are is never drawn, and stays 0.
+    """
+    for row in range(own.shape[0]):
+        leader = 0
+        for part in parts_of(row):
+            if shares[part] > shares[leader]:
+                leader = part
+        if shares[leader] > 0.0 and row != 1 + LOSS:
+            effects, model = _effects_of(state, leader)
+            user = with_curves(state, unit) if leader == CURVES else unit
+            fill_spreads(effects, model, float(state.updates[0]), user, offer, of_columns[row], own[row])
 
 
 @jit
-def see_size(state: State, model: int, unit: FloatArray, offer: Offer) -> View:
-    return look(state.effects, CHANCES + model, float(state.updates[0]), unit, offer)
+def widen(state: State, offer: Offer, of_columns: FloatArray, own: FloatArray) -> None:
+    """Widen spreads of chances, by columns `of_columns (A,)` and by candidates `own (K,)`, of some of an offer."""
+    by_columns, by_products = how_much_wider(state, offer)
+    for a in range(of_columns.shape[0]):
+        of_columns[a] *= by_columns
+    for k in range(own.shape[0]):
+        own[k] *= by_products
 
 
 @jit

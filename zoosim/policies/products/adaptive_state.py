@@ -13,7 +13,7 @@ from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import Effects, prior_flaws
 from zoosim.models.standard_scores import Scales
 from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights
-from zoosim.policies.products.adaptive_sizes import Sizes
+from zoosim.policies.products.adaptive_sizes import MODELS, Sizes
 from zoosim.policies.products.categories import distinct_patterns
 from zoosim.policies.products.segments import Segments
 
@@ -43,6 +43,10 @@ theirs."""
 
 CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 """Variances of the effects of curves, which are not learned."""
+
+
+MAX_NUMBERS = 128
+"""Most numbers of products that count."""
 
 
 class Cells(NamedTuple):
@@ -162,7 +166,10 @@ class Candidates(NamedTuple):
     the category of each product; `keys (R,)` their hashed patterns; `numbers (R,)` by which the state knows them, read
     at `version (1,)` of its table; `slots (K,)` of the products, read at `slots_version (1,)`. `columns (A,)` are the
     binary columns of which a candidate is 1: candidate k in `columns[active[i]]`, i from `starts[k]` to
-    `starts[k + 1]`. `weights` and `size_weights` `(K, 1 + d_u)` are those of the model of a log, without rows if none.
+    `starts[k + 1]`. `weights` and `size_weights` `(1 + d_u, K)` are those of the model of a log, K being 0 if none.
+
+    Of what was learned up to `learned (2,)`, rewards and a loss, `standard (n, K)` holds the standardised numbers, and
+    `own (1 + MODELS, K)` what the candidates add whoever visits: to the logit of a reward, and to scores of its size.
     """
 
     ids: IntArray
@@ -179,6 +186,9 @@ class Candidates(NamedTuple):
     active: IntArray
     weights: FloatArray
     size_weights: FloatArray
+    learned: FloatArray
+    standard: FloatArray
+    own: FloatArray
 
 
 def new_cells(segments: int, categories: int) -> Cells:
@@ -237,6 +247,9 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model
         active=active,
         weights=weights,
         size_weights=size_weights,
+        learned=np.full(2, -1.0),
+        standard=np.empty((min(int((~binary).sum()), MAX_NUMBERS), len(ids))),
+        own=np.empty((1 + MODELS, len(ids))),
     )
 
 

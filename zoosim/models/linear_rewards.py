@@ -21,6 +21,7 @@ SHRINKAGES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 """How many rows the model of all actions counts for beside those of one action; tried in turn."""
 MAX_BYTES = 800_000_000
 PIECES = 4
+ACTIONS_AT_ONCE = 64
 
 
 class RewardModel(NamedTuple):
@@ -41,7 +42,7 @@ class RewardModel(NamedTuple):
         """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
         out = np.empty((stop - start, self.coefficients.shape[2]))
         for row in range(start, stop):
-            _predict_row(self, row, out[row - start])
+            _predict_row(self, row, 0, out[row - start])
         return out
 
 
@@ -257,15 +258,15 @@ def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> flo
 
 
 @jit
-def _predict_row(model: RewardModel, row: int, out: FloatArray) -> None:
-    """Fill in the guesses for all actions `(K,)`."""
+def _predict_row(model: RewardModel, row: int, first: int, out: FloatArray) -> None:
+    """Fill in the guesses for actions from `first` on `(m,)`."""
     coefficients = model.coefficients[model.fold[row]]
     for a in range(out.shape[0]):
-        out[a] = coefficients[0, a]
+        out[a] = coefficients[0, first + a]
     for j in range(model.inputs.shape[1]):
         x = (model.inputs[row, j] - model.centre[j]) * model.scale[j]
         for a in range(out.shape[0]):
-            out[a] += x * coefficients[j + 1, a]
+            out[a] += x * coefficients[j + 1, first + a]
     for a in range(out.shape[0]):
         out[a] = min(max(out[a], model.low), model.high)
 
@@ -280,10 +281,16 @@ def model_terms(
     expected: FloatArray,
 ) -> None:
     """Fill in guesses for the logged `actions (m,)` of rows from `start` on, and means under `probabilities (m, K)`."""
-    guesses = np.empty(probabilities.shape[1])
+    guesses = np.empty(ACTIONS_AT_ONCE)
     for i in range(actions.shape[0]):
-        _predict_row(model, start + i, guesses)
-        predicted[i] = guesses[actions[i]]
+        _predict_row(model, start + i, actions[i], predicted[i : i + 1])
         expected[i] = 0.0
-        for a in range(guesses.shape[0]):
-            expected[i] += probabilities[i, a] * guesses[a]
+        for first in range(0, probabilities.shape[1], ACTIONS_AT_ONCE):
+            asked = probabilities[i, first : first + ACTIONS_AT_ONCE]
+            possible = 0
+            for a in range(asked.shape[0]):
+                possible += asked[a] != 0.0
+            if possible > 0:  # a policy chooses among few of many products: the others' guesses would count for 0
+                _predict_row(model, start + i, first, guesses[: asked.shape[0]])
+                for a in range(asked.shape[0]):
+                    expected[i] += asked[a] * guesses[a]

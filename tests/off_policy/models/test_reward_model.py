@@ -8,7 +8,7 @@ import pytest
 from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
-from zoosim.models.linear_rewards import SHRINKAGES
+from zoosim.models.linear_rewards import SHRINKAGES, RewardModel, model_terms
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.policies.from_log.traits import find_traits
@@ -123,3 +123,18 @@ def test_a_model_of_6_000_products_is_small_and_tells_good_visitors_from_bad() -
     assert model.coefficients.nbytes < 1e7
     guesses = model.predict(0, 200)[:, 0]
     assert np.corrcoef(guesses, rewards[:200])[0, 1] > 0.5
+
+
+def test_means_are_of_all_guesses_however_few_are_possible() -> None:
+    """Of 150 actions, each row's policy takes all, a few that lie apart, or none."""
+    rng = np.random.default_rng(0)
+    rows, actions = 30, 150
+    features, fold = rng.normal(size=(rows, 2)), np.arange(rows) % 2
+    model = RewardModel(rng.normal(size=(2, 3, actions)), fold, features, np.zeros(2), np.ones(2), -2.0, 2.0)
+    probabilities = rng.random((rows, actions)) * (rng.random((rows, actions)) < np.array([[1.0], [0.02], [0.0]] * 10))
+    logged = rng.integers(actions, size=rows)
+    predicted, expected = np.empty(rows), np.empty(rows)
+    model_terms(model, 0, logged, probabilities, predicted, expected)
+    guesses = model.predict(0, rows)
+    np.testing.assert_array_equal(predicted, guesses[np.arange(rows), logged])
+    np.testing.assert_allclose(expected, (probabilities * guesses).sum(axis=1), rtol=1e-12, atol=1e-15)

@@ -108,7 +108,7 @@ class PolicyTarget(Target):
             ask(log, rows[first:end], answers[first:end])
             judged = start + (stop - start) * end // len(rows)
             self._countdown.report(judged)
-        return np.asarray(answers[place])
+        return answers if len(rows) == stop - start else np.asarray(answers[place])
 
     def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         policy: Any = self.policy

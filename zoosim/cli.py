@@ -444,14 +444,17 @@ def forget(service: option.ServedLog, visitor_id: option.VisitorId, debug: optio
     exported logs are yours to clean.
     """
     from zoosim.api.served import forget_visitor
+    from zoosim.core.number_format import counted
 
-    typer.echo(f"{forget_visitor(service, visitor_id):,} decisions forgotten")
+    typer.echo(f"{counted(forget_visitor(service, visitor_id), 'decision')} forgotten")
 
 
 def _print_skipped(skipped: dict[str, int]) -> None:
     """Print how many rows were left out, by reason."""
-    for reason, count in skipped.items():
-        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
+    from zoosim.terminal.output import skipped_lines
+
+    for line in skipped_lines(skipped):
+        typer.echo(line, err=True)
 
 
 @app.command()

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from zoosim.core.number_format import (
+    counted,
     decimals,
     fixed,
     in_percent,
@@ -79,3 +80,10 @@ def test_numbers_without_an_interval_have_no_exponents() -> None:
 )
 def test_significant_digits_are_written_without_exponents(value: float, digits: int, expected: str) -> None:
     assert significant(value, digits) == expected
+
+
+def test_one_thing_is_singular() -> None:
+    written = [counted(number, "row") for number in (0, 0.7, 1, 2_000, math.nan)]
+    assert written == ["0 rows", "1 row", "1 row", "2,000 rows", "nan rows"]
+    assert counted(1, "user or row", "users or rows") == "1 user or row"
+    assert counted(2, "user or row", "users or rows") == "2 users or rows"

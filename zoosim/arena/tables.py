@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.number_format import decimals, fixed, per_visit, shared_decimals, with_interval
+from zoosim.core.number_format import counted, decimals, fixed, per_visit, shared_decimals, with_interval
 from zoosim.core.tables import Column, Table, two_lines
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def results_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str
         ranked: Policies that finished a seed, the best first.
     """
     seeds = len(summary["seeds"])
-    title = f"{plan.experiment.title}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits per seed"
+    title = f"{plan.experiment.title}: {counted(seeds, 'seed')}, {counted(plan.steps, 'visit')} per seed"
     policies = summary["policies"]
     names = [*ranked, *(name for name in policies if name not in ranked)]
     columns = [Column("policy", names, is_text=True, is_essential=True)]

@@ -119,6 +119,12 @@ def in_percent(
     return with_interval(100.0 * value, low, high, signed=signed, suffix=suffix)
 
 
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Write a number of things, rounded: "1 row", "2,000 rows"; `plural` where an "s" does not make it."""
+    written = f"{number:,.0f}"
+    return f"{written} {noun if written == '1' else plural or f'{noun}s'}"
+
+
 def percent(value: float | None, missing: str = "-") -> str:
     """Write 0.8412 as 84.1%."""
     return missing if value is None else f"{100 * value:.1f}%"

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.errors import DataError
+from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.fitting.columns import ColumnGain, column_gains, log_likelihood
@@ -66,7 +67,7 @@ class HeldOut:
     @property
     def sentence(self) -> str:
         """A summary of the fit in two sentences, no better than it is."""
-        period = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
+        period = f"the last {counted(self.days, 'day')}" if self.days else "the last quarter of the log"
         chance = "within" if self.is_within_chance else "beyond"
         conclusion = self.conclusion[0].upper() + self.conclusion[1:]
         return (
@@ -88,7 +89,7 @@ class HeldOut:
     def conclusion(self) -> str:
         """Say whether the world predicts responses better than simpler models do, as part of a sentence."""
         if self.responses < LEAST_RESPONSES:
-            came = f"{self.responses:,} response{'s' * (self.responses != 1)} on held-out rows"
+            came = f"{counted(self.responses, 'response')} on held-out rows"
             what_to_do = "fit a longer log, and take it as an example until then"
             return f"{came} are too few to judge its predictions by, which takes {LEAST_RESPONSES}: {what_to_do}"
         if self.is_worse_than:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.diagnostics import RewardCount, effective_size
@@ -61,7 +62,7 @@ def rewards_in_words(count: float) -> str:
     """Write a number of effective rewards as "about 12 rewards"."""
     if count < 0.5:
         return "no reward at all"
-    return "about 1 reward" if count < 1.5 else f"about {count:,.0f} rewards"
+    return f"about {counted(count, 'reward')}"
 
 
 def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:

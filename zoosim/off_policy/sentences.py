@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import COUNTED, Written, in_percent, per_visit, unit_of, with_interval
+from zoosim.core.number_format import COUNTED, Written, counted, in_percent, per_visit, unit_of, with_interval
 from zoosim.core.statistics import sign_of
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of
@@ -80,7 +80,7 @@ def _clause(evaluation: "Evaluation", result: "Result") -> str:
 
 def _evidence(result: "Result") -> str:
     """Say on how many rewards an estimate rests, and where they are few because the policy earns little, on how few."""
-    words = f"rests on {result.effective_rewards:,.0f} rewards"
+    words = f"rests on {counted(result.effective_rewards, 'reward')}"
     if result.effective_rewards >= min(FEW_REWARDS, result.expected_rewards):
         return words
     return f"{words} where today's choices would have {result.expected_rewards:,.0f}"

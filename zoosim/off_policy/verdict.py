@@ -228,7 +228,11 @@ def matters(share: float, interval: Interval) -> bool:
 def _check_error(
     findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int, min_groups: Limits
 ) -> None:
-    findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
+    findings.below(
+        n_clusters,
+        CLUSTERS,
+        f"the log holds {number_format.counted(n_clusters, 'independent user or row', 'independent users or rows')}",
+    )
     groups = f"{errors.effective_groups:,.0f} users or rows" if errors.effective_groups >= 1.5 else "one user or row"
     effective = f"{groups} alone make{'s' * (errors.effective_groups < 1.5)} up the standard error"
     if errors.error == 0.0:

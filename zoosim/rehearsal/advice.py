@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.number_format import in_percent, percent, plain, with_interval
+from zoosim.core.number_format import counted, in_percent, percent, plain, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import best_result, lies_above_logged, policies_of, sign_over_logged
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
@@ -243,7 +243,7 @@ def _in_rehearsal(row: Rehearsed, rehearsal: Rehearsal) -> str:
         return f"{more}; still behind them in total after {rehearsal.steps:,} visits"
     if row.worth_after == 0:
         return f"{more}, ahead of them from the first visit on"
-    visits = f"{row.worth_after:,} visit{'s' * (row.worth_after > 1)}"
+    visits = counted(row.worth_after, "visit")
     return f"{more}; ahead of them in total after {visits}, and up to {plain(row.cost)} rewards behind until then"
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.number_format import plain
+from zoosim.core.number_format import counted, plain
 from zoosim.core.types import FloatArray
 from zoosim.fitting.checks import Checks
 from zoosim.fitting.columns import ITSELF, PRODUCTS, VISITORS
@@ -167,7 +167,7 @@ def _drift(log: Log, shop: FittedShop) -> Fact:
         return Fact("drift", f"no change of what visitors respond to is shown{also}")
     when = ", ".join(_when(log, change.row, shop.n_rows) for change in shop.changes)
     meaning = "a policy must forget; one that was trained once grows old"
-    count = f"{len(shop.changes)} change{'s' * (len(shop.changes) > 1)}"
+    count = counted(len(shop.changes), "change")
     return Fact("drift", f"{count} of what visitors respond to: {when}{also}", meaning)
 
 

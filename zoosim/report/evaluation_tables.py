@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from zoosim.core import number_format
-from zoosim.core.number_format import decimals, fixed, in_percent, p_value, per_visit, with_interval
+from zoosim.core.number_format import counted, decimals, fixed, in_percent, p_value, per_visit, with_interval
 from zoosim.off_policy.best_estimates import (
     best_differences,
     best_ranking,
@@ -59,9 +59,10 @@ def decisions_table(evaluation: Evaluation) -> Table:
         *("per visit", interval, "rewards behind it", "estimator"),
     )
     unit = evaluation.unit
+    independent = counted(evaluation.n_clusters, f"independent user or {unit}", f"independent users or {unit}")
     caption = (
         f"Each policy by the estimator with the best verdict; from {evaluation.n:,} {unit} of "
-        f"{evaluation.n_clusters:,} independent users or {unit}. A percentage stands where an estimate rests on "
+        f"{independent}. A percentage stands where an estimate rests on "
         f"{FEW_REWARDS:.0f} rewards or more, its rows would hold as many if the policy earned what today's choices do, "
         "or it is the direct method's; a click on the number of rewards shows the rows."
     )

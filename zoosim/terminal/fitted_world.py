@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zoosim.core.number_format import counted
 from zoosim.fitting.tables import checks_table, positions_table
 from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
 
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
 def print_world(shop: "FittedShop", checks: "Checks", folder: Path, *, wide: bool = False) -> None:
     """Print what a fitted world holds, how far to believe it, and how to run it."""
     facts = shop.facts
-    holds = f"{facts['visitors']:,} visitors, {shop.n_products:,} products, {facts['responses']:,} responses"
-    print_lines([*skipped_lines(facts["skipped"]), f"{facts['rows']:,} rows: {holds}"])
+    counts = [(facts["visitors"], "visitor"), (shop.n_products, "product"), (facts["responses"], "response")]
+    holds = ", ".join(counted(number, noun) for number, noun in counts)
+    print_lines([*skipped_lines(facts["skipped"]), f"{counted(facts['rows'], 'row')}: {holds}"])
     print_table(checks_table(checks, facts["reward"]), wide=wide, has_page=True)
     n_changes = len(shop.changes)
     print_lines(
         [
             checks.held_out.sentence,
-            f"{n_changes or 'No'} change{'s' * (n_changes != 1)} over time in what visitors respond to",
+            f"{counted(n_changes, 'change') if n_changes else 'No changes'} over time in what visitors respond to",
             f"World: {shlex.join(['zoosim', 'run', str(folder / 'shop.world')])}",
         ]
     )

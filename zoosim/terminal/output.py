@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from zoosim.core.number_format import counted
 from zoosim.core.tables import Table, fit_table
 
 NARROWEST = 40
@@ -86,4 +87,4 @@ def address(path: Path) -> str:
 
 def skipped_lines(skipped: Mapping[str, int]) -> list[str]:
     """Say how many rows were left out, by reason."""
-    return [f"note: skipped {count:,} rows: {reason}" for reason, count in skipped.items()]
+    return [f"note: skipped {counted(count, 'row')}: {reason}" for reason, count in skipped.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from zoosim.core.number_format import significant
+from zoosim.core.number_format import counted, significant
 from zoosim.core.types import REWARD, FloatArray
 from zoosim.schema.columns import AnyColumn, CategoryColumn, TimeColumn, WordsColumn
 from zoosim.schema.number_columns import NumberColumn
@@ -123,9 +123,9 @@ def _boosts(searches: pl.DataFrame) -> str:
 
 
 def _rows(records: pl.DataFrame) -> str:
-    parts = [f"{records.height:,} rows"]
+    parts = [counted(records.height, "row")]
     if "decision_id" in records.columns:
-        parts.append(f"{records['decision_id'].n_unique():,} decisions")
+        parts.append(counted(records["decision_id"].n_unique(), "decision"))
     return ", ".join(parts + _visitors(records))
 
 
@@ -136,11 +136,10 @@ def _visitors(records: pl.DataFrame) -> list[str]:
     ids = records["user_id"].drop_nulls()
     unknown = records.height - len(ids)
     n = ids.n_unique()
-    counted = [f"{n:,} visitor{'s' * (n != 1)}"]
+    parts = [counted(n, "visitor")]
     if unknown:
-        rows = "1 row" if unknown == 1 else f"{unknown:,} rows"
-        counted.append(f"{rows} without a visitor, each counted as a visitor of its own")
-    return counted
+        parts.append(f"{counted(unknown, 'row')} without a visitor, each counted as a visitor of its own")
+    return parts
 
 
 def _products(records: pl.DataFrame, others: int) -> str:

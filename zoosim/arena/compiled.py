@@ -16,7 +16,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
 from zoosim.worlds.table import TableWorld, Visits, chosen_and_best, earn
 
-# `compiled_play` and `compiled_learn` put each kernel's own functions in the place of these.
+# `compiled_play` puts each kernel's own functions in the place of these.
 choose: Any = None
 distribution: Any = None
 decided: Any = None
@@ -80,8 +80,9 @@ def _learn_late(world: TableWorld, policy: Any, history: History, start: int, st
             offer = world.offered(first)
             candidates = policy.attach_block(offer.ids, offer.products, behind - first)
             visits = world.visits(first, behind)
-            actions, rewards = history.actions[first:behind], history.rewards[first:behind]
-            compiled_learn(policy.kernel)(policy.state, candidates, visits, actions, rewards)
+            block = slice(first, behind)
+            users = visits.users[visits.visitors]
+            policy.teach(candidates, visits.user_ids, users, history.actions[block], history.rewards[block])
 
 
 @cache
@@ -160,14 +161,3 @@ def _play(
         if learns:
             past_user = past.users[past.visitors[i]]
             learn(state, then, past.user_ids[i], past_user, past_actions[i], past_rewards[i])
-
-
-@cache
-def compiled_learn(kernel: Kernel) -> Callable[..., None]:
-    """Compile the loop that learns from a batch of visits."""
-    return bind(_learn_batch, f"learn_{kernel.name}", learn=kernel.learn)
-
-
-def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray, rewards: FloatArray) -> None:
-    for i in range(actions.shape[0]):
-        learn(state, candidates, visits.user_ids[i], visits.users[visits.visitors[i]], actions[i], rewards[i])

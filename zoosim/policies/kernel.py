@@ -219,7 +219,7 @@ class KernelPolicy(DrawingPolicy):
         earned = checked_reward(reward, *self.rewards)
         candidates = self.attach(context)
         self._make_room(candidates, 1)
-        self.kernel.learn(self.state, candidates, request.user_id, request.user, chosen, earned)
+        self._teach_one(candidates, request, chosen, earned, decides=False, learns=True)
         self.heed()
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
@@ -231,9 +231,7 @@ class KernelPolicy(DrawingPolicy):
         for start in range(0, len(log), FIT_CHUNK):
             part = slice(start, min(start + FIT_CHUNK, len(log)))
             candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
-            compiled_teach(self.kernel)(
-                self.state, candidates, user_ids[part], users[part], log.actions[part], log.rewards[part]
-            )
+            self.teach(candidates, user_ids[part], users[part], log.actions[part], log.rewards[part], decides=True)
             progress(f"learned from {part.stop:,} of {len(log):,} visits")
         self.heed()
         return {}
@@ -249,6 +247,55 @@ class KernelPolicy(DrawingPolicy):
         candidates = self.attach(Context(product_ids=product_ids, products=products))
         self._make_room(candidates, decisions)
         return candidates
+
+    def teach(
+        self,
+        candidates: Any,
+        user_ids: IntArray,
+        users: FloatArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        *,
+        decides: bool = False,
+        learns: bool = True,
+    ) -> None:
+        """Take n visits with the same candidates one after another: move what a decision moves, a reward, or both.
+
+        Args:
+            candidates: What `attach_block` returned for them.
+            user_ids: Of the visitors `(n,)`.
+            users: Their features `(n, d_u)`.
+            actions: What was shown `(n,)`.
+            rewards: What it earned `(n,)`.
+            decides: Whether each visit counts as a decision of the policy's own.
+            learns: Whether each reward is learned from.
+        """
+        visits = np.array(user_ids), _read_only(users), np.array(actions), np.array(rewards)
+        _compiled_teach(self.kernel)(self.state, candidates, *visits, decides, learns)
+
+    def tabulate(
+        self,
+        state: Any,
+        candidates: Any,
+        user_ids: IntArray,
+        users: FloatArray,
+        masks: BoolArray,
+        mask_of: IntArray,
+        out: FloatArray,
+    ) -> None:
+        """Add the probability of each candidate at n requests, the floor counted in, to zeros.
+
+        Args:
+            state: The policy's, or a copy of it.
+            candidates: What `attach_block` returned for them.
+            user_ids: Of the visitors `(n,)`.
+            users: Their features `(n, d_u)`.
+            masks: What may be shown, in each of the sets of candidates that occur `(m, K)`.
+            mask_of: The row of `masks` of each request `(n,)`.
+            out: Where the probabilities go `(n, K)`: zeros.
+        """
+        requests = np.array(user_ids), _read_only(users), _read_only(masks), np.array(mask_of)
+        _compiled_distributions(self.kernel)(state, candidates, *requests, self.floor, out)
 
     def prepare(self) -> None:
         """Compile all that a request and a reward need, by playing one on a copy."""
@@ -271,15 +318,22 @@ class KernelPolicy(DrawingPolicy):
         return int(floored_choice(self.kernel)(self.state, candidates, *request, self.floor, draw))
 
     def _distribution(self, request: Request, candidates: Any) -> FloatArray:
-        out = np.zeros(len(request.available))
-        floored_distribution(self.kernel)(self.state, candidates, *request, self.floor, out)
-        return out
+        out = np.zeros((1, len(request.available)))
+        requests = np.array([request.user_id]), request.user[None], request.available[None], np.zeros(1, np.int64)
+        _compiled_distributions(self.kernel)(self.state, candidates, *requests, self.floor, out)
+        return np.asarray(out[0])
 
     def _exploit(self, request: Request, candidates: Any) -> int:
-        return int(self.kernel.choose(self._exploiting(), candidates, *request, 0.0))
+        return int(floored_choice(self.kernel)(self._exploiting(), candidates, *request, 0.0, 0.0))
 
     def _decided(self, request: Request, candidates: Any, action: int) -> None:
-        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
+        self._teach_one(candidates, request, action, 0.0, decides=True, learns=False)
+
+    def _teach_one(
+        self, candidates: Any, request: Request, action: int, reward: float, *, decides: bool, learns: bool
+    ) -> None:
+        visit = np.array([request.user_id]), request.user[None], np.array([action]), np.array([reward])
+        _compiled_teach(self.kernel)(self.state, candidates, *visit, decides, learns)
 
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
@@ -410,17 +464,51 @@ def _distribution_above_floor(
 
 
 @cache
-def compiled_teach(kernel: Kernel) -> Callable[..., None]:
-    """Compile the loop in which a policy learns from logged visits of one set of candidates."""
+def _compiled_distributions(kernel: Kernel) -> Callable[..., None]:
+    return bind(_distributions, f"distributions_{kernel.name}", distribution=floored_distribution(kernel))
+
+
+def _distributions(
+    state: Any,
+    candidates: Any,
+    user_ids: IntArray,
+    users: FloatArray,
+    masks: BoolArray,
+    mask_of: IntArray,
+    floor: float,
+    out: FloatArray,
+) -> None:
+    for i in range(users.shape[0]):
+        distribution(state, candidates, user_ids[i], users[i], masks[mask_of[i]], floor, out[i])
+
+
+@cache
+def _compiled_teach(kernel: Kernel) -> Callable[..., None]:
     return bind(_teach, f"teach_{kernel.name}", decided=kernel.decided, learn=kernel.learn)
 
 
 def _teach(
-    state: Any, candidates: Any, user_ids: IntArray, users: FloatArray, actions: IntArray, rewards: FloatArray
+    state: Any,
+    candidates: Any,
+    user_ids: IntArray,
+    users: FloatArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    decides: bool,
+    learns: bool,
 ) -> None:
     for i in range(actions.shape[0]):
-        decided(state, candidates, user_ids[i], users[i], actions[i])
-        learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
+        if decides:
+            decided(state, candidates, user_ids[i], users[i], actions[i])
+        if learns:
+            learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Return an array as those of a single request are, so that loops are compiled for one form alone."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:

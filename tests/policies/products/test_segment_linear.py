@@ -313,8 +313,7 @@ def test_what_was_shown_belongs_to_a_product_wherever_it_stands(name: str, memor
 
     for n in range(50):
         here = context([float(n == 7)], before, [7, 8, 9])
-        candidates = policy.attach(here)
-        policy.kernel.decided(policy.state, candidates, 0, here.user, int(n == 12))
+        policy.note_decision(here, int(n == 12))
     alike = 12.0 if name.startswith("shared") else 0.0
     assert shown(here) == [[49, 12, alike], [1, 0, 0]]
     there = context([0.0], after, [8, 6, 7])
@@ -353,7 +352,7 @@ def test_widths_count_what_was_shown_before_its_reward_comes(name: str, memory: 
         here = context([float(n % 2), float(n % 3 == 0)], products)
         action = late.select_action(here)
         waiting.append((here, action, float(rng.random() < 0.3)))
-        prompt.kernel.decided(prompt.state, prompt.attach(here), 0, here.user, action)
+        prompt.note_decision(here, action)
         prompt.update(*waiting[-1])
         if len(waiting) > 7:
             late.update(*waiting.pop(0))

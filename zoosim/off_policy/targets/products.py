@@ -5,7 +5,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import blamed
 from zoosim.core.countdown import Countdown
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.jit import bind
 from zoosim.core.search_config import TEMPLATES
 from zoosim.core.threads import in_threads, n_threads
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
-from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
+from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.model import Model
 from zoosim.policies.requests import check_finite
 
@@ -113,16 +111,14 @@ class PolicyTarget(Target):
     def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         policy: Any = self.policy
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
-        users = np.ascontiguousarray(log.features[rows], np.float64)
-        users.flags.writeable = False  # as in a single request, for which it is compiled
+        users = np.asarray(log.features[rows], np.float64)
         masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
-        ask = compiled_distributions(policy.kernel)
         ends = np.linspace(0, len(rows), len(self._askable) + 1).astype(np.int64)
 
         def ask_some(number: int) -> None:
             part = slice(ends[number], ends[number + 1])
             state, candidates = self._askable[number]
-            ask(state, candidates, ids[part], users[part], masks, mask_of[part], policy.floor, out[part])
+            policy.tabulate(state, candidates, ids[part], users[part], masks, mask_of[part], out[part])
 
         in_threads(ask_some, len(self._askable))
 
@@ -297,26 +293,3 @@ def check_probabilities(asked: FloatArray, available: BoolArray, start: int) -> 
     if gone.any():
         row, action = np.argwhere(gone)[0]
         raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")
-
-
-distribution: Any = None  # `compiled_distributions` puts each kernel's own in its place
-
-
-@cache
-def compiled_distributions(kernel: Kernel) -> Callable[..., None]:
-    """Compile the loop that asks a kernel for the probabilities of many requests with the same products."""
-    return bind(_distributions, f"distributions_{kernel.name}", distribution=floored_distribution(kernel))
-
-
-def _distributions(
-    state: Any,
-    candidates: Any,
-    user_ids: IntArray,
-    users: FloatArray,
-    masks: BoolArray,
-    mask_of: IntArray,
-    floor: float,
-    out: FloatArray,
-) -> None:
-    for i in range(users.shape[0]):
-        distribution(state, candidates, user_ids[i], users[i], masks[mask_of[i]], floor, out[i])

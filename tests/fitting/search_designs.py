@@ -12,13 +12,14 @@ from zoosim.fitting.search_parameters import BehaviourParameters, Layout, parame
 
 SIZES = Sizes(segments=2, types=2, categories=2, products=20)
 LAYOUT = Layout.of(SIZES, 3)
+QUALITY = np.random.default_rng(5).normal(0.0, 0.3, 20)
 TRUTH = BehaviourParameters(
     bias=np.array([[1.2, 0.7, 0.3], [0.6, 0.2, 0.0]]),
     examination=np.array([0.2, -0.2]),
     intercept=np.array([-0.6, 0.9]),
-    segment_category=np.array([[0.2, -0.2], [0.0, 0.1]]),
+    segment_category=np.array([[0.2, -0.2], [-0.1, 0.1]]),
     query_type=np.array([0.1, -0.1]),
-    product=np.random.default_rng(5).normal(0.0, 0.3, 20),
+    product=QUALITY - QUALITY.mean(),
     price=np.array([-0.5, 0.3]),
     label=np.array([0.4, -0.6]),
     score=0.7,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.fitting.search_designs import LAYOUT, SIZES, TRUTH, random_design
+from zoosim.fitting import search_parameters
 from zoosim.fitting.search_behaviour import FittedBehaviour, fit_behaviour
 from zoosim.fitting.search_parameters import KINDS, Kind
 
@@ -46,21 +47,32 @@ def test_variances_of_kinds_are_found(fitted: FittedBehaviour) -> None:
     assert set(fitted.sds) == set(KINDS)
 
 
+def test_effects_of_a_kind_are_deviations(fitted: FittedBehaviour, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They sum to 0, so that a position's examination has its own error; else it has that of the segments' mean, too."""
+    assert np.abs(fitted.estimates.segment_category.sum(axis=1)).max() < 0.01
+    for name in ("examination", "query_type", "product"):
+        assert abs(getattr(fitted.estimates, name).sum()) < 0.01
+    monkeypatch.setattr(search_parameters, "SUM_SD", 1e3)
+    broken = fit_behaviour(random_design(4_000, 5, 7), SIZES, start=fitted)
+    assert fitted.errors.bias[0, 0] < 0.1 < broken.errors.bias[0, 0]
+
+
 def test_pooling_draws_effects_to_their_mean_by_the_textbook() -> None:
-    """Of one kind with known errors: x / (1 + error^2 / sd^2) around 0, and around the mean where it has one."""
+    """Deviations of 20 with sd .5 that sum to 0; effects of sd .5 around a mean of sd 3."""
     sds = dict.fromkeys(KINDS, 0.5)
     precision = LAYOUT.prior_precision(sds)
     places = LAYOUT.places("product")
-    assert np.diag(precision)[places] == pytest.approx(np.full(20, 4.0))
+    block = np.linalg.inv(precision[np.ix_(places, places)])
+    assert block == pytest.approx(0.25 * (np.eye(20) - 1.0 / 20.0), abs=1e-6)
     places = LAYOUT.places("price")
     block = np.linalg.inv(precision[np.ix_(places, places)])
     assert block == pytest.approx(np.array([[9.25, 9.0], [9.0, 9.25]]))  # .5^2 each, and a mean of 3^2 for both
 
 
 def test_a_step_for_a_kinds_variance_by_hand() -> None:
-    """Effects 1 and -1 of a pair around its mean, errors .1^2 each: (2 + .01 + .5^2) / (1 + 1)."""
+    """Effects 1 and -1 of a pair around its mean, errors .1^2 each: (2 + .01 + .5^2) / (1 + 1), gone 1.5 times."""
     values = np.zeros(LAYOUT.size)
     values[LAYOUT.places("price")] = [3.0, 1.0]
     covariance = 0.01 * np.eye(LAYOUT.size)
     updated = LAYOUT.updated_sds(values, covariance, {"price": 0.7})
-    assert updated["price"] == pytest.approx(np.sqrt((2.0 + 0.01 + 0.25) / 2.0))
+    assert updated["price"] == pytest.approx(0.7 * (np.sqrt((2.0 + 0.01 + 0.25) / 2.0) / 0.7) ** 1.5)

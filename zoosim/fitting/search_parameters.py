@@ -54,10 +54,21 @@ class BehaviourParameters(NamedTuple):
     purchase_price: Any
 
 
-class Kind(NamedTuple):
-    """How parameters of a kind are pooled: around a mean of their own (`has_mean`) or around 0.
+SUM_SD = 1e-3
+"""How far from 0 the sum of effects without a mean of their own may be: numerically a constraint."""
 
-    Before anything is known their variance is `usual_sd` squared, which counts as `weight` of them.
+OVERSHOOT = 1.5
+"""How far standard deviations go, in steps of expectation-maximisation, which creep where effects hardly differ: below
+2 this ends where single steps do (Salakhutdinov & Roweis 2003)."""
+
+
+class Kind(NamedTuple):
+    """How parameters of a kind are pooled: around a mean of their own (`has_mean`), or as deviations that sum to 0.
+
+    Deviations of segments by category sum to 0 within each segment. What all of a kind share belongs to the parameter
+    that has their mean (an intercept, a position's examination): without that, a log could not tell the two apart, and
+    the errors of both would say so. Before anything is known their variance is `usual_sd` squared, which counts as
+    `weight` of them.
     """
 
     usual_sd: float
@@ -70,7 +81,7 @@ KINDS = {
     "intercept": Kind(0.7, 1.0, True),
     "segment_category": Kind(0.2, 2.0, False),
     "query_type": Kind(0.5, 1.0, False),
-    "product": Kind(0.3, 4.0, False),
+    "product": Kind(0.3, 1.0, False),
     "price": Kind(0.5, 1.0, True),
     "label": Kind(0.5, 1.0, True),
     "purchase_bias": Kind(0.5, 1.0, True),
@@ -134,6 +145,8 @@ class Layout(NamedTuple):
                 block = np.eye(n) / variance
                 if KINDS[name].has_mean:  # inverse of variance * I + PRIOR_SD^2 * 11' (Sherman & Morrison 1950)
                     block -= np.full((n, n), 1.0 / (variance * (n + variance / PRIOR_SD**2)))
+                else:
+                    block += self._same_sum(name) / SUM_SD**2
             precision[np.ix_(places, places)] = block
         for row in self.places("bias"):  # biases step from one position to the next
             steps = np.diff(np.eye(len(row)), axis=0)
@@ -141,7 +154,7 @@ class Layout(NamedTuple):
         return precision
 
     def updated_sds(self, values: FloatArray, covariance: FloatArray, sds: dict[str, float]) -> dict[str, float]:
-        """Return the kinds' standard deviations after a step of expectation-maximisation.
+        """Return the kinds' standard deviations after a step of expectation-maximisation, taken `OVERSHOOT` times.
 
         The mean of the squares of effects, expected over what is not known of them (Dempster, Laird & Rubin 1977), with
         the prior's share.
@@ -150,13 +163,20 @@ class Layout(NamedTuple):
         for name in sds:
             kind = KINDS[name]
             places = np.ravel(self.places(name))
-            n = len(places)
-            centring = np.eye(n) - (np.full((n, n), 1.0 / n) if kind.has_mean else 0.0)
+            same_sum = self._same_sum(name)
+            centring = np.eye(len(places)) - same_sum / same_sum.sum(axis=1)
             effects = centring @ values[places]
             spread = np.trace(centring @ covariance[np.ix_(places, places)] @ centring)
             total = float(effects @ effects + spread) + kind.weight * kind.usual_sd**2
-            updated[name] = float(np.sqrt(total / (n - kind.has_mean + kind.weight)))
+            step = float(np.sqrt(total / (np.trace(centring) + kind.weight))) / sds[name]
+            updated[name] = sds[name] * step**OVERSHOOT
         return updated
+
+    def _same_sum(self, name: str) -> FloatArray:
+        """Return which parameters of a name belong to the same sum `(n, n)`, 0 or 1: those of a row, or all."""
+        shape = self.shapes[name]
+        row = np.arange(int(np.prod(shape))) // (shape[-1] if shape else 1)
+        return (row[:, None] == row).astype(float)
 
 
 class Predictors(NamedTuple):

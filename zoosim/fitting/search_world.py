@@ -56,7 +56,8 @@ class FittedSearchWorld(TabularResult):
     """A search world estimated from `n` searches of the log called `source`, of which `used` told of behaviour.
 
     `checks`, by position, `earned` and `parts` are on the latest quarter of the searches, by a fit to the others.
-    `price_responses` are the relative changes of each segment's clicks on a product whose price is 10% higher.
+    `price_responses` are the relative changes of each segment's clicks on a product whose price is 10% higher, estimated
+    from the log alone: they hold where the world does not fit, too.
     `templates` are the rewards of a visit to the fitted world under each template.
     """
 
@@ -204,7 +205,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         categories=tuple(schema.categories),
         products=_names_of_effects(searches.requests.names, effect_of_products(searches)),
         behaviour=behaviour,
-        price_responses=price_responses(design, behaviour),
+        price_responses=price_responses(design, sizes, users[first:]),
         checks=checks.positions,
         earned=checks.earned,
         parts=checks.parts,

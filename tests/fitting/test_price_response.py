@@ -6,7 +6,7 @@ import pytest
 from tests.fitting.search_designs import LABELS, LAYOUT, PRICES, SIZES, TRUTH, random_design
 from zoosim.core.search_config import Behaviour
 from zoosim.core.statistics import Interval
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.price_response import price_responses
 from zoosim.fitting.search_design import SearchDesign
 from zoosim.fitting.search_parameters import parameter_effects
@@ -17,7 +17,7 @@ SHOPS = 12
 def errors_of(responses: tuple[Interval, ...]) -> FloatArray:
     """Return the standard errors of responses."""
     lows = np.array([response.low for response in responses], float)
-    return (np.array([response.mean for response in responses]) - lows) / 1.96
+    return np.asarray((np.array([response.mean for response in responses]) - lows) / 1.96)
 
 
 def test_responses_hold_the_truth_of_a_cascade() -> None:
@@ -38,7 +38,7 @@ def test_responses_hold_the_truth_of_a_cascade() -> None:
         assert np.sign(response.mean) == np.sign(TRUTH.price[number])
 
 
-def random_looks(seed: int) -> tuple[SearchDesign, FloatArray, FloatArray]:
+def random_looks(seed: int) -> tuple[SearchDesign, IntArray, FloatArray]:
     """Draw searches of visitors who look at positions by chance, each alone; return users and true responses, too."""
     rng = np.random.default_rng([seed, 40])
     n, length = 2_400, 4
@@ -75,7 +75,7 @@ def test_errors_are_right_where_visitors_look_by_chance(products_differ: bool) -
         responses = price_responses(design, SIZES, users)
         gaps = np.array([response.mean for response in responses]) - truth
         squares.append(float(((gaps / errors_of(responses)) ** 2).mean()))
-    # The mean of 12 averages of 2 squares; were both of a shop the same, its standard error would be sqrt(2 / 12) = .41.
+    # The mean of 12 averages of 2 squares: were both of a shop the same, its standard error would be sqrt(2 / 12).
     assert (np.mean(squares) < 1.0 + 4.0 * 0.41) == products_differ, squares
 
 

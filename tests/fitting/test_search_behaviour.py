@@ -48,7 +48,7 @@ def test_variances_of_kinds_are_found(fitted: FittedBehaviour) -> None:
 
 
 def test_effects_of_a_kind_are_deviations(fitted: FittedBehaviour, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They sum to 0, so that a position's examination has its own error; else it has that of the segments' mean, too."""
+    """They sum to 0, so that a position's examination has its own error, not that of the segments' mean as well."""
     assert np.abs(fitted.estimates.segment_category.sum(axis=1)).max() < 0.01
     for name in ("examination", "query_type", "product"):
         assert abs(getattr(fitted.estimates, name).sum()) < 0.01

@@ -110,9 +110,9 @@ def _effects(design: SearchDesign, sizes: Sizes) -> _Effects:
     position = np.tile(np.arange(length), n)[shown]
     clicks_above = (np.cumsum(design.clicks, axis=1) - design.clicks).clip(max=MOST_CLICKS_ABOVE).astype(np.int64)
     above = np.ravel(clicks_above)[shown]
-    log_price, label, score, taste, category, product = (
-        np.ravel(part)[shown]
-        for part in (design.log_price, design.label, design.score, design.taste, design.category, design.product)
+    category, product = (np.ravel(part)[shown] for part in (design.category, design.product))
+    log_price, label, score, taste = (
+        np.ravel(part)[shown] for part in (design.log_price, design.label, design.score, design.taste)
     )
     score = (score - score.mean()) / max(float(score.std()), 1e-9)
     ones = np.ones(len(score))
@@ -187,7 +187,7 @@ def _updated_sd(values: FloatArray, covariance: FloatArray, places: slice, sd: f
     effects = values[places]
     total = float(effects @ effects + np.diag(covariance)[places].sum()) + PRIOR_WEIGHT * USUAL_SD**2
     step = float(np.sqrt(total / (len(effects) + PRIOR_WEIGHT))) / sd
-    return sd * step**OVERSHOOT
+    return float(sd * step**OVERSHOOT)
 
 
 def _by_user(effects: _Effects, seen: _Clicks, surplus: FloatArray) -> FloatArray:

@@ -169,14 +169,14 @@ class Layout(NamedTuple):
             spread = np.trace(centring @ covariance[np.ix_(places, places)] @ centring)
             total = float(effects @ effects + spread) + kind.weight * kind.usual_sd**2
             step = float(np.sqrt(total / (np.trace(centring) + kind.weight))) / sds[name]
-            updated[name] = sds[name] * step**OVERSHOOT
+            updated[name] = float(sds[name] * step**OVERSHOOT)
         return updated
 
     def _same_sum(self, name: str) -> FloatArray:
         """Return which parameters of a name belong to the same sum `(n, n)`, 0 or 1: those of a row, or all."""
         shape = self.shapes[name]
         row = np.arange(int(np.prod(shape))) // (shape[-1] if shape else 1)
-        return (row[:, None] == row).astype(float)
+        return np.asarray(row[:, None] == row, np.float64)
 
 
 class Predictors(NamedTuple):

@@ -56,8 +56,8 @@ class FittedSearchWorld(TabularResult):
     """A search world estimated from `n` searches of the log called `source`, of which `used` told of behaviour.
 
     `checks`, by position, `earned` and `parts` are on the latest quarter of the searches, by a fit to the others.
-    `price_responses` are the relative changes of each segment's clicks on a product whose price is 10% higher, estimated
-    from the log alone: they hold where the world does not fit, too.
+    `price_responses` are the relative changes of each segment's clicks on a product whose price is 10% higher, by an
+    estimate of its own, which does not assume that the world fits.
     `templates` are the rewards of a visit to the fitted world under each template.
     """
 

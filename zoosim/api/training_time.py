@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from zoosim.logs.log import Log
     from zoosim.policies.base import Policy
 
-FIXED = 3.0
+FIXED = 4.0
 """What loading, checks of the log and hashes of its rows take."""
 
-A_ROW, A_ROW_AND_PAIR = 45e-6, 95e-9
+A_ROW, A_ROW_AND_PAIR = 25e-6, 52e-9
 """To learn a row row by row, and for each pair of visitors' features beside it."""
 
 A_PAIR, A_PAIR_OF_PAIRS, A_RANK = 6.6e-9, 0.06e-9, 1.4e-9
@@ -26,13 +26,13 @@ products' features, and for each row that tells of a product."""
 AN_OPERATION = 6e-11
 """To factor and invert the matrix of all pairs of visitors' and products' features, for its size cubed."""
 
-POSTERIORS, POSTERIORS_OF_DIRECT_METHOD = 42, 21
-"""How often the posterior of a reward is worked out, for a policy and to judge it."""
+POSTERIORS_A_ROUND, POSTERIORS_OF_DIRECT_METHOD = 3, 21
+"""How often the posterior of a reward is worked out: in each pass over the rows for a policy, and to judge it."""
 
 A_SOLUTION = 5e-6
 """To fit the linear reward models, for each product and pair of features."""
 
-A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 690e-6, 100e-9, 4.4e-9
+A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 250e-6, 25e-9, 0.25e-9
 """To ask a policy for its probabilities."""
 
 LEAST_SECONDS = 5.0
@@ -45,17 +45,19 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
     from zoosim.off_policy.direct_method import MOST_FITTED
     from zoosim.off_policy.models.mixed_model import MOST_WORK
     from zoosim.off_policy.models.reward_model import n_columns
+    from zoosim.policies.from_log.mixed_effects import rounds_for
     from zoosim.policies.from_log.traits import MOST_TRAITS
     from zoosim.policies.kernel import KernelPolicy
 
     features, n_products = earlier.features.shape[1], earlier.n_actions
+    rounds = rounds_for(len(np.unique(earlier.actions)))
     seconds = FIXED
     for name, policy in policies.items():
         kind = getattr(policy, "name", name)
         if kind == "adaptive":
             seconds += len(earlier) * (A_ROW + A_ROW_AND_PAIR * (1 + features) ** 2)
         if kind in ("adaptive", "mixed-effects"):
-            seconds += _mixed_model(earlier, len(earlier), 1 + features, POSTERIORS)
+            seconds += _mixed_model(earlier, len(earlier), 1 + features, POSTERIORS_A_ROUND * rounds)
     if not is_judged:
         return seconds
     n_rewards = 1 + len(later.other_rewards)

@@ -53,7 +53,7 @@ class MixedEffects(FromLog):
         is_two_part = has_two_parts(log.rewards)
         if is_two_part:
             is_above = log.rewards > 0.0
-            rounds = ROUNDS_OF_MANY if len(seen) > MANY_PRODUCTS else ROUNDS
+            rounds = rounds_for(len(seen))
             clicks = fit_clicks(columns, actions, is_above.astype(float), design, rounds=rounds, progress=progress)
             weights = _weights(design, clicks.posterior.shared, clicks.posterior.mean)
             sizes = _size_weights(columns[is_above], actions[is_above], log.rewards[is_above], design)
@@ -83,6 +83,11 @@ class MixedEffects(FromLog):
         weights = {"own": (products + 1, 1 + dim), "shared": (traits, 1 + dim)}
         sizes = {"size_" + name: shape for name, shape in weights.items()}
         return {**weights, **sizes, "has_two_parts": (), "centre": (dim,), "scale": (dim,)}
+
+
+def rounds_for(n_products: int) -> int:
+    """Return how many passes over the rows a model of clicks on so many products is fitted by."""
+    return ROUNDS_OF_MANY if n_products > MANY_PRODUCTS else ROUNDS
 
 
 def traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:

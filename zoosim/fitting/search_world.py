@@ -195,6 +195,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
     )
     checks = check_searches(earlier, later)
     behaviour = fit_behaviour(design, sizes, start=earlier, progress=progress)
+    progress("estimating what a price does to clicks")
     n_users = int(np.clip(len(np.unique(users)), LEAST_USERS, MOST_USERS))
     world = FittedSearchWorld(
         n=len(log),

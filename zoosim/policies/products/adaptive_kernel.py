@@ -5,6 +5,7 @@ import numpy as np
 from zoosim.core.id_table import IN_USE, UNKNOWN, claim_slot, renew_slots
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray
+from zoosim.linear.dense import copy_vector
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import Row, forget_product, learn_chance, learn_priors
 from zoosim.models.standard_scores import see_row, unit_row
@@ -61,7 +62,7 @@ def _see_landmark(state: State, user: FloatArray) -> None:
     if found < state.landmarks.shape[0]:
         unit = unit_row(state.scales, user, state.segments.binary)
         if found == 0 or nearness(state, unit).max() < NEAR:
-            state.landmarks[found] = user
+            copy_vector(user, state.landmarks[found])
             state.landmarks_found[0] += 1
 
 

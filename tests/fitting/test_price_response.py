@@ -85,3 +85,13 @@ def test_a_segment_without_clicks_is_asked_by_what_it_was_shown() -> None:
     responses = price_responses(silent, SIZES, np.arange(600))
     assert np.isfinite(np.array(responses, float)).all()
     assert errors_of(responses)[1] > 3.0 * errors_of(responses)[0]
+
+
+def test_one_click_on_a_product_of_an_extreme_price_breaks_nothing() -> None:
+    design, users, _ = random_looks(0)
+    rng = np.random.default_rng(1)
+    clicks = design.clicks * (rng.random(design.clicks.shape) < 0.05)
+    log_price = np.log1p(rng.lognormal(3.0, 0.5, design.clicks.shape))
+    clicks[0, 0], log_price[0, 0] = 1.0, np.log1p(10_000.0)
+    responses = price_responses(design._replace(clicks=clicks, log_price=log_price), SIZES, users)
+    assert np.isfinite(np.array(responses, float)).all()

@@ -196,5 +196,5 @@ def test_logs_that_no_world_is_fitted_to(log_file: Path, tmp_path: Path) -> None
     nothing = log.searches.frame.with_columns(pl.col("clicked", "purchased").list.eval(pl.element() * 0))
     silent = log.rows(np.arange(len(log)))
     object.__setattr__(silent, "searches", type(log.searches)(nothing, log.features, log.searches.requests))
-    with pytest.raises(DataError, match="no search has a click"):
+    with pytest.raises(DataError, match="searches has a click, so nothing can be told"):
         fit_search_world(silent, tmp_path)

@@ -38,7 +38,7 @@ MOST_STEPS = 60
 LARGEST_STEP = 2.0
 SMALL_STEP = 1e-3
 SMALL_CHANGE = 0.02
-"""Of Newton's method: how far a step goes at most; by how much it ends; and of variances, a share."""
+"""Of Newton's method: how far a step moves a log chance at most; by how much it ends; and of variances, a share."""
 
 
 class _Clicks(NamedTuple):
@@ -176,7 +176,9 @@ def _fit(effects: _Effects, seen: _Clicks) -> tuple[FloatArray, FloatArray]:
             updated = {name: _updated_sd(values, inverse, effects.places[name], sd) for name, sd in sds.items()}
             moves = max(abs(updated[name] / sds[name] - 1.0) for name in sds)
             sds = updated
-        values = values + change * min(1.0, LARGEST_STEP / max(largest, 1e-12))
+        # By what it does to chances: of a product of which little is like any other, small effects do much.
+        reach = float(np.abs(matrix @ change).max())
+        values = values + change * min(1.0, LARGEST_STEP / max(reach, 1e-12))
         if largest < SMALL_STEP and moves < SMALL_CHANGE:
             break
     return values, inverse @ (_by_user(effects, seen, seen.clicks - rates) + np.diag(precision)) @ inverse

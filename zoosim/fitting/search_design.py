@@ -142,7 +142,7 @@ def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) ->
 
 
 def search_design(log: Log, tastes: Tastes) -> SearchDesign:
-    """Return the arrays of a log; raises `DataError` for a log that holds no searches, or no click."""
+    """Return the arrays of a log; raises `DataError` for one without searches, or with a purchase and no click."""
     searches = searches_of(log)
     requests = searches.requests
     schema = requests.schema
@@ -166,8 +166,6 @@ def search_design(log: Log, tastes: Tastes) -> SearchDesign:
         category=requests.table.category[rows],
         product=effect_of_products(searches)[rows],
     )
-    if not design.clicks.any():
-        raise DataError(f"{log.source}: no search has a click, so nothing can be told of what people like")
     stranded = (design.purchases > design.clicks).any(axis=1)
     if stranded.any():
         row = int(stranded.argmax())

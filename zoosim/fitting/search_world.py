@@ -178,6 +178,11 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
     design = search_design(log, tastes)
     first = max(0, len(log) - MOST_SEARCHES)
     design = design.rows(slice(first, None))
+    if not design.clicks.any():
+        raise DataError(
+            f"{log.source}: none of the latest {len(design.clicks):,} searches has a click, so nothing can be told of "
+            "what people like; check the logging of clicks, or give a log that ends before"
+        )
     schema = searches.requests.schema
     sizes = shop_sizes(searches)
     used = len(design.segment)

@@ -62,7 +62,7 @@ def rewards_in_words(count: float) -> str:
     """Write a number of effective rewards as "about 12 rewards"."""
     if count < 0.5:
         return "no reward at all"
-    return f"about {counted(count, 'reward')}"
+    return f"about {counted(max(count, 1.0), 'reward')}"
 
 
 def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:

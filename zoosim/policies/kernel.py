@@ -319,7 +319,8 @@ class KernelPolicy(DrawingPolicy):
 
     def _distribution(self, request: Request, candidates: Any) -> FloatArray:
         out = np.zeros((1, len(request.available)))
-        requests = np.array([request.user_id]), request.user[None], request.available[None], np.zeros(1, np.int64)
+        user_id, first = np.array([request.user_id], np.int64), np.zeros(1, np.int64)
+        requests = user_id, request.user[None], request.available[None], first
         _compiled_distributions(self.kernel)(self.state, candidates, *requests, self.floor, out)
         return np.asarray(out[0])
 
@@ -332,7 +333,7 @@ class KernelPolicy(DrawingPolicy):
     def _teach_one(
         self, candidates: Any, request: Request, action: int, reward: float, *, decides: bool, learns: bool
     ) -> None:
-        visit = np.array([request.user_id]), request.user[None], np.array([action]), np.array([reward])
+        visit = np.array([request.user_id], np.int64), request.user[None], np.array([action]), np.array([reward])
         _compiled_teach(self.kernel)(self.state, candidates, *visit, decides, learns)
 
     def heed(self) -> None:
@@ -397,8 +398,12 @@ class KernelPolicy(DrawingPolicy):
         change(arrays)
         if before and all(map(np.array_equal, before, (arrays[name] for name in self.candidates_rest_on))):
             self._index_tables()
+            self._forget_learned()
         else:
             self._state_loaded()
+
+    def _forget_learned(self) -> None:
+        """Forget what is remembered of learned arrays beside candidates that stay."""
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> Any:
         """Return a state whose arrays have the sizes of saved ones; its own where sizes never change."""

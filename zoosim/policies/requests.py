@@ -35,7 +35,10 @@ def checked_request(context: Context, spec: PolicySpec) -> Request:
     if not available.any():
         raise PolicyError("available: got no product that may be shown, expected at least one")
     user.flags.writeable = available.flags.writeable = False
-    return Request(int(context.user_id), user, available)
+    user_id = int(context.user_id)
+    if not -(2**63) <= user_id < 2**63:
+        raise PolicyError(f"user_id: got {shown(user_id)}, expected a whole number of 64 bits")
+    return Request(user_id, user, available)
 
 
 def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, FloatArray]:

@@ -59,7 +59,7 @@ def decisions_table(evaluation: Evaluation) -> Table:
         *("per visit", interval, "rewards behind it", "estimator"),
     )
     unit = evaluation.unit
-    independent = counted(evaluation.n_clusters, f"independent user or {unit}", f"independent users or {unit}")
+    independent = counted(evaluation.n_clusters, f"independent user or {unit[:-1]}", f"independent users or {unit}")
     caption = (
         f"Each policy by the estimator with the best verdict; from {evaluation.n:,} {unit} of "
         f"{independent}. A percentage stands where an estimate rests on "
@@ -208,7 +208,9 @@ def reasons_table(evaluation: Evaluation) -> Table:
 def notes_table(evaluation: Evaluation) -> list[Table]:
     """List what there is to say of the log, of bad rows and of single policies."""
     rows = [("the log", line) for line in evaluation.remarks]
-    rows += [("the log", f"skipped {count:,} bad rows: {reason}") for reason, count in evaluation.skipped.items()]
+    rows += [
+        ("the log", f"skipped {counted(count, 'bad row')}: {reason}") for reason, count in evaluation.skipped.items()
+    ]
     rows += [(policy, line) for policy, lines in evaluation.notes.items() for line in lines]
     return [Table("Notes", ("about", "note"), rows, n_text=2)] if rows else []
 

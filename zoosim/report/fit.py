@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zoosim.core.number_format import with_interval
+from zoosim.core.number_format import counted, with_interval
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Checks, Comparison
 from zoosim.fitting.columns import ITSELF
@@ -126,7 +126,7 @@ def _parts(shop: FittedShop) -> Table:
     worth = "always 1" if shop.sizes is None else "an amount that differs"
     rows = [
         ("log", f"{facts['rows']:,} rows of {facts['visitors']:,} users or visits"),
-        *(("skipped", f"{count:,} bad rows: {reason}") for reason, count in facts["skipped"].items()),
+        *(("skipped", f"{counted(count, 'bad row')}: {reason}") for reason, count in facts["skipped"].items()),
         ("reward", f"{facts['reward']}, {facts['mean_reward']:.4g} a visit"),
         ("responses", f"{facts['responses']:,}, worth {worth}"),
         ("products", f"{shop.n_products:,} in {len(shop.category_names):,} categories"),

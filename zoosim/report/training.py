@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from zoosim.core.number_format import fixed, per_visit, shared_decimals
+from zoosim.core.number_format import counted, fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
 from zoosim.core.types import REWARD
 from zoosim.logs.log import Log
@@ -161,7 +161,7 @@ def _rows(earlier: Log, later: Log) -> Table:
         period = ("", "") if log.times is None else (_day(log.times.min()), _day(log.times.max()))
         rows.append((name, *period, f"{len(log):,}", f"{log.visit_rewards.mean():.4g}"))
     caption = f"Mean reward: {per_visit(later.objective)}. "
-    caption += " ".join(f"Skipped {count:,} bad rows: {reason}." for reason, count in later.skipped.items())
+    caption += " ".join(f"Skipped {counted(count, 'bad row')}: {reason}." for reason, count in later.skipped.items())
     if later.times is None:
         caption += " The log has no times, so its rows are taken in their order."
     return Table(

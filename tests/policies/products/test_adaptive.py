@@ -521,6 +521,26 @@ def test_a_policy_that_gets_changed_lines_decides_as_one_that_is_loaded() -> Non
             np.testing.assert_array_equal(reader.propensities(asked), loaded.propensities(asked))
 
 
+def test_what_is_remembered_of_candidates_is_forgotten_when_the_state_is_changed() -> None:
+    rng = np.random.default_rng(0)
+    products = np.hstack([CATEGORIES, rng.normal(size=(6, 2))])
+    policy = made(2, products)
+    for visit in range(60):
+        page = context([float(visit % 2), float(rng.normal())], products)
+        policy.update(page, visit % 6, float(np.round(rng.normal(), 1)))
+    page = context([1.0, 0.5], products)
+    before = policy.propensities(page)
+
+    def change(arrays: dict[str, np.ndarray]) -> None:
+        arrays["effects.own"] += rng.normal(0.0, 2.0, arrays["effects.own"].shape)
+
+    policy.change_state(change)
+    anew = copy.deepcopy(policy)
+    anew._forget_candidates()
+    np.testing.assert_array_equal(policy.propensities(page), anew.propensities(page))
+    assert not np.array_equal(policy.propensities(page), before)
+
+
 def test_what_is_remembered_of_candidates_changes_no_decision() -> None:
     """Numbers, columns and products of their own; sizes of both signs. Derived anew after each reward or not."""
     rng = np.random.default_rng(0)

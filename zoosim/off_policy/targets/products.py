@@ -88,8 +88,8 @@ class PolicyTarget(Target):
         self._runs_compiled = _runs_compiled(self.policy)
         if isinstance(self.policy, KernelPolicy):
             check_finite("user", np.ascontiguousarray(log.features))
-            # What the policy finds in the products is part of its state.
-            candidates = self.policy.attach(Context(product_ids=log.product_ids, products=log.products))
+            # What the policy finds in the products is part of its state, and room is made as before each decision.
+            candidates = self.policy.attach_block(log.product_ids, log.products, 1)
             # One state and candidates for each thread, since kernels may write in them what they only remember.
             first = (self.policy.state, candidates)
             self._askable = [first, *(copy.deepcopy(first) for _ in range(n_threads() - 1))]

@@ -45,6 +45,7 @@ from zoosim.policies.products.adaptive_state import (
     BLOCKS,
     CURVE_PRIORS,
     MAX_NUMBERS,
+    NEVER,
     NUMBERS,
     PRIORS,
     Candidates,
@@ -221,6 +222,10 @@ class Adaptive(KernelPolicy):
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
         return new_candidates(ids, products, still_binary(self.state.columns.binary, products), self.state.model)
+
+    def _forget_learned(self) -> None:
+        for attached in (*self._attached, *self._singles.values()):
+            attached.candidates.learned[:] = NEVER
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and

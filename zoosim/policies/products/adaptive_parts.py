@@ -145,7 +145,6 @@ def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
     """
     numbers, own, clock = candidates.standard[: state.columns.counts[NUMBERS]], candidates.own, float(state.updates[0])
     if candidates.learned[0] != clock or candidates.learned[1] != state.losses[1]:
-        candidates.learned[0], candidates.learned[1] = clock, state.losses[1]
         fill_numbers(state, candidates.products, numbers)
         for row in range(own.shape[0]):
             for k in range(own.shape[1]):
@@ -154,6 +153,7 @@ def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
                 if shares[part] > 0.0:
                     effects, model = _effects_of(state, part)
                     add_own(effects, model, clock, candidates.slots, shares[part], own[row])
+        candidates.learned[0], candidates.learned[1] = clock, state.losses[1]
     columns = np.empty(candidates.columns.shape[0], np.int64)
     for a in range(columns.shape[0]):
         columns[a] = state.columns.block_of[candidates.columns[a]]

@@ -44,6 +44,9 @@ theirs."""
 CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 """Variances of the effects of curves, which are not learned."""
 
+NEVER = -1.0
+"""When candidates were last worked out from what was learned: not since they came, or it was changed from outside."""
+
 
 MAX_NUMBERS = 128
 """Most numbers of products that count."""
@@ -247,7 +250,7 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model
         active=active,
         weights=weights,
         size_weights=size_weights,
-        learned=np.full(2, -1.0),
+        learned=np.full(2, NEVER),
         standard=np.empty((min(int((~binary).sum()), MAX_NUMBERS), len(ids))),
         own=np.empty((1 + MODELS, len(ids))),
     )

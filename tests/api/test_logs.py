@@ -145,7 +145,7 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     assert done.returncode == 2
     assert done.stderr.startswith("zoosim: bad.csv: row 5, column p: got '0.0', expected above 0 and at most 1;")
     done = command("import", "bad.csv", "map.yaml", "bad.parquet", "--skip-bad", folder=tmp_path)
-    assert (done.returncode, done.stderr.startswith("skipped 1 rows: p: expected above 0")) == (0, True)
+    assert (done.returncode, done.stderr.startswith("note: skipped 1 row: p: expected above 0")) == (0, True)
 
 
 def test_policies_are_trained_and_judged_on_the_command_line(tmp_path: Path) -> None:
@@ -268,10 +268,10 @@ def test_what_is_skipped_is_counted_wherever_results_are_told(
     world, fit = zoosim.fit_world(bad, tmp_path / "world", skip_bad=True)
     print_world(world, fit, tmp_path / "world")
     print_evaluation(zoosim.evaluate(bad, ["random"], out=tmp_path / "judged", skip_bad=True))
-    assert capsys.readouterr().out.count("note: skipped 1 rows: propensity: expected above 0 and at most 1") == 2
+    assert capsys.readouterr().out.count("note: skipped 1 row: propensity: expected above 0 and at most 1") == 2
     for name in ("world", "judged"):
         page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
-        assert "1 bad rows: propensity: expected above 0" in page
+        assert "1 bad row: propensity: expected above 0" in page
         summary = json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
         assert sum(summary["skipped"].values()) == 1
 

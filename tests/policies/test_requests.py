@@ -40,3 +40,11 @@ def test_logs_hold_real_numbers(name: str, key: str, how: str) -> None:
     policy = find_class(name)(SMALL.spec, np.random.default_rng(0))
     with pytest.raises(ZoosimError, match=key):
         policy.fit(replace(log, **{key: SPOILED[how](getattr(log, key))}))
+
+
+@pytest.mark.parametrize("user_id", [2**63, -(2**63) - 1, 2**64])
+def test_a_visitors_number_has_64_bits(user_id: int) -> None:
+    context = Context({**SMALL.context(0), "user_id": user_id})
+    policy = find_class("linucb")(SMALL.spec, np.random.default_rng(0))
+    with pytest.raises(ZoosimError, match="expected a whole number of 64 bits"):
+        policy.update(context, 0, 1.0)

@@ -257,9 +257,8 @@ class KernelPolicy(DrawingPolicy):
         rewards: FloatArray,
         *,
         decides: bool = False,
-        learns: bool = True,
     ) -> None:
-        """Take n visits with the same candidates one after another: move what a decision moves, a reward, or both.
+        """Learn from n visits with the same candidates, one after another.
 
         Args:
             candidates: What `attach_block` returned for them.
@@ -267,11 +266,10 @@ class KernelPolicy(DrawingPolicy):
             users: Their features `(n, d_u)`.
             actions: What was shown `(n,)`.
             rewards: What it earned `(n,)`.
-            decides: Whether each visit counts as a decision of the policy's own.
-            learns: Whether each reward is learned from.
+            decides: Whether each visit counts as a decision of the policy's own, too.
         """
         visits = np.array(user_ids), _read_only(users), np.array(actions), np.array(rewards)
-        _compiled_teach(self.kernel)(self.state, candidates, *visits, decides, learns)
+        _compiled_teach(self.kernel)(self.state, candidates, *visits, decides, True)
 
     def tabulate(
         self,

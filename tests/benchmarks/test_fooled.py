@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import rewards, sound
-from benchmarks.quality.fooled.shop import Shop, at, draw, draw_rows
+from benchmarks.quality.fooled.shop import Shop, at, draw, draw_rankings, draw_rows, ranked_clicks
 from benchmarks.quality.fooled_verdicts import CLASSES, HIDDEN, SOUND, Counts, count
 
 
@@ -29,6 +29,17 @@ def test_weights_have_a_mean_of_one() -> None:
     rows = draw_rows(Shop(np.random.default_rng(0)), 20_000)
     weights = at(rows.target, rows.actions) / rows.propensities
     assert weights.mean() == pytest.approx(1.0, abs=4.0 * weights.std() / np.sqrt(20_000))
+
+
+def test_rankings_are_drawn_by_their_propensities() -> None:
+    """The policy's weights of whole rankings have a mean of one, and weigh clicks to its value."""
+    rows = draw_rankings(Shop(np.random.default_rng(0)), 40_000)
+    log = rows.case(0.0).log
+    weights = (log.columns["p_new"] / log.propensities).prod(axis=1)
+    weighted = weights * log.visit_rewards
+    value = ranked_clicks(rows.shop.rng, rows.target, rows.click_rates)
+    assert weights.mean() == pytest.approx(1.0, abs=4.0 * weights.std() / 200.0)
+    assert weighted.mean() == pytest.approx(value, abs=4.0 * weighted.std() / 200.0)
 
 
 def test_counts_are_of_both_forms_of_a_policy() -> None:

@@ -1,11 +1,12 @@
 """A small shop whose truth is known, and logs of it in the making."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
@@ -18,6 +19,12 @@ DAY = 86_400_000_000
 """Microseconds."""
 
 DAYS = 28
+LENGTH = 3
+"""Products of a ranking."""
+
+FADING = 0.7
+"""By what a position's clicks are rarer than those of the position above."""
+
 START = 1_700_000_000_000_000
 
 
@@ -82,10 +89,18 @@ class Shop:
         features = self.visitors(VISITORS)
         return float((self.target(features) * self.click_rates(features, shift)).sum(axis=1).mean())
 
+    def ranked_value(self, shift: Any = 0.0, length: int = LENGTH) -> float:
+        """Return what the policy to judge truly earns per visit that shows a ranking, of all its positions."""
+        features = self.visitors(VISITORS)
+        return ranked_clicks(self.rng, self.target(features), self.click_rates(features, shift), length)
+
 
 @dataclass
 class Rows:
-    """A log in the making: what its rows will hold, of `n` visits."""
+    """A log in the making: what its rows will hold, of `n` visits.
+
+    `actions`, `propensities` and `rewards` are `(n,)`, or `(n, L)` where visits show rankings.
+    """
 
     shop: Shop
     features: FloatArray
@@ -109,11 +124,11 @@ class Rows:
         taken = {name: getattr(self, name)[chosen] for name in names}
         users = None if self.users is None else self.users[chosen]
         available = None if self.available is None else self.available[chosen]
-        return Rows(self.shop, **taken, users=users, has_times=self.has_times, available=available)
+        return replace(self, **taken, users=users, available=available)
 
     def case(self, value: float, *, policy: bool = True, column: FloatArray | None = None) -> Case:
         """Return the log with what is to be judged by it."""
-        chances = at(self.target, self.actions) if column is None else column
+        chances = chances_of(self.target, self.actions) if column is None else column
         return Case(self._log(chances), self.target if policy else None, value)
 
     def _log(self, chances: FloatArray) -> Log:
@@ -134,6 +149,7 @@ class Rows:
             user_ids=self.users,
             times=times,
             columns={"p_new": chances},
+            action_space=ActionSpace.RANKINGS if self.actions.ndim > 1 else ActionSpace.PRODUCTS,
         )
 
 
@@ -156,6 +172,51 @@ def draw_rows(
     clicks = (rng.random(n) < at(click_rates, actions)).astype(float)
     target = shop.target(features)
     return Rows(shop, features, logging, target, click_rates, actions, at(logging, actions), clicks, times)
+
+
+def draw_rankings(
+    shop: Shop,
+    n: int = ROWS,
+    features: FloatArray | None = None,
+    shift: Any = 0.0,
+    times: IntArray | None = None,
+    logging: FloatArray | None = None,
+    length: int = LENGTH,
+) -> Rows:
+    """Draw visits of a shop that shows rankings: draws without replacement by the probabilities of `draw_rows`.
+
+    A product is clicked whatever else the visit shows, rarer by `FADING` with each position.
+    """
+    rng = shop.rng
+    rows = draw_rows(shop, n, features, shift, times, logging)
+    actions = ranked(rng, rows.logging, length)
+    rates = np.take_along_axis(rows.click_rates, actions, axis=1) * FADING ** np.arange(length)
+    clicks = (rng.random(actions.shape) < rates).astype(float)
+    return replace(rows, actions=actions, propensities=chances_of(rows.logging, actions), rewards=clicks)
+
+
+def ranked(rng: np.random.Generator, chances: FloatArray, length: int = LENGTH) -> IntArray:
+    """Draw a ranking `(n, L)` per row of `chances (n, K)`, without replacement (Plackett 1975)."""
+    keys = np.log(np.maximum(chances, 1e-300)) + rng.gumbel(size=chances.shape)
+    return np.asarray(np.argsort(-keys, axis=1)[:, :length])
+
+
+def ranked_clicks(
+    rng: np.random.Generator, chances: FloatArray, click_rates: FloatArray, length: int = LENGTH
+) -> float:
+    """Return the mean clicks of visits whose rankings are drawn by `chances (n, K)`, by five draws of each."""
+    fading = FADING ** np.arange(length)
+    draws = [np.take_along_axis(click_rates, ranked(rng, chances, length), axis=1) @ fading for _ in range(5)]
+    return float(np.mean(draws))
+
+
+def chances_of(table: FloatArray, actions: IntArray) -> FloatArray:
+    """Return how likely `table (n, K)` makes each action: of rankings `(n, L)` each product given those above it."""
+    if actions.ndim == 1:
+        return at(table, actions)
+    shares = np.take_along_axis(table, actions, axis=1)
+    above = np.cumsum(shares, axis=1) - shares
+    return np.asarray(shares / np.maximum(table.sum(axis=1, keepdims=True) - above, 1e-12))
 
 
 def draw(rng: np.random.Generator, chances: FloatArray) -> IntArray:

@@ -14,7 +14,20 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.quality.fooled import dependence, propensities, rewards, sound, times
+from benchmarks.quality.fooled import (
+    amounts,
+    dependence,
+    farms,
+    groups,
+    learned,
+    pages,
+    propensities,
+    rewards,
+    sessions,
+    sound,
+    times,
+    twins,
+)
 from benchmarks.quality.fooled.shop import Way
 from zoosim.core.rng import stream
 from zoosim.off_policy import findings
@@ -27,7 +40,7 @@ LOGS, FIRST = 20, 1_000
 SOUND, HIDDEN = "sound", "no log can show"
 
 CLASSES: dict[str, tuple[Way, ...]] = {
-    SOUND: sound.SOUND,
+    SOUND: (*sound.SOUND, *twins.SOUND_USERS, *learned.OF_OTHER_ROWS, *amounts.SOUND_AMOUNTS, *pages.SOUND_PAGES),
     "users without ids": dependence.USERS,
     "bots": dependence.BOTS,
     "drift": times.DRIFT,
@@ -42,7 +55,21 @@ CLASSES: dict[str, tuple[Way, ...]] = {
     "missing rows": propensities.MISSING,
     "copies": propensities.COPIES,
     "codes": propensities.CODES,
-    HIDDEN: sound.HIDDEN,
+    "rewards within users": sessions.BOOKED,
+    "users with ids": groups.GROUPS,
+    "farms": farms.FARMS,
+    "kept by clicks": farms.KEPT,
+    "policies of these rows": learned.OF_THESE_ROWS,
+    "amounts cut": amounts.CUT,
+    "returns": amounts.RETURNS,
+    "clocks": amounts.CLOCKS,
+    "rankings": pages.PAGES,
+    HIDDEN: (
+        *sound.HIDDEN,
+        *twins.HIDDEN_USERS,
+        amounts.amounts_above_a_limit_left_out,
+        learned.best_of_many_policies,
+    ),
 }
 
 

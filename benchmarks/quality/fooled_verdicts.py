@@ -67,6 +67,7 @@ CLASSES: dict[str, tuple[Way, ...]] = {
     HIDDEN: (
         *sound.HIDDEN,
         *twins.HIDDEN_USERS,
+        farms.farm_of_two_visits,
         amounts.amounts_above_a_limit_left_out,
         learned.best_of_many_policies,
     ),

@@ -30,7 +30,7 @@ FAULTS: list[tuple[Way, str, str]] = [
     (rewards.pareto_1_2, DO_NOT_USE, "the largest rewards have a tail of index 1."),
     (dependence.users_of_many_visits, WEAK, "% of the rows repeat the features of another, as visits of a user do"),
     (dependence.ids_of_visits, WEAK, "% of the rows repeat the features of another, as visits of a user do"),
-    (dependence.bot_of_many_faces, WEAK, "rows near each other go together: sums of"),
+    (dependence.bot_of_many_faces, WEAK, "go together: their sums vary"),
     (times.value_falls_by_a_quarter, WEAK, "the value is the mean over the log; in its last quarter it is"),
     (times.no_rewards_at_the_end, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
     (times.late_rewards_without_times, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
@@ -119,4 +119,4 @@ def test_the_unit_of_rewards_changes_no_finding(unit: float) -> None:
     """Fourth powers of the smaller rewards are 0."""
     case = dependence.bot_of_many_faces(stream(SEED, "fooled", "bot_of_many_faces"))
     scaled = Case(replace(case.log, rewards=case.log.rewards * unit), case.policy, case.value * unit)
-    assert any("rows near each other go together" in reason for reason in reasons_of(scaled)[1])
+    assert any("go together: their sums vary" in reason for reason in reasons_of(scaled)[1])

@@ -71,7 +71,7 @@ FAULTS: list[tuple[Callable[[np.random.Generator], Log], str]] = [
     (copied, "copies: 50.0% of the rows repeat another row"),
     (late, "they may not have arrived yet"),
     (falling, "drift: over the log rewards fall by"),
-    (bursts_of_users, "rows near each other go together"),
+    (bursts_of_users, "go together: their sums vary"),
 ]
 
 

@@ -10,6 +10,7 @@ from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.checks.balance import check_actions, check_balance, imbalances
+from zoosim.off_policy.checks.bookings import check_bookings
 from zoosim.off_policy.checks.copies import check_copies
 from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
@@ -78,6 +79,8 @@ class LogChecks:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
             check_tail(findings, self.probe.log.rewards)
+            if self.copies.word == TRUST:  # else users' rewards are alike for that reason alone
+                check_bookings(findings, self.probe)
             if not self.are_estimated:
                 check_actions(findings, self.probe.log)
                 check_selection(findings, self.probe)
@@ -153,6 +156,6 @@ class PolicyChecks:
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
             if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
-                check_dependence(findings, probe, influence)
+                check_dependence(findings, probe, influence, self.weights)
             check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)
         return findings.verdict()

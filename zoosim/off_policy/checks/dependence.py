@@ -1,80 +1,85 @@
-"""Rows that go together though the log names no users."""
+"""Rows that go together beyond the users that the log names."""
 
 import math
 
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.checks.probe import Probe
-from zoosim.off_policy.intervals.clusters import dot
+from zoosim.off_policy.checks.groups import Group, Growth, group_growth
+from zoosim.off_policy.checks.probe import REPEATED, Probe
 from zoosim.off_policy.verdict import Findings
-
-REPEATED = 0.1
-"""Share of rows that repeat another row's features from which on they are a matter."""
 
 HARMLESS = 1.2
 """How much larger the variance of the estimate may be with rows put together by features."""
 
-BLOCKS = (8, 32, 128)
-FEWEST_BLOCKS = 20
-BLOCK_ERRORS = 4.5
-BLOCK_VARIANCE = 1.2
-"""Neighbouring rows that are summed up, and how much more such sums may vary than those of independent rows."""
+GROUP_ERRORS = 4.5
+GROUP_VARIANCE = 1.2
+"""How much more sums of rows that share something may vary than those of independent users."""
 
 
-def check_dependence(findings: Findings, probe: Probe, influence: FloatArray) -> None:
-    """Compare how much an estimate varies with what it would vary if rows were independent.
+def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, weights: FloatArray) -> None:
+    """Compare how much an estimate varies with what it would vary if users, or rows without users, were independent.
 
     Args:
         findings: Receives the reasons against the log.
         probe: The log.
         influence: Each row's influence on the estimate `(n,)`.
+        weights: The policy's importance weights `(n,)`.
     """
     largest = float(np.abs(influence).max())
-    if probe.names_users or not largest:
+    if not largest:
         return
     influence = influence / largest  # whose fourth powers are summed up, and vanish where rewards are tiny
-    if probe.has_measured_numbers and probe.repeated > REPEATED:
-        _check_repeated(findings, probe, influence)
-    if probe.order is not None:
-        _check_blocks(findings, probe.without_cycles(influence)[probe.order])
+    _check_repeated(findings, probe, influence)
+    influence = probe.without_cycles(influence)
+    influence = influence - influence.mean()
+    # Of as many rewards, weighted ones hold so much less of what groups share.
+    dilution = float((weights**2).mean()) / max(float(weights.mean()) ** 2, 1e-300)
+    for group, growth in zip(probe.groups, probe.reward_growths, strict=True):
+        if _is_large(growth) and 1.0 + (growth.factor - 1.0) / dilution > GROUP_VARIANCE:
+            _add_group(findings, probe, group, growth)
+            return
+        if not group.is_of_features:
+            growth = group_growth(influence, probe.users, group.of_row)
+            if _is_large(growth):
+                _add_group(findings, probe, group, growth)
+                return
+
+
+def _is_large(growth: Growth) -> bool:
+    return growth.factor > GROUP_VARIANCE and growth.errors > GROUP_ERRORS
+
+
+def _add_group(findings: Findings, probe: Probe, group: Group, growth: Growth) -> None:
+    users = ", beyond their users" if probe.names_users else ""
+    observation = f"{group.name} go together{users}: their sums vary {growth.factor:.2g} times as much as they should"
+    wider = "the interval takes them for independent and may be too narrow"
+    sums = np.abs(np.bincount(group.of_row, probe.residuals))
+    is_named = group.of_row == int(sums.argmax())
+    advice = f"log what these rows share, as their user{probe.rows_in_words(is_named, 'most of all')}"
+    findings.add(f"{observation}; {wider}; {advice}", useless=False)
 
 
 def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> None:
-    """Put rows with the same features together, as visits of a user."""
-    together = probe.visitors.sums(influence)
-    squares = together**2
-    fourth_powers = dot(squares, squares)
-    if not fourth_powers:
+    """Put rows with the same measured numbers together, as visits of one user."""
+    visitor = probe.visitor_of_row
+    if visitor is None or probe.repeated <= REPEATED:
         return
-    growth = float(squares.sum()) / dot(influence, influence)
-    groups = float(squares.sum()) ** 2 / fourth_powers
+    as_logged = np.bincount(probe.users, influence) ** 2
+    squares = np.bincount(visitor, influence) ** 2
+    total, expected = float(squares.sum()), float(as_logged.sum())
+    fourth_powers = float((squares**2).sum())
+    if not fourth_powers or not expected:
+        return
+    growth = total / expected
+    groups = total**2 / fourth_powers
     most_growth = growth + 2.0 * math.sqrt(2.0 / groups)
     if most_growth < HARMLESS:
         return
-    observation = f"{100 * probe.repeated:.0f}% of the rows repeat the features of another, as visits of a user do"
+    of_whom = "of another user" if probe.names_users else "of another"
+    observation = f"{100 * probe.repeated:.0f}% of the rows repeat the features {of_whom}, as visits of a user do"
     wider = f"if they are, the interval may have to be {math.sqrt(most_growth):.2g} times as wide"
-    findings.add(f"{observation}, and the log names no users: {wider}; log user ids", useless=False)
-
-
-def _check_blocks(findings: Findings, influence: FloatArray) -> None:
-    """Sum up neighbouring rows: their sums vary as much as independent rows do, unless these go together."""
-    variance = float(influence.var())
-    if not variance:
-        return
-    squares = (influence - influence.mean()) ** 2
-    kurtosis = float((squares**2).mean()) / variance**2
-    for size in BLOCKS:
-        count = len(influence) // size
-        if count < FEWEST_BLOCKS:
-            break
-        sums = influence[: count * size].reshape(count, size).sum(axis=1)
-        growth = float(sums.var()) / (size * variance)
-        error = math.sqrt((2.0 + kurtosis / size) / count)
-        if growth > BLOCK_VARIANCE and growth - 1.0 > BLOCK_ERRORS * error:
-            observation = (
-                f"rows near each other go together: sums of {size} rows vary {growth:.2g} times as much as they should"
-            )
-            wider = "the interval takes rows for independent and may be too narrow"
-            findings.add(f"{observation}; {wider}; log user ids, or what these rows share", useless=False)
-            return
+    largest = visitor == int(squares.argmax())
+    rows = probe.rows_in_words(largest, "most of all")
+    logged = "its ids may not be those of users" if probe.names_users else "the log names no users"
+    findings.add(f"{observation}, and {logged}: {wider}; log user ids{rows}", useless=False)

@@ -9,9 +9,19 @@ from scipy import special
 from zoosim.core.arrays import evenly_spread
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import DAY, HOUR, Log
-from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
+from zoosim.off_policy.checks.groups import (
+    Group,
+    Growth,
+    group_growth,
+    neighbour_groups,
+    numbered,
+    shared_number_groups,
+    time_groups,
+)
+from zoosim.off_policy.checks.rows import rows_in_words
+from zoosim.off_policy.intervals.clusters import Clusters
 
 SAMPLE = 10_000
 """Rows that models of the checks are fitted to."""
@@ -32,6 +42,12 @@ MEASURED_ROWS = 1_000
 FEWEST_NUMBERS = 10
 """Rows that tell whether a column holds measured numbers, and how many of them must differ."""
 
+
+VISITOR_ROWS = 100
+"""Rows per measured number up to which these may be the visits of one visitor."""
+
+REPEATED = 0.1
+"""Share of rows with a number that another row has, too, from which on it comes again."""
 
 OWN_IDS = 0.9
 """Users per row from which on a log names visits rather than users."""
@@ -125,30 +141,69 @@ class Probe:
         return row_keys(self.log.features)
 
     @cached_property
-    def visitors(self) -> Clusters:
-        """Which rows have the same features."""
-        return make_clusters(len(self), self.visitor_keys)
-
-    @property
-    def repeated(self) -> float:
-        """The share of rows that repeat the features of another one."""
-        return 1.0 - self.visitors.n_clusters / len(self)
-
-    @cached_property
     def names_users(self) -> bool:
         """Whether the log says which rows are of the same user, and not merely gives each row an id."""
-        if self.log.user_ids is None:
-            return False
-        return self._user_share <= OWN_IDS or not self.repeated
+        return self.log.user_ids is not None and self._user_share <= OWN_IDS
 
     @cached_property
-    def has_measured_numbers(self) -> bool:
-        """Whether features hold a measured number, so that rows with the same ones are of the same visitor.
+    def users(self) -> IntArray:
+        """The number of each row's user, from 0; of its own where the log names none `(n,)`."""
+        if not self.names_users or self.log.user_ids is None:
+            return np.arange(len(self))
+        return numbered(self.log.user_ids)
+
+    @cached_property
+    def visitor_of_row(self) -> IntArray | None:
+        """A number for each row's visitor, by the measured numbers that come again `(n,)`; None without any.
 
         Whole numbers, and steps of a scale, are shared by visitors; a measured number by next to none.
         """
-        rows = self.log.features[self.sample]
-        return any(is_measured(column) for column in rows[:, self.columns].T)
+        columns = [column for column in self.measured if self._is_of_visitors(column)]
+        if not columns:
+            return None
+        return numbered(row_keys(self.log.features[:, columns]))
+
+    @cached_property
+    def measured(self) -> list[int]:
+        """The columns of features that hold measured numbers."""
+        return [int(column) for column in self.columns if is_measured(self.log.features[self.sample, column])]
+
+    def _is_of_visitors(self, column: int) -> bool:
+        """Return whether a measured number comes again, but not so often that many visitors must share it."""
+        distinct = len(np.unique(self.log.features[:, column]))
+        return VISITOR_ROWS * distinct >= len(self) and distinct < (1.0 - REPEATED) * len(self)
+
+    @cached_property
+    def repeated(self) -> float:
+        """The share of rows, or of users that the log names, that repeat the measured numbers of another one."""
+        if self.visitor_of_row is None:
+            return 0.0
+        visitors = int(self.visitor_of_row.max()) + 1
+        pairs = len(np.unique(self.visitor_of_row * (int(self.users.max()) + 1) + self.users))
+        return 1.0 - visitors / pairs
+
+    @cached_property
+    def people(self) -> IntArray | None:
+        """The number of the user behind each row, by ids or by measured numbers `(n,)`; None where nothing tells."""
+        return self.users if self.names_users else self.visitor_of_row
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Groups of rows that share something: a time, a place in the log, a number."""
+        groups = time_groups(self.log.times)
+        if self.order is not None:
+            groups += neighbour_groups(self.order)
+        return groups + shared_number_groups(self.log, self.measured)
+
+    @cached_property
+    def reward_growths(self) -> list[Growth]:
+        """How much more sums of rewards over the groups vary than those of independent users."""
+        values = self.without_cycles(self.residuals / max(1e-300, float(np.abs(self.residuals).max())))
+        return [group_growth(values - values.mean(), self.users, group.of_row) for group in self.groups]
+
+    def rows_in_words(self, is_named: BoolArray, how: str = "") -> str:
+        """Return which rows of the source a finding rests on, to be put behind it, such as " (rows 3, 8 and 12)"."""
+        return rows_in_words(self.log.row_numbers[is_named], how)
 
     @cached_property
     def residuals(self) -> FloatArray:

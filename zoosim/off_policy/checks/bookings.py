@@ -1,0 +1,186 @@
+"""Rewards within users: how many of a user's visits earn, and which of them."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.verdict import Findings
+
+FEWEST_VISITS, MOST_VISITS = 2, 20
+"""Users of so many visits are counted: of more, hardly any earn at all or at none of them."""
+
+ERRORS = 4.0
+"""Standard errors by which counts of users must differ from what chance makes of any tastes."""
+
+LIKE_TASTES, LIKE_TASTES_OF_PAIRS = 3.0, 10.0
+"""How many times as many users as expected may earn at each of their visits, and at both of two.
+
+Tastes that are normal on the logit scale with a standard deviation of 1.5 make it 2.8, and 5 of pairs.
+"""
+
+MIXED, FEWEST_MIXED = 0.1, 20.0
+"""Share of the users expected to earn at some visits alone below which these are missing, and how many it takes."""
+
+LAST_ERRORS, LAST_GAIN = 5.0, 0.3
+"""Standard errors, and share of a visit's mean reward, by which users' last or first visits must earn more."""
+
+OTHERS_ERRORS, OTHERS_LOSS = 5.0, 0.25
+"""The same for how much less users earn with other products who earned with one."""
+
+
+class _Users(NamedTuple):
+    """Visits of users `(n,)`: a number of the user, and rewards less what is expected of the choice and the visitor."""
+
+    user: IntArray
+    is_rewarded: BoolArray
+    residuals: FloatArray
+
+
+class _Ratio(NamedTuple):
+    """q_(k-1) q_(k+1) / q_k^2, where q_k is the share of users with k rewards, of each choice of k of their visits."""
+
+    log: float
+    error: float
+
+    def above(self, limit: float) -> float:
+        """Return by how many standard errors the ratio is above a limit."""
+        return (self.log - math.log(limit)) / self.error
+
+
+def check_bookings(findings: Findings, probe: Probe) -> None:
+    """Compare the rewards of each user's visits with what visits earn by themselves, whatever the users' tastes.
+
+    If a user's visits are rewarded independently with probability p, which any user may have another of, the chance
+    that some k of m visits alone are rewarded is q_k = E p^k (1 - p)^(m - k). By the inequality of Cauchy and Schwarz
+    q_0 q_2 >= q_1^2. Fewer users without a reward, or with two, mean that users without were left out, or that one
+    reward of a user was booked alone. At the other end q_(m-2) q_m / q_(m-1)^2 is large if users are rewarded always or
+    never: a reward was booked on each visit, or some are no people.
+    """
+    user = probe.people
+    if user is None:
+        return
+    visits = np.bincount(user)
+    rows = np.flatnonzero((visits[user] >= FEWEST_VISITS) & (visits[user] <= MOST_VISITS))
+    rewards = probe.log.rewards
+    if not len(rows) or not rewards.any():
+        return
+    is_rewarded = rewards != 0.0
+    count = np.bincount(user[is_rewarded], minlength=len(visits))
+    if _are_all_or_none(visits, count):
+        is_named = is_rewarded & (visits[user] > 1)
+        observation = f"{_users_in_words(probe)} have a reward at all of their visits or at none"
+        advice = "one reward was booked on each visit of its user"
+        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+        return
+    few = _few_rewards(visits, count)
+    if few is not None and few.above(1.0) < -ERRORS:
+        is_named = is_rewarded & (count[user] == 1) & (visits[user] > 1)
+        observation = f"{_users_in_words(probe)} with one reward are {math.exp(-few.log / 2.0):.2g} times as many"
+        expected = "as those with none and with two allow, whatever their tastes"
+        advice = "either one reward of several was booked, or users without any are missing"
+        findings.add(f"{observation} {expected}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+        return
+    for fewest, most, limit in ((2, 2, LIKE_TASTES_OF_PAIRS), (3, MOST_VISITS, LIKE_TASTES)):
+        always = _all_rewards(visits, count, fewest, most)
+        if always is not None and always.above(limit) > ERRORS:
+            is_named = (count == visits)[user] & (visits[user] >= fewest) & (visits[user] <= most)
+            observation = f"{_users_in_words(probe)} with a reward at each visit are {math.exp(always.log):.2g} times"
+            expected = "as many as those with one fewer and two fewer make likely"
+            advice = "a reward was booked on each visit of its user, or these are no people"
+            findings.add(f"{observation} {expected}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+            return
+    _check_places(findings, probe, user)
+    if not findings.verdict().reasons:
+        _check_other_actions(findings, probe, user)
+
+
+def _are_all_or_none(visits: IntArray, count: IntArray) -> bool:
+    """Return whether hardly a user has some rewards and some visits without, far fewer than independent visits make."""
+    is_counted = (visits >= FEWEST_VISITS) & (visits <= MOST_VISITS)
+    m, k = visits[is_counted], count[is_counted]
+    rate = k.sum() / max(1, m.sum())
+    expected = float((1.0 - rate**m - (1.0 - rate) ** m).sum())
+    return expected > FEWEST_MIXED and float(((k > 0) & (k < m)).sum()) < MIXED * expected
+
+
+def _few_rewards(visits: IntArray, count: IntArray) -> _Ratio | None:
+    """Return the ratio of users with no, one and two rewards; None where there are too few."""
+    is_counted = (visits >= FEWEST_VISITS) & (visits <= MOST_VISITS)
+    return _ratio(visits[is_counted], count[is_counted], (0, 1, 2))
+
+
+def _all_rewards(visits: IntArray, count: IntArray, fewest: int, most: int) -> _Ratio | None:
+    """Return the ratio of users of some visits with two rewards fewer than visits, with one fewer, and with as many."""
+    is_counted = (visits >= fewest) & (visits <= most)
+    return _ratio(visits[is_counted], visits[is_counted] - count[is_counted], (0, 1, 2))
+
+
+def _ratio(visits: IntArray, count: IntArray, counts: tuple[int, int, int]) -> _Ratio | None:
+    """Return the ratio of shares, and its error by the delta method; a count of nobody is taken for half a user."""
+    logs, variances = [], []
+    for k in counts:
+        per_choice = 1.0 / special.comb(visits[count == k], k)
+        typical = 1.0 / special.comb(np.median(visits), k) if len(visits) else 1.0
+        total = max(float(per_choice.sum()), 0.5 * typical)
+        logs.append(math.log(total))
+        variances.append(max(float((per_choice**2).sum()), 0.5 * typical**2) / total**2)
+    if len(visits) < 2 * ERRORS**2:
+        return None
+    return _Ratio(logs[0] + logs[2] - 2.0 * logs[1], math.sqrt(variances[0] + variances[2] + 4.0 * variances[1]))
+
+
+def _check_places(findings: Findings, probe: Probe, user: IntArray) -> None:
+    """Compare users' last visits, and their first, with the others."""
+    order = probe.order
+    if order is None:
+        return
+    by_user = order[np.argsort(user[order], kind="stable")]
+    starts = np.flatnonzero(np.diff(user[by_user], prepend=-1))
+    sizes = np.diff(starts, append=len(by_user))
+    starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+    if len(starts) < 2:
+        return
+    residuals = probe.residuals
+    sums = np.bincount(user, residuals)[user[by_user[starts]]]
+    for name, place in (("last", starts + sizes - 1), ("first", starts)):
+        own = residuals[by_user[place]]
+        gain = own - (sums - own) / (sizes - 1)
+        error = float(gain.std()) / math.sqrt(len(gain))
+        mean = abs(float(probe.log.rewards.mean()))
+        if error and float(gain.mean()) > max(LAST_ERRORS * error, LAST_GAIN * mean):
+            is_named = np.zeros(len(user), bool)
+            is_named[by_user[place]] = True
+            observation = f"users' {name} visits earn {float(gain.mean()):.3g} more than their others"
+            advice = f"rewards of several visits were booked on the {name} one"
+            findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+            return
+
+
+def _check_other_actions(findings: Findings, probe: Probe, user: IntArray) -> None:
+    """Look for an action whose customers earn less with all others than those who do not like it."""
+    k = probe.log.n_actions
+    residuals = probe.residuals
+    own_user, pair = np.unique(user * k + probe.log.actions, return_inverse=True)
+    action = own_user % k
+    sums = np.bincount(pair, residuals)
+    squares = np.bincount(pair, residuals**2)
+    others = np.bincount(user, residuals)[own_user // k] - sums
+    other_squares = np.bincount(user, residuals**2)[own_user // k] - squares
+    covariance = np.bincount(action, sums * others, k)
+    errors = covariance / np.sqrt(np.maximum(np.bincount(action, squares * other_squares, k), 1e-300))
+    worst = int(errors.argmin())
+    rows_of_others = np.bincount(user)[own_user // k] - np.bincount(pair)
+    scale = float(np.bincount(action, squares * rows_of_others, k)[worst]) * abs(float(probe.log.rewards.mean()))
+    if errors[worst] < -OTHERS_ERRORS and -covariance[worst] > OTHERS_LOSS * scale:
+        observation = f"users rewarded with {probe.log.action_name(worst)} earn less with all else than other users do"
+        is_named = (probe.log.actions == worst) & (probe.log.rewards != 0.0)
+        advice = "these rewards may be no customers'"
+        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+
+
+def _users_in_words(probe: Probe) -> str:
+    return "users" if probe.names_users else "visitors alike in all measured numbers, as those of a user are, "

@@ -1,0 +1,109 @@
+"""Groups of rows that share a time, a place in the log or a number, and so may earn alike."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.log import DAY, HOUR, Log
+
+NEIGHBOURS = (8, 32, 128, 512)
+"""Rows in a row that are put together."""
+
+FEWEST_GROUPS = 12
+ROWS_PER_GROUP = 4
+"""How many groups there must be, and how many rows in each on average, to tell anything."""
+
+MOST_SETS = 0.1
+"""Sets of candidates per row up to which they may name something, such as a store."""
+
+
+class Group(NamedTuple):
+    """Rows by what they share: its `name` in the plural, and the number of each row's group from 0 `(n,)`.
+
+    What `is_of_features` may move a policy's value by right, so that only what features do not explain can tell.
+    """
+
+    name: str
+    of_row: IntArray
+    is_of_features: bool = False
+
+
+class Growth(NamedTuple):
+    """How many times as much sums over groups vary as they should, by how many standard errors of 1."""
+
+    factor: float
+    errors: float
+
+
+def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> Growth:
+    """Compare how much sums of `values (n,)` over groups vary with what independent users would make of them.
+
+    The excess is the sum of products over pairs of rows of a group that are of different users, 0 in expectation if
+    users are independent; its variance is what changing the signs of users at random makes of it.
+
+    Args:
+        values: Numbers of the rows, with a mean near 0.
+        user: Which user each row is of `(n,)`.
+        group: Which group each row is in `(n,)`.
+    """
+    n_users, n_groups = int(user.max()) + 1, int(group.max()) + 1
+    # One entry per user and group, which sums up the rows of both.
+    table = sparse.csr_array((values, (user, group)), shape=(n_users, n_groups))
+    table.sum_duplicates()
+    squares = table.multiply(table)
+    expected = float(squares.sum())
+    if not expected:
+        return Growth(1.0, 0.0)
+    excess = float((table.sum(axis=0) ** 2).sum()) - expected
+    products = table.T @ table if _pairs(table) <= _pairs(table.T.tocsr()) else table @ table.T
+    variance = 2.0 * (float((products.data**2).sum()) - float((squares.sum(axis=1) ** 2).sum()))
+    if variance <= 1e-9 * expected**2 / max(n_users, 1):
+        return Growth(1.0, 0.0)
+    return Growth(1.0 + excess / expected, excess / math.sqrt(variance))
+
+
+def _pairs(table: "sparse.csr_array") -> float:
+    """Return how many products `table.T @ table` takes."""
+    return float((np.diff(table.indptr).astype(np.float64) ** 2).sum())
+
+
+def time_groups(times: IntArray | None) -> list[Group]:
+    """Return rows by their day and by their hour, as far as the log spans enough of them."""
+    if times is None:
+        return []
+    groups = [("rows of a day", DAY), ("rows of an hour", HOUR)]
+    by_time = [Group(name, numbered(times // span)) for name, span in groups]
+    return [group for group in by_time if _is_telling(group)]
+
+
+def neighbour_groups(order: IntArray) -> list[Group]:
+    """Return rows in runs of neighbours of several lengths, by an order `(n,)` of the rows."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    groups = [Group("rows near each other", place // size) for size in NEIGHBOURS]
+    return [group for group in groups if _is_telling(group)]
+
+
+def shared_number_groups(log: Log, measured: list[int]) -> list[Group]:
+    """Return rows by each measured number, and by what could be chosen."""
+    groups = []
+    for column in measured:
+        name = log.visitor_features[column] if column < len(log.visitor_features) else f"column {column}"
+        groups.append(Group(f"rows with the same {name}", numbered(log.features[:, column]), is_of_features=True))
+    sets = numbered(log.candidate_set)
+    if int(sets.max()) < MOST_SETS * len(log):
+        groups.append(Group("rows with the same candidates", sets, is_of_features=True))
+    return [group for group in groups if _is_telling(group)]
+
+
+def numbered(values: np.ndarray) -> IntArray:
+    """Return a number from 0 for each of `values (n,)`, the same for the same value."""
+    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
+
+
+def _is_telling(group: Group) -> bool:
+    n_groups = int(group.of_row.max()) + 1
+    return n_groups >= FEWEST_GROUPS and n_groups * ROWS_PER_GROUP <= len(group.of_row)

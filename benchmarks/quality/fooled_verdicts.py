@@ -1,13 +1,15 @@
 """Q15: how often does `evaluate` trust an interval that misses? Logs made to fool it, beside sound ones.
 
 Each way to fool it makes 20 logs, whose truth is known. A policy is judged twice, by all of its probabilities (`ips`,
-`snips`, `dr`) and by a column of those of the logged actions (`ips`, `snips`). ZOOSIM_FOOLED_LOGS sets another number
-of logs.
+`snips`, `dr`) and by a column of those of the logged actions (`ips`, `snips`); of rankings by `cascade-ips` and
+`cascade-dr`. ZOOSIM_FOOLED_LOGS sets another number of logs; ZOOSIM_FOOLED_CLASSES chooses classes by words of their
+names, such as `held out`, or leaves them out, as `-held out` does.
 """
 
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -19,6 +21,7 @@ from benchmarks.quality.fooled import (
     dependence,
     farms,
     groups,
+    held_out,
     learned,
     pages,
     propensities,
@@ -37,41 +40,59 @@ from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 LOGS, FIRST = 20, 1_000
 """Logs per way, and the first one's seed; those below were used for tuning."""
 
-SOUND, HIDDEN = "sound", "no log can show"
+SHOWN, SOUND, HIDDEN = "what a log can show", "sound", "no log can show"
 
-CLASSES: dict[str, tuple[Way, ...]] = {
-    SOUND: (*sound.SOUND, *twins.SOUND_USERS, *learned.OF_OTHER_ROWS, *amounts.SOUND_AMOUNTS, *pages.SOUND_PAGES),
-    "users without ids": dependence.USERS,
-    "bots": dependence.BOTS,
-    "drift": times.DRIFT,
-    "late rewards": times.LATE,
-    "choices by time": times.CHANGED,
-    "rewards by row": rewards.SHIFTED,
-    "leaks": rewards.LEAKS,
-    "reward in hand": rewards.PEEKING,
-    "units": rewards.UNITS,
-    "tails": rewards.TAILS,
-    "propensities": propensities.PROPENSITIES,
-    "missing rows": propensities.MISSING,
-    "copies": propensities.COPIES,
-    "codes": propensities.CODES,
-    "rewards within users": sessions.BOOKED,
-    "users with ids": groups.GROUPS,
-    "farms": farms.FARMS,
-    "kept by clicks": farms.KEPT,
-    "policies of these rows": learned.OF_THESE_ROWS,
-    "amounts cut": amounts.CUT,
-    "returns": amounts.RETURNS,
-    "clocks": amounts.CLOCKS,
-    "rankings": pages.PAGES,
-    HIDDEN: (
-        *sound.HIDDEN,
-        *twins.HIDDEN_USERS,
-        farms.farm_of_two_visits,
-        amounts.amounts_above_a_limit_left_out,
-        learned.best_of_many_policies,
-    ),
+PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
+    SOUND: {SOUND: sound.SOUND},
+    f"{SOUND}, second round": {
+        "sound users": twins.SOUND_USERS,
+        "policies of other rows": learned.OF_OTHER_ROWS,
+        "sound amounts": amounts.SOUND_AMOUNTS,
+        "sound rankings": pages.SOUND_PAGES,
+    },
+    f"{SOUND}, held out": held_out.SOUND,
+    SHOWN: {
+        "users without ids": dependence.USERS,
+        "bots": dependence.BOTS,
+        "drift": times.DRIFT,
+        "late rewards": times.LATE,
+        "choices by time": times.CHANGED,
+        "rewards by row": rewards.SHIFTED,
+        "leaks": rewards.LEAKS,
+        "reward in hand": rewards.PEEKING,
+        "units": rewards.UNITS,
+        "tails": rewards.TAILS,
+        "propensities": propensities.PROPENSITIES,
+        "missing rows": propensities.MISSING,
+        "copies": propensities.COPIES,
+        "codes": propensities.CODES,
+    },
+    f"{SHOWN}, second round": {
+        "rewards within users": sessions.BOOKED,
+        "users with ids": groups.GROUPS,
+        "farms": farms.FARMS,
+        "kept by clicks": farms.KEPT,
+        "policies of these rows": learned.OF_THESE_ROWS,
+        "amounts cut": amounts.CUT,
+        "returns": amounts.RETURNS,
+        "clocks": amounts.CLOCKS,
+        "rankings": pages.PAGES,
+    },
+    f"{SHOWN}, held out": held_out.SHOWN,
+    HIDDEN: {HIDDEN: sound.HIDDEN},
+    f"{HIDDEN}, second round": {
+        "no log can show, users": twins.HIDDEN_USERS,
+        "no log can show, others": (
+            farms.farm_of_two_visits,
+            amounts.amounts_above_a_limit_left_out,
+            learned.best_of_many_policies,
+        ),
+    },
+    f"{HIDDEN}, held out": held_out.HIDDEN,
 }
+"""Classes of ways by part: parts are summed up each, and those of a beginning (`sound`) together."""
+
+CLASSES = {name: ways for classes in PARTS.values() for name, ways in classes.items()}
 
 
 class Counts(NamedTuple):
@@ -92,23 +113,52 @@ class Counts(NamedTuple):
 def main() -> None:
     """Print a line per way and class: verdicts, and trusted intervals that miss."""
     seeds = range(FIRST, FIRST + int(os.environ.get("ZOOSIM_FOOLED_LOGS", LOGS)))
-    by_class = {}
+    classes = chosen_classes(os.environ.get("ZOOSIM_FOOLED_CLASSES", ""))
     print(
         f"Q15 {len(seeds)} logs per way: class | way | trust without the checks, trust | do not use | misses | "
-        "trust and misses without the checks, trust and misses",
+        "trust and misses without the checks, trust and misses | seconds per log",
         flush=True,
     )
-    for name, ways in CLASSES.items():
+    by_class = {}
+    for name, ways in classes.items():
         with threadpool_limits(1):
-            counts = [count(way, seeds) for way in ways]
-        for way, own in zip(ways, counts, strict=True):
-            print(_line(name, way.__name__.replace("_", " "), own), flush=True)
-        by_class[name] = Counts(*map(sum, zip(*counts, strict=True)))
-    for name, total in by_class.items():
-        print(_line(name, f"all {len(CLASSES[name])}", total))
-    unsound = [total for name, total in by_class.items() if name not in (SOUND, HIDDEN)]
-    n_ways = sum(len(ways) for name, ways in CLASSES.items() if name not in (SOUND, HIDDEN))
-    print(_line("what a log can show", f"all {n_ways}", Counts(*map(sum, zip(*unsound, strict=True)))))
+            by_class[name] = [_printed(name, way, seeds) for way in ways]
+        print_total(name, by_class[name])
+    for part, own in PARTS.items():
+        print_total(part, _counts_of(by_class, own))
+    for kind in (SOUND, SHOWN, HIDDEN):
+        of_kind = [name for part, own in PARTS.items() if part.startswith(kind) for name in own]
+        print_total(f"{kind}: all parts", _counts_of(by_class, of_kind))
+
+
+def chosen_classes(words: str) -> dict[str, tuple[Way, ...]]:
+    """Return the classes whose names hold one of some `words`, by commas; or, after a `-`, hold none of them.
+
+    Without words all of them. Raises `SystemExit` where there are none.
+    """
+    is_left_out = words.startswith("-")
+    wanted = [word.strip() for word in words.removeprefix("-").split(",") if word.strip()]
+    if not wanted:
+        return CLASSES
+    classes = {name: ways for name, ways in CLASSES.items() if any(word in name for word in wanted) != is_left_out}
+    if not classes:
+        raise SystemExit(f"ZOOSIM_FOOLED_CLASSES: got {words}, expected words of some of: {', '.join(CLASSES)}")
+    return classes
+
+
+def print_total(name: str, counts: Sequence[Counts]) -> None:
+    """Print what the ways of a class or part sum up to; nothing without ways."""
+    if counts:
+        print(_line(name, f"all {len(counts)}", Counts(*map(sum, zip(*counts, strict=True)))), flush=True)
+
+
+def _printed(name: str, way: Way, seeds: Sequence[int]) -> Counts:
+    """Count a way's verdicts and print them, and how long a log took."""
+    start = time.perf_counter()
+    counts = count(way, seeds)
+    seconds = (time.perf_counter() - start) / len(seeds)
+    print(f"{_line(name, way.__name__.replace('_', ' '), counts)} {seconds:.1f} |", flush=True)
+    return counts
 
 
 def count(way: Way, seeds: Sequence[int]) -> Counts:
@@ -131,6 +181,11 @@ def count(way: Way, seeds: Sequence[int]) -> Counts:
     fooled = np.array(trusted) & np.array(missing)
     counted = trusted_unchecked, trusted, refused, missing, fooled_unchecked, fooled
     return Counts(len(trusted), *(int(np.sum(each)) for each in counted))
+
+
+def _counts_of(by_class: Mapping[str, Sequence[Counts]], names: Iterable[str]) -> list[Counts]:
+    """Return the counts of all ways of the classes of some names."""
+    return [counts for name in names for counts in by_class.get(name, ())]
 
 
 def _line(name: str, way: str, counts: Counts) -> str:

@@ -3,16 +3,43 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality.fooled import rewards, sound
+from benchmarks.quality.fooled import held_out, rewards, sound
 from benchmarks.quality.fooled.shop import Shop, at, draw, draw_rankings, draw_rows, ranked_clicks
-from benchmarks.quality.fooled_verdicts import CLASSES, HIDDEN, SOUND, Counts, count
+from benchmarks.quality.fooled_verdicts import CLASSES, HIDDEN, PARTS, SHOWN, SOUND, Counts, chosen_classes, count
+from zoosim.core.rng import stream
 
 
 def test_ways_are_many_and_each_has_a_name_of_its_own() -> None:
     names = [way.__name__ for ways in CLASSES.values() for way in ways]
     assert len(set(names)) == len(names)
-    assert sum(len(ways) for name, ways in CLASSES.items() if name not in (SOUND, HIDDEN)) >= 40
+    assert len(CLASSES) == sum(map(len, PARTS.values()))
+    for kind, least in ((SHOWN, 100), (SOUND, 50), (HIDDEN, 12)):
+        parts = [classes for part, classes in PARTS.items() if part.startswith(kind)]
+        assert sum(len(ways) for classes in parts for ways in classes.values()) >= least
     assert all(way.__doc__ for ways in CLASSES.values() for way in ways)
+
+
+@pytest.mark.parametrize("name", [*held_out.SHOWN, *held_out.SOUND, *held_out.HIDDEN])
+def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
+    """A seed draws the same log again, of as many rows, which the policy's chances belong to."""
+    way = CLASSES[name][0]
+    log, policy, value = way(stream(0, "fooled", way.__name__))
+    again = way(stream(0, "fooled", way.__name__))
+    assert 2_500 <= len(log) <= 6_000
+    assert np.isfinite(value)
+    assert value == again.value
+    np.testing.assert_array_equal(log.rewards, again.log.rewards)
+    assert np.all((log.columns["p_new"] > 0.0) & (log.columns["p_new"] <= 1.0))
+    if policy is not None:
+        np.testing.assert_allclose(policy.sum(axis=1), 1.0)
+
+
+def test_classes_are_chosen_by_words_of_their_names() -> None:
+    assert list(chosen_classes("bots, copies")) == ["bots", "copies"]
+    assert not set(chosen_classes("-held out")) & set(held_out.SHOWN)
+    assert chosen_classes("") == CLASSES
+    with pytest.raises(SystemExit, match="got nothing like it, expected words of some of: sound"):
+        chosen_classes("nothing like it")
 
 
 def test_the_value_of_a_policy_is_what_it_earns() -> None:

@@ -27,6 +27,7 @@ from benchmarks.quality import (
     trusted_intervals,
     warm_start,
 )
+from benchmarks.serving import clocks
 from benchmarks.speed import (
     candidate_lists,
     command_line,
@@ -65,6 +66,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S20": peers.memory,
     "S21": first_decision.main,
     "S22": command_line.each_command,
+    "S24": clocks.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

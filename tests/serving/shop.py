@@ -11,6 +11,7 @@ import polars as pl
 
 import zoosim
 from tests.logs.own_searches import write_searches
+from zoosim.serving.clock import Clock
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
 
@@ -51,10 +52,12 @@ def make_boost_model(folder: Path, policy: str = "item-critic") -> Path:
 
 
 @asynccontextmanager
-async def running(folder: Path, model: Path | None, **settings: Any) -> AsyncIterator[Service]:
+async def running(
+    folder: Path, model: Path | None, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Service]:
     """Run a service without HTTP and without a learner; its log is in SQLite where `store` names no other place."""
     options = {"store": f"sqlite:{folder}", "wait": 1.0, **settings}
-    service = Service(Settings(**options), model, asyncio.get_running_loop())
+    service = Service(Settings(**options), model, asyncio.get_running_loop(), clock)
     try:
         yield service
     finally:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
+from zoosim.serving.clock import Clock
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.publishing import Changes, News
 from zoosim.serving.service import Service
@@ -23,9 +25,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
 
 
-def with_service(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]]) -> None:
+def with_service(
+    folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], clock: Clock | None = None
+) -> None:
     async def run() -> None:
-        async with running(folder, model) as service:
+        async with running(folder, model, clock) as service:
             await use(service)
 
     asyncio.run(run())
@@ -166,18 +170,17 @@ def test_a_deleted_log_is_gone_for_readers_at_once(tmp_path: Path, model: Path) 
     with_service(tmp_path, model, use)
 
 
-def test_values_without_an_id_count_once_for_a_while(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_without_an_id_count_once_for_a_while(tmp_path: Path, model: Path) -> None:
+    time = MockTime()
+
     async def use(service: Service) -> None:
         await visits(service, 0, 1)
-        now = service._feedback._now()
-        for seconds, expected in ((0, 2), (100, 2), (200, 3), (300, 3), (400, 4)):
-            monkeypatch.setattr(service._feedback, "_now", lambda later=seconds: now + later * 1_000_000)
+        for passed, expected in ((0, 2), (100, 2), (100, 3), (100, 3), (100, 4)):
+            time.pass_by(passed)
             await service.give_value("visit 0", {0: 1.0})
             assert service.counts["feedback accepted"] == expected
 
-    with_service(tmp_path, model, use)
+    with_service(tmp_path, model, use, time.clock())
 
 
 def test_products_stay_hidden_whoever_names_them(tmp_path: Path, model: Path) -> None:

@@ -26,9 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
 
 
-def with_service(
-    folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: object
-) -> None:
+def with_service(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
         async with running(folder, model, **settings) as service:
             await use(service)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +13,9 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.ahead import Ahead
 from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.events import Decision, Kind, NewRow, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
-from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, rules_of
 from zoosim.serving.settings import Settings, changed_settings
@@ -47,13 +46,14 @@ class Current:
         ask_learner: Called to let the learner send its whole state.
     """
 
-    def __init__(self, address: Address, settings: Settings, store: Store, reader: Store) -> None:
+    def __init__(self, address: Address, settings: Settings, store: Store, reader: Store, clock: Clock) -> None:
         """Take up what the log says.
 
         Args:
             address: Where everything lies.
             settings: How the service was started.
             store, reader: The log, for the writer and for the thread of the event loop.
+            clock: The time of rows.
         """
         self.folder: Path = address.folder
         self.settings = self._first_settings = settings
@@ -64,6 +64,7 @@ class Current:
         self._is_remote = bool(address.server)
         self._store = store
         self._reader = reader
+        self._clock = clock
         self._models = Models(self.folder, store)
         self._ahead = Ahead()
         self._knows_whole = False
@@ -149,7 +150,7 @@ class Current:
                 if start.origin != self.start.origin:
                     await asyncio.to_thread(self._models.prepare, start.model)
                 await asyncio.to_thread(self._share, start)
-                await writer.append([NewRow(now(), Kind.TICK, None, b"")])
+                await writer.append([NewRow(self._clock.now(), Kind.TICK, None, b"")])
                 (position,) = await writer.append([self._start_row(start)], durable=True)
                 await self.catch_up(position)
                 if position is not None:  # else another service went on from the same start
@@ -189,6 +190,7 @@ class Current:
 
     def take(self, message: Message) -> None:
         """Take over what the learner has read and learned."""
+        self._clock.note(message.news.time)
         self._take_rows(message.news)
         self._take_state(message)
 
@@ -209,7 +211,9 @@ class Current:
     def _start_row(self, start: Start) -> NewRow:
         """Return the row of the next start."""
         number = self.start.number + 1 if self.has_begun else 1
-        return NewRow(now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number)))
+        return NewRow(
+            self._clock.now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number))
+        )
 
     def _read_to_end(self) -> None:
         while rows := self._reader.read(self._replica.position, ROWS_AT_ONCE):
@@ -252,8 +256,10 @@ class Current:
         self.learned = news.counts
         if news.due != 0:
             self.due = news.due
-        elif self.due is None or self.due > now() + FIRST_TICK:
-            self.due = now() + FIRST_TICK
+            return
+        soon = self._clock.now() + FIRST_TICK
+        if self.due is None or self.due > soon:
+            self.due = soon
 
     def _read_on(self) -> None:
         """Read what the learner knows and this does not, while requests go on."""
@@ -303,8 +309,3 @@ class Current:
 
     def _share(self, start: Start) -> None:
         self._store.share(self.folder, [model_path(Path(), start.model).as_posix()])
-
-
-def now() -> int:
-    """Return the time in microseconds since 1970."""
-    return time.time_ns() // 1_000

@@ -1,16 +1,16 @@
 """Feedback: what decisions earned, checked against what was shown, and logged once."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.answers import slot_of
 from zoosim.serving.bodies import FeedbackBody, hash_of
+from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Feedback, Kind, NewRow, Search, activation_key, feedback_key, pack
-from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.refusals import Outcome
 from zoosim.serving.searches import check_search_rewards
@@ -30,13 +30,13 @@ class FeedbackLog:
         logged: LoggedDecisions,
         writer: Writer,
         upkeep: Upkeep,
-        now: Callable[[], int],
+        clock: Clock,
     ) -> None:
         self._current = current
         self._logged = logged
         self._writer = writer
         self._upkeep = upkeep
-        self._now = now
+        self._clock = clock
 
     async def give(self, decision_id: str, body: FeedbackBody) -> Outcome:
         """Log what a decision earned, by reward."""
@@ -47,7 +47,7 @@ class FeedbackLog:
             self._check_rewards(body.rewards)
         slot = slot_of(decision, body.product)
         feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
-        now = self._now()
+        now = self._clock.now()
         event = NewRow(
             now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
         )
@@ -68,7 +68,7 @@ class FeedbackLog:
         rows = []
         for slot, value in values.items():
             key = feedback_key(decision_id, f"{feedback_id}/{slot}")
-            rows.append(NewRow(self._now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
+            rows.append(NewRow(self._clock.now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
         self._upkeep.note_feedback()
         positions = await self._writer.append(rows, durable=True)
         return Outcome("duplicate" if None in positions else "accepted")
@@ -77,7 +77,7 @@ class FeedbackLog:
         """Log that a deferred decision counts."""
         if known:
             await self._logged.row(decision_id)
-        event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
+        event = NewRow(self._clock.now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         self._upkeep.note_feedback()
         (position,) = await self._writer.append([event], durable=True)
         return Outcome("duplicate" if position is None else "accepted")
@@ -90,7 +90,7 @@ class FeedbackLog:
         while True:
             key = feedback_key(decision_id, f"values {content} {number}/{slot}")
             row = await self._logged.find(key)
-            if row is None or self._now() - row.time <= REPEATED * MICROSECONDS:
+            if row is None or self._clock.now() - row.time <= REPEATED * MICROSECONDS:
                 return f"values {content} {number}"
             number += 1
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import Decision, Feedback, Row, Search, decision_of
 from zoosim.serving.rules import Rules
 
-MICROSECONDS = 1_000_000
 CLICK, PURCHASE = "click", "purchase"
 """What the products of a search earn."""
 

@@ -199,6 +199,7 @@ class _Learner:
             rows=self._rows,
             counts={**replica.join.counts, **replica.counts, "open": len(replica.join)},
             due=replica.join.due(),
+            time=0 if self._newest is None else self._newest.time,
         )
         self._parent.send(encode(self._publisher.message(replica.model.policy, news)))
         self._rows = []

@@ -15,6 +15,7 @@ from zoosim.core.types import FloatArray
 from zoosim.policies.base import policy_name
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
+from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -28,7 +29,6 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.folder import SNAPSHOTS, Models
-from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.replica import rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica

@@ -56,7 +56,11 @@ class Metrics:
             said = "Share of decisions in apprentice mode that the policy would have made like the shop."
             yield GaugeMetricFamily("zoosim_apprentice_agreement", said, agreement)
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
-        yield GaugeMetricFamily("zoosim_delay_seconds", "Time to answer requests that came together.", service.delay)
+        yield GaugeMetricFamily(
+            "zoosim_delay_seconds", "Time to answer requests that came together.", service.backlog.delay
+        )
+        ahead = service.clock.ahead()
+        yield GaugeMetricFamily("zoosim_clock_ahead_seconds", "Time of the log less that of the wall clock.", ahead)
         state = service.current.state
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())

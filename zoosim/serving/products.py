@@ -13,6 +13,7 @@ from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID, name_of
 from zoosim.serving.bodies import LONGEST_ID, ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
+from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.refusals import NotFound
@@ -37,11 +38,11 @@ class Usable(NamedTuple):
 class Products:
     """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
 
-    def __init__(self, current: Current, writer: Writer, now: Callable[[], int]) -> None:
-        """Use the catalogue of the model that decides; `now` is the time of rows."""
+    def __init__(self, current: Current, writer: Writer, clock: Clock) -> None:
+        """Use the catalogue of the model that decides; the clock says the time of rows."""
         self._current = current
         self._writer = writer
-        self._now = now
+        self._clock = clock
         self._storing = asyncio.Lock()
         self._complained_at = -math.inf
 
@@ -190,7 +191,7 @@ class Products:
                     f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin "
                     "with another model"
                 )
-            rows = [NewRow(self._now(), Kind.PRODUCT, None, pack(product)) for product in new]
+            rows = [NewRow(self._clock.now(), Kind.PRODUCT, None, pack(product)) for product in new]
             positions = await self._writer.append(rows, durable)
             for product, position in zip(new, positions, strict=True):
                 assert position is not None

@@ -34,7 +34,8 @@ class News(msgspec.Struct, array_like=True):
     """What the learner read since its last message, in the log behind the position `after` and up to `position`.
 
     `rows` are what was said there of models, rules and products, `origin` is what the policy began from, `counts` say
-    what came of decisions, and `due` is the time at which the next of them is over: 0 for at once, None for never.
+    what came of decisions, `due` is the time at which the next of them is over: 0 for at once, None for never, and
+    `time` is that of the newest row that was read, 0 where none was.
     """
 
     after: int
@@ -43,6 +44,7 @@ class News(msgspec.Struct, array_like=True):
     rows: list[Row] = []
     counts: dict[str, int] = {}
     due: int | None = None
+    time: int = 0
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):

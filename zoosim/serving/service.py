@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ import msgspec
 from zoosim.core.errors import StoreError
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
+from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import (
     DecideBody,
     DecisionAnswer,
@@ -27,7 +27,8 @@ from zoosim.serving.bodies import (
     hash_of,
 )
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.current import Current, now
+from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.serving.current import Current
 from zoosim.serving.deciding import Decider
 from zoosim.serving.events import (
     Decision,
@@ -43,7 +44,6 @@ from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Growth
-from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.products import Products
 from zoosim.serving.refusals import Busy, Outcome
@@ -71,10 +71,13 @@ class Service:
         current: What it decides by.
         upkeep: What it does beside requests.
         counts: What happened to requests.
-        delay: Seconds that requests wait for their turn.
+        clock: Its time, and that of its log.
+        backlog: How long requests wait for their turn.
     """
 
-    def __init__(self, settings: Settings, model_file: Path | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, settings: Settings, model_file: Path | None, loop: asyncio.AbstractEventLoop, clock: Clock | None = None
+    ) -> None:
         """Open the folder, take up the state that was left there, and begin with a model.
 
         Args:
@@ -82,6 +85,7 @@ class Service:
             model_file: The model; None for the one that the log names last, or to grow one from the first requests
                 where there is none.
             loop: The event loop in which the service is used.
+            clock: Its time; that of this machine by default.
 
         Raises:
             ConfigError: the folder cannot be used, or another service uses it.
@@ -89,12 +93,11 @@ class Service:
         """
         self.address = settings.address._replace(folder=settings.address.folder.resolve())
         self.folder = self.address.folder
-        self.started = time.time()
+        self.clock = clock or Clock()
         self.counts: Counter[str] = Counter()
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
-        self.delay = 0.0
-        self._began: float | None = None
+        self.backlog = Backlog(loop)
         self._loop = loop
         with contextlib.ExitStack() as opened:
             opened.enter_context(locked_folder(self.folder))
@@ -102,9 +105,10 @@ class Service:
             self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)
             secret = secret_of(self.folder, self._store)
-            self._warn_of_the_clock()
-            self.current = Current(self.address, settings, self._store, self._reader)
-            self.current.begin(partial(first_start, self.current, settings, model_file))
+            self._begin_time()
+            self.current = Current(self.address, settings, self._store, self._reader, self.clock)
+            self.current.begin(partial(first_start, self.current, settings, model_file, self.clock.gap))
+            self.clock.gap = None
             if self.is_warming_up:
                 compile_policy()
             prepare_model(self.model)
@@ -112,11 +116,11 @@ class Service:
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._growth = Growth(self, loop)
-        self._products = Products(self.current, self._writer, now)
+        self._products = Products(self.current, self._writer, self.clock)
         self._decider = Decider(self.current, self._products, secret)
         self._logged = LoggedDecisions(self.current, self._reader)
-        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, now)
-        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, now)
+        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
+        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, self.clock)
         try_requests(self.current, self._decider)
 
     @property
@@ -198,7 +202,7 @@ class Service:
                     return earlier
             record, answer = await make(body, request, decision_id)
             kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
-            row = NewRow(now(), kind, decision_key(decision_id), pack(record))
+            row = NewRow(self.clock.now(), kind, decision_key(decision_id), pack(record))
             self.upkeep.note_decision(row.time)
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
@@ -368,22 +372,9 @@ class Service:
         """
         if self.failure:
             raise StoreError(self.failure)
-        if self.waiting >= self.settings.most_waiting or self._is_behind():
+        if self.waiting >= self.settings.most_waiting or self.backlog.is_longer(self.settings.most_delay):
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
-
-    def _is_behind(self) -> bool:
-        """Return whether this batch of requests has kept the event loop busy for longer than `most_delay`."""
-        moment = time.monotonic()
-        if self._began is None:
-            self._began = moment
-            self._loop.call_soon(self._note_end)  # behind all that is ready to run
-        return moment - self._began > self.settings.most_delay
-
-    def _note_end(self) -> None:
-        assert self._began is not None
-        self.delay = time.monotonic() - self._began
-        self._began = None
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self.counts[f"feedback {outcome.status}"] += 1
@@ -394,7 +385,9 @@ class Service:
         self._ids_made += 1
         return f"{self._id_prefix}-{self._ids_made:x}"
 
-    def _warn_of_the_clock(self) -> None:
+    def _begin_time(self) -> None:
+        """Go on from the time of the log, and give it to the other services of the log while this one leads."""
         newest = self._reader.last()
-        if newest is not None and newest.time > now() + MICROSECONDS:
-            logger.warning("the clock was set back: time stands still until it has passed that of the log's last row")
+        self.clock.begin(None if newest is None else newest.time, self._store.common_time())
+        self.started = self.clock.seconds()
+        self._store.keep_time(self.clock.now)

@@ -3,20 +3,23 @@
 import json
 from pathlib import Path
 
+from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import Start
 from zoosim.serving.folder import keep_model, keep_model_file
 from zoosim.serving.fresh import warm_up_model
+from zoosim.serving.retention import GAPS, gaps_in, with_gap
 from zoosim.serving.settings import Settings, changed_settings
 
 GIVEN = "given"
 """The part of the changes in a log that says which file a service was started with last."""
 
 
-def first_start(current: Current, settings: Settings, model_file: Path | None) -> Start:
+def first_start(current: Current, settings: Settings, model_file: Path | None, gap: Gap | None = None) -> Start:
     """Return by which model and rules a service goes on, by its settings and by what the log says now.
 
     A file that a service of the log was started with before changes nothing, since another model may have followed it.
+    The `gap` before this start is noted among the log's.
 
     Raises:
         DataError: the file is no model.
@@ -30,6 +33,8 @@ def first_start(current: Current, settings: Settings, model_file: Path | None) -
     is_new = model_file is not None and changes.get(GIVEN) != {"model": digest}
     if is_new:
         changes[GIVEN] = {"model": digest}
+    if gap is not None:
+        changes[GAPS] = with_gap(gaps_in(changes), gap)
     packed = json.dumps(changes, sort_keys=True).encode()
     if not current.has_begun:
         return Start(digest, rules, changes=packed)

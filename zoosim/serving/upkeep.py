@@ -1,17 +1,18 @@
 """What a service does beside requests: let time pass in the log, remove its old rows, and share files."""
 
 import asyncio
+import contextlib
 import heapq
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from zoosim.core.errors import StoreError
+from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
-from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gap
 from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
@@ -33,12 +34,12 @@ class Upkeep:
     others, too, should they be gone; it alone removes rows and shares snapshots.
     """
 
-    def __init__(self, current: Current, store: Store, reader: Store, writer: Writer, now: Callable[[], int]) -> None:
+    def __init__(self, current: Current, store: Store, reader: Store, writer: Writer, clock: Clock) -> None:
         self._current = current
         self._store = store
         self._reader = reader
         self._writer = writer
-        self._now = now
+        self._clock = clock
         self._dues: list[int] = []  # a heap
         self._unticked = True
         self._checked_at = -CHECK_LASTS
@@ -53,7 +54,9 @@ class Upkeep:
 
     async def tick(self) -> None:
         """Append a tick row if the feedback window of any decision may have ended: the learner learns at ticks."""
-        now = self._now()
+        self._clock.look(self._store.common_time())
+        await self._note_gap()
+        now = self._clock.now()
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)
             self._unticked = True
@@ -76,7 +79,7 @@ class Upkeep:
             return ""
         self._checked_at = now
         try:
-            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")], durable=True)
+            await self._writer.append([NewRow(self._clock.now(), Kind.TICK, None, b"")], durable=True)
         except StoreError as error:
             return str(error)
         return ""
@@ -91,13 +94,30 @@ class Upkeep:
             return 0
         learned = await self._current.ask(self._reader.row, needed_position(self._snapshots))
         await asyncio.to_thread(self.share_snapshots)
-        if learned is None:
+        newest = await self._current.ask(self._reader.last)
+        if learned is None or newest is None:
             return 0
-        limits = [int(self._deleted().get("time", 0))]
-        if self._current.settings.keep_days:
-            limits.append(self._now() - self._current.settings.keep_days * 86_400 * MICROSECONDS)
-        before = min(max(limits), self._now() - self._wait(), learned.time)
+        deleted = int(self._deleted().get("time", 0))
+        before = min(max(deleted, self._old_before(newest.time)), newest.time - self._wait(), learned.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
+
+    def _old_before(self, newest: int) -> int:
+        """Return the time before which rows are older than `keep_days`, by the newest row and by the wall clock."""
+        days = self._current.settings.keep_days
+        if not days:
+            return 0
+        by_log = old_before(newest, days, gaps_in(self._current.changes))
+        return min(by_log, old_before(self._clock.wall(), days, ()))  # which may be wrong, and then keeps more
+
+    async def _note_gap(self) -> None:
+        """Note a leap of time among the log's gaps; whichever service leads goes by them."""
+        gap = self._clock.gap
+        if gap is None:
+            return
+        with contextlib.suppress(StoreError):  # the next tick tries again
+            await self._current.note(self._writer, GAPS, with_gap(gaps_in(self._current.changes), gap))
+            if self._clock.gap == gap:  # else there was another one meanwhile
+                self._clock.gap = None
 
     def share_snapshots(self) -> None:
         """Keep copies of the newest snapshots where other machines find them."""

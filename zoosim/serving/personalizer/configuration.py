@@ -174,8 +174,7 @@ def _last_edit(service: Service) -> str:
 
 async def _write(service: Service, **values: Any) -> None:
     kept = service.current.changes.get(PART, {})
-    now = datetime.now(UTC).timestamp()
-    await service.note(PART, {**kept, **values, "edited": now})
+    await service.note(PART, {**kept, **values, "edited": service.clock.seconds()})
 
 
 def timestamp(seconds: float) -> str:

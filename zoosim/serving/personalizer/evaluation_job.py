@@ -20,7 +20,7 @@ from zoosim.core.errors import ZoosimError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.personalizer.evaluation_file import read_evaluation, write_evaluation
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.settings import STORE

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import sys
-import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -123,7 +122,7 @@ class Evaluations:
             "jobId": uuid.uuid4().hex,
             "status": "pending",
             "evaluationType": "Manual",
-            "creationTime": timestamp(time.time()),
+            "creationTime": timestamp(self._service.clock.seconds()),
             "policyResults": [],
         }
         self._folder.mkdir(exist_ok=True)

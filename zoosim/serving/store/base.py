@@ -1,6 +1,6 @@
 """The contract of a store: an ordered log to which rows are appended, each key once."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -60,6 +60,14 @@ class Store(Protocol):
     @property
     def leads(self) -> bool:
         """Whether this is the service that does for all what needs doing once."""
+        ...
+
+    def keep_time(self, now: Callable[[], int]) -> None:
+        """Give the time that `now` returns, in any thread, to other services of the log while this one leads."""
+        ...
+
+    def common_time(self) -> int | None:
+        """Return the time by the service that leads, in microseconds; None where this one does, or nobody says."""
         ...
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:

@@ -5,6 +5,7 @@ All keys of a log have the hash tag `{LOOP}`, so that a cluster keeps them toget
     {LOOP}:log          the stream; row 7 is the entry 7-0
     {LOOP}:keys         the entry of each row's key
     {LOOP}:lease        the service that leads: which one, for how long
+    {LOOP}:time         its time, as it said when it last renewed its lease
     {LOOP}:files        models, snapshots and the secret, by name
     {LOOP}:answer:NAME  what a service was answered to its last append
     {LOOP}:copies       how often rows were replaced
@@ -25,13 +26,14 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
+from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.base import LostRows, log_name
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
@@ -64,6 +66,13 @@ FILE_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 logger = logging.getLogger("zoosim.serving")
 
 
+class _Common(NamedTuple):
+    """The time by the service that leads, in microseconds, and when the server was asked, by the steady clock."""
+
+    time: int
+    asked_at: float
+
+
 class RedisStore:
     """A log on a server. What `append` returned is as safe as the server keeps it, by its `appendfsync`."""
 
@@ -89,8 +98,8 @@ class RedisStore:
         )
         self._name = log_name(server, loop)
         self._service = secrets.token_hex(8)
-        self._log, self._keys, self._lease, self._files, self._copies = (
-            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "files", "copies")
+        self._log, self._keys, self._lease, self._time, self._files, self._copies = (
+            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "time", "files", "copies")
         )
         self._answer, self._copy = (f"{{{loop}}}:{part}:{self._service}" for part in ("answer", "copy"))
         self._lead, self._append, self._remove, self._change, self._copy_rows, self._swap = (
@@ -99,6 +108,8 @@ class RedisStore:
         self._appends = 0
         self._position, self._seal = 0, b""
         self._leads_until = 0.0
+        self._now: Callable[[], int] | None = None
+        self._common: _Common | None = None
         self._closing = threading.Event()
         self.last()
         if not read_only:
@@ -110,6 +121,18 @@ class RedisStore:
     def leads(self) -> bool:
         """Whether this service has the lease."""
         return time.monotonic() < self._leads_until
+
+    def keep_time(self, now: Callable[[], int]) -> None:
+        """Say the time by this clock whenever the lease is renewed, and now."""
+        self._now = now
+        self._run_quietly(self._try_to_lead)
+
+    def common_time(self) -> int | None:
+        """Return the time by the service that leads, or led until just now, gone on since the server said it."""
+        common = self._common
+        if common is None or (self.leads and self._now is not None):
+            return None
+        return common.time + round((time.monotonic() - common.asked_at) * MICROSECONDS)
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows by one script; see `Store`."""
@@ -234,9 +257,11 @@ class RedisStore:
     def _try_to_lead(self) -> None:
         """Take the lease, or renew it."""
         asked_at = time.monotonic()
-        is_leader = self._run(self._lead, [self._lease], [self._service, round(LEASE_SECONDS * 1_000)])
+        values = [self._service, round(LEASE_SECONDS * 1_000), 0 if self._now is None else self._now()]
+        is_leader, said, age = self._run(self._lead, [self._lease, self._time], values)
         if is_leader and not self._closing.is_set():
             self._leads_until = asked_at + LEASE_SECONDS
+        self._common = _Common(int(said) + int(age) * 1_000, asked_at) if int(said) else None
 
     def _renew(self) -> None:
         while not self._closing.wait(LEASE_SECONDS / 4):

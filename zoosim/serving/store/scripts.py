@@ -2,11 +2,19 @@
 
 LEAD = """
 local leader = redis.call('GET', KEYS[1])
-if leader and leader ~= ARGV[1] then return 0 end
+local time, age = redis.call('GET', KEYS[2]), tonumber(ARGV[2]) - redis.call('PTTL', KEYS[2])
+local said = {0, time or '0', math.max(0, math.min(age, tonumber(ARGV[2])))}
+if leader and leader ~= ARGV[1] then return said end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
+if ARGV[3] ~= '0' then redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[2]) end
+said[1] = 1
+return said
 """
-"""Take the lease where nobody has it, or renew it."""
+"""Take the lease where nobody has it, or renew it, and say the time by the clock of the service that has it.
+
+Returns whether this service leads, the time by the one that leads, or led just now, and how many milliseconds ago it
+said so; 0 for no time.
+"""
 
 APPEND = """
 local answered = redis.call('HMGET', KEYS[3], 'number', 'positions', 'seal')

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,13 @@ class SqliteStore:
     def leads(self) -> bool:
         """Whether this is the service that appends: there is no other."""
         return True
+
+    def keep_time(self, now: Callable[[], int]) -> None:
+        """Do nothing: there is no other."""
+
+    def common_time(self) -> int | None:
+        """Return None: there is no other."""
+        return None
 
     def agree(self, name: str, content: bytes) -> bytes:
         """Return the content: nobody else has another."""

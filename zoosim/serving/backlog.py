@@ -1,0 +1,31 @@
+"""How long requests that came together keep the event loop busy: the last of them had better come again."""
+
+import asyncio
+import time
+
+
+class Backlog:
+    """Measures a batch of requests: all that is ready to run when the first of them is looked at.
+
+    Attributes:
+        delay: Seconds that the newest batch took.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Measure the event loop that answers requests."""
+        self.delay = 0.0
+        self._loop = loop
+        self._began: float | None = None
+
+    def is_longer(self, seconds: float) -> bool:
+        """Return whether the batch that is answered now takes longer than that."""
+        moment = time.monotonic()
+        if self._began is None:
+            self._began = moment
+            self._loop.call_soon(self._note_end)  # behind all that is ready to run
+        return moment - self._began > seconds
+
+    def _note_end(self) -> None:
+        assert self._began is not None
+        self.delay = time.monotonic() - self._began
+        self._began = None

@@ -1,0 +1,176 @@
+"""The time of a service: it goes on as the machine's steady clock does, whatever the wall clock is set to.
+
+A wall clock can be set at any moment, by days. If the log's time followed it forward, every wait for feedback would end
+at once and every row would look old; backward, no wait would end until the wall clock had caught up. So the wall clock
+is asked where time begins, when a service starts, and from then on it only draws: time goes a twentieth faster or
+slower until both agree. `zoosim.serving.retention` says what that means for old rows.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+MICROSECONDS = 1_000_000
+"""Per second: times of the log are in microseconds since 1970."""
+
+DRAWN = 20
+"""Time is drawn towards the wall clock by one part in so many of what passes, so waits are 5% off at most."""
+
+JUMP = MICROSECONDS // 2
+"""By how much the wall clock must part from the steady clock between two looks for that to be a jump."""
+
+TRUSTED_GAP = 300 * MICROSECONDS
+"""Without rows before a start: a longer time is a gap, as nobody knows whether it passed or a clock was set."""
+
+SECONDS_BETWEEN_LINES = 60
+"""Between two lines about jumps: a clock that is set all the time must not fill the disk."""
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class Gap(NamedTuple):
+    """A time of the log, in microseconds, through which nobody is known to have lived."""
+
+    start: int
+    end: int
+
+
+class _Anchor(NamedTuple):
+    """The time at a reading of the steady clock, and by how much it is to be drawn from there."""
+
+    time: int
+    steady: int
+    draw: int
+
+
+class Clock:
+    """Gives rows of the log their times. It never goes back, and `look` is to be called some times a second.
+
+    `now` may be called in any thread, the rest in one.
+
+    Attributes:
+        gap: A leap of the log's time that the log does not know of yet; None for none.
+    """
+
+    def __init__(self, wall: Callable[[], int] | None = None, steady: Callable[[], int] | None = None) -> None:
+        """Begin at the time of the wall clock.
+
+        Args:
+            wall: Returns the wall clock's microseconds since 1970; that of this machine by default.
+            steady: Returns microseconds of a clock that nobody sets; the monotonic clock by default.
+        """
+        self._wall = wall or _machine_wall
+        self._steady = steady or _machine_steady
+        self.gap: Gap | None = None
+        self._jumps: list[int] = []
+        self._said_at = -math.inf
+        self._anchor = _Anchor(self._wall(), self._steady(), 0)
+        self._wall_seen, self._steady_seen = self._anchor[:2]
+
+    def now(self) -> int:
+        """Return the time in microseconds since 1970."""
+        return self._time_at(self._steady())
+
+    def wall(self) -> int:
+        """Return what the wall clock says."""
+        return self._wall()
+
+    def seconds(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.now() / MICROSECONDS
+
+    def ahead(self) -> float:
+        """Return by how many seconds the time is ahead of the wall clock."""
+        return (self.now() - self._wall()) / MICROSECONDS
+
+    def begin(self, newest: int | None, common: int | None) -> None:
+        """Begin to give times to a log; what is unusual about its last row is told.
+
+        Args:
+            newest: The time of the log's newest row, None for an empty log: time never goes back behind it.
+            common: The time by the service of this log that leads. It counts, not the wall clock; None for no other.
+        """
+        wall = self._wall()
+        self._anchor = _Anchor(max(wall if common is None else common, newest or 0), self._steady(), 0)
+        ahead = self._anchor.time - wall
+        if common is not None:
+            if abs(ahead) > JUMP:
+                behind = "behind" if ahead > 0 else "ahead of"
+                _say(f"this machine's clock is {_words(ahead)} {behind} that of the service that leads, which counts")
+        elif newest is not None and ahead > JUMP:
+            _say(
+                f"this machine's clock is {_words(ahead)} behind the newest row of the log; time goes on from that "
+                "row, a twentieth slower until both agree"
+            )
+        elif newest is not None and newest - self._anchor.time < -TRUSTED_GAP:
+            self._leap(newest, "the newest row of the log is")
+
+    def note(self, time: int) -> None:
+        """Go on from a row of the log that is ahead: another service, which this one could not ask, goes by it."""
+        now = self.now()
+        if time <= now:
+            return
+        self._anchor = _Anchor(time, self._steady(), 0)
+        if time - now > TRUSTED_GAP:
+            self._leap(now, "rows of another service are ahead: the time of this one was")
+
+    def look(self, common: int | None = None) -> None:
+        """Compare the clocks: say what jumped, and be drawn to the wall clock, or to the time of who leads."""
+        steady, wall = self._steady(), self._wall()
+        if self._steady() - steady < JUMP // 2:  # else this thread was interrupted between the two clocks
+            jump = (wall - self._wall_seen) - (steady - self._steady_seen)
+            self._wall_seen, self._steady_seen = wall, steady
+            if abs(jump) >= JUMP:
+                self._jumps.append(jump)
+        now = self._time_at(steady)
+        self._anchor = _Anchor(now, steady, (wall if common is None else common) - now)
+        if self._jumps and steady - self._said_at >= SECONDS_BETWEEN_LINES * MICROSECONDS:
+            self._said_at = steady
+            self._tell_jumps()
+
+    def _time_at(self, steady: int) -> int:
+        anchor = self._anchor
+        passed = steady - anchor.steady
+        most = passed // DRAWN
+        return anchor.time + passed + max(-most, min(anchor.draw, most))
+
+    def _leap(self, start: int, what: str) -> None:
+        self.gap = Gap(start, self._anchor.time)
+        _say(
+            f"{what} {_words(self._anchor.time - start)} old: time without a service, or a clock that was set; waits "
+            "for feedback that ended meanwhile are over, and keep_days counts nothing of it"
+        )
+
+    def _tell_jumps(self) -> None:
+        jumps, self._jumps = self._jumps, []
+        ways = [f"{_words(jump)} {'forward' if jump > 0 else 'back'}" for jump in jumps]
+        many = f"{len(ways)} times, at last " if len(ways) > 1 else ""
+        ahead = self.ahead()
+        where = f", {_words(round(ahead * MICROSECONDS))} {'ahead of' if ahead > 0 else 'behind'} that clock"
+        _say(
+            f"this machine's clock was set {many}{ways[-1]}; the time of the service goes on as before"
+            f"{where if abs(ahead) * MICROSECONDS > JUMP else ''}; no wait ends and no row goes by it"
+        )
+
+
+def _machine_wall() -> int:
+    return time.time_ns() // 1_000
+
+
+def _machine_steady() -> int:
+    return time.monotonic_ns() // 1_000
+
+
+def _say(line: str) -> None:
+    logger.warning("clock: %s", line)
+
+
+def _words(microseconds: int) -> str:
+    """Return a duration in the largest unit of which it has one."""
+    seconds = abs(microseconds) / MICROSECONDS
+    for unit, size in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

@@ -81,8 +81,8 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
     f"{SHOWN}, held out": held_out.SHOWN,
     HIDDEN: {HIDDEN: sound.HIDDEN},
     f"{HIDDEN}, second round": {
-        "no log can show, users": twins.HIDDEN_USERS,
-        "no log can show, others": (
+        "no log can show: users": twins.HIDDEN_USERS,
+        "no log can show: others": (
             farms.farm_of_two_visits,
             amounts.amounts_above_a_limit_left_out,
             learned.best_of_many_policies,

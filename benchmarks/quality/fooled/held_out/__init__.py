@@ -1,4 +1,4 @@
-"""Logs that no check was written against: fixed before the checks were, and not looked at while these were written."""
+"""Logs that no check was written against: neither their author nor that of the checks saw the other's work."""
 
 from benchmarks.quality.fooled.held_out import amounts, hidden, identities, places, same_rows, sessions, timing, twins
 from benchmarks.quality.fooled.shop import Way

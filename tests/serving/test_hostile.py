@@ -107,7 +107,7 @@ def ask(folder: Path, model: Path | None, requests: Sequence[tuple[str, str, byt
     """Return the answers of a service to requests, one after another; those that it refuses teach it nothing."""
 
     async def run() -> list[httpx2.Response]:
-        async with running(folder, model, wait=0.3) as service:
+        async with running(folder, model, wait=0.3, most_delay=10.0) as service:
             transport = httpx2.ASGITransport(app=Application(service).starlette())
             async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
                 for path, first in FIRST.items():  # one of them is refused

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
-from zoosim.policies.model import name_of
 from zoosim.serving.bodies import DecisionAnswer, Shown
 from zoosim.serving.events import Decision, Search, unpack_floats
+from zoosim.serving.ids import product_id
 
 
 def decision_answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -> DecisionAnswer:
@@ -38,7 +38,7 @@ def slot_of(decision: Decision | Search, product: str | int | None) -> int:
         products = decision.products
     if product is None:
         raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
-    name = name_of(product)
+    name = product_id(product)
     if name not in products:
         raise PolicyError(unknown("product: was not shown", name, products))
     return products.index(name)

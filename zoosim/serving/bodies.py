@@ -6,9 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-LONGEST_ID = 256
-Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
-"""An id: no control characters, which paths of requests cannot hold."""
+from zoosim.serving.ids import Id, OptionalId
 
 Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Scalar = None | bool | int | float | str
@@ -34,10 +32,11 @@ class DecideBody(Body):
     """
 
     visitor: dict[str, Value] = {}
-    candidates: list[Id | int | dict[str, Value]] | None = None
+    # `product_id` checks ids: msgspec 0.22 corrupts memory where a text with a pattern or a mapping may come.
+    candidates: list[str | int | dict[str, Value]] | None = None
     count: Annotated[int, Meta(ge=1, le=1000)] = 1
     decision_id: Id | None = None
-    visitor_id: Annotated[str, Meta(max_length=256)] = ""
+    visitor_id: OptionalId = ""
     defer: bool = False
 
 
@@ -100,7 +99,7 @@ class SearchBody(Body):
     visitor: SearchVisitor
     candidates: dict[Id, Number] | list[ScoredProduct]
     decision_id: Id | None = None
-    visitor_id: Annotated[str, Meta(max_length=256)] = ""
+    visitor_id: OptionalId = ""
     defer: bool = False
 
 

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zoosim.policies.model import ID, name_of
+from zoosim.policies.model import ID
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.events import RawRequest, pack_raw
 from zoosim.serving.fresh import FIRST_REQUESTS, first_requests, grown_model
+from zoosim.serving.ids import check_columns, product_id
 from zoosim.serving.store.address import Address, open_store
 
 if TYPE_CHECKING:
@@ -63,12 +64,15 @@ class Growth:
 
 
 def packed_request(body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
-    """Return a request as it came, packed: its schema comes later."""
+    """Return a request as it came, packed: its schema comes later. Raises `PolicyError` for what is not to be kept."""
     visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+    for visitor in visitors:
+        check_columns(visitor.keys(), visitor.values())
     candidates = []
     for candidate in body.candidates or []:
         columns = candidate if isinstance(candidate, dict) else {}
-        candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
+        check_columns(columns.keys(), columns.values())
+        candidates.append((product_id(candidate), {name: value for name, value in columns.items() if name != ID}))
     return pack_raw(RawRequest(visitors, candidates))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoosim.core.parameters import shown
-from zoosim.policies.model import name_of
 from zoosim.serving.answers import decision_answer
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody
 from zoosim.serving.current import Current
 from zoosim.serving.events import Decision, Row, Search, decision_key, unpack, unpack_raw, unpack_whole
+from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.searches import search_answer
 from zoosim.serving.store.base import Store
@@ -45,7 +45,7 @@ class LoggedDecisions:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         if isinstance(body, SearchBody) or body.candidates is None:
             return await self._answer_to(decision_id, decision)
-        names = [name for name in map(name_of, body.candidates) if name not in decision.ignored]
+        names = [name for name in map(product_id, body.candidates) if name not in decision.ignored]
         return await self._answer_to(decision_id, decision, names)
 
     async def find(self, key: bytes) -> Row | None:

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.policies.boost_model import BoostModel
-from zoosim.policies.model import ID, name_of
-from zoosim.serving.bodies import LONGEST_ID, ProductBody
+from zoosim.policies.model import ID
+from zoosim.serving.bodies import ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
+from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.replica import GROWN_FROM
 from zoosim.serving.writer import Writer
@@ -97,7 +98,7 @@ class Products:
             try:
                 name, product = self._product_of(candidate)
             except PolicyError as error:
-                name, product = name_of(candidate), None  # which refuses what has no id
+                name, product = product_id(candidate), None  # which refuses what has no id
                 reason = str(error)
             if name in products or name in reasons:
                 raise PolicyError(f"candidates: got {shown(name)} twice, expected each once")
@@ -122,9 +123,7 @@ class Products:
         """Add a product, change its features, or say whether it may be shown; see `Service.change_product`."""
         if isinstance(self._current.model, BoostModel):
             raise PolicyError("products: this model ranks the shop that it was trained for; train it anew for others")
-        name = name_of(name)
-        if not 0 < len(name) <= LONGEST_ID:
-            raise PolicyError(f"product: got an id of {len(name)} characters, expected 1 to {LONGEST_ID}")
+        name = product_id(name)
         while True:
             origin = self._current.start.origin
             product = self._changed(name, body)
@@ -153,7 +152,7 @@ class Products:
         model, catalogue = self._current.model, self._current.catalogue
         if isinstance(candidate, str) and catalogue.may_be_shown(candidate):
             return candidate, None
-        name = name_of(candidate)
+        name = product_id(candidate)
         encoder = model.fitted.products
         if GROWN_FROM in model.facts:  # of columns that the first requests had, later ones may lack some
             columns = candidate if isinstance(candidate, dict) else {}

@@ -10,9 +10,9 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import FloatArray
 from zoosim.policies.boost_model import BoostModel
-from zoosim.schema.values import text_of
 from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody
 from zoosim.serving.events import Search, unpack_floats
+from zoosim.serving.ids import product_id
 from zoosim.serving.join import CLICK, PURCHASE, Closing
 
 
@@ -67,9 +67,10 @@ def _known_candidates(model: BoostModel, candidates: dict[str, float] | list[Sco
         scored = [ScoredProduct(name, score) for name, score in candidates.items()]
     else:
         scored = candidates
-    is_known = [text_of(candidate.id) in model.requests.row_of for candidate in scored]
+    names = [product_id(candidate.id) for candidate in scored]
+    is_known = [name in model.requests.row_of for name in names]
     known = [candidate for candidate, keep in zip(scored, is_known, strict=True) if keep]
-    ignored = [str(candidate.id) for candidate, keep in zip(scored, is_known, strict=True) if not keep]
+    ignored = [name for name, keep in zip(names, is_known, strict=True) if not keep]
     if not known:
         return msgspec.to_builtins(scored), []
     return msgspec.to_builtins(known), ignored

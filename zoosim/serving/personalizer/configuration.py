@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from zoosim.serving.ids import LONGEST_ID, LONGEST_TEXT
 from zoosim.serving.personalizer.bodies import Body, PolicyContract
 from zoosim.serving.personalizer.durations import duration_of, seconds_of
 from zoosim.serving.personalizer.errors import PersonalizerError
@@ -89,9 +90,12 @@ async def change_service_configuration(service: Service, content: bytes) -> dict
     changes = _changes(wanted, service.settings)
     _check_learning_mode(changes, service.settings)
     everything = msgspec.json.decode(content)
-    await service.change_settings(changes)
     kept = {name: everything[name] for name in KEPT if everything.get(name) is not None}
+    for name, value in kept.items():
+        if isinstance(value, list | dict) or len(str(value)) > LONGEST_ID:
+            raise PersonalizerError(INVALID, f"{name} should be a number or a short text.")
     kept["rewardWaitTime"] = wanted.reward_wait_time
+    await service.change_settings(changes)
     await _write(service, kept=kept)
     return service_configuration(service)
 
@@ -104,6 +108,9 @@ def policy(service: Service) -> PolicyContract:
 async def change_policy(service: Service, wanted: PolicyContract) -> PolicyContract:
     """Configure a policy; its arguments choose between one slot and several alone."""
     words = wanted.arguments.split()
+    if len(wanted.name) > LONGEST_ID or len(wanted.arguments) > LONGEST_TEXT:
+        message = f"Policy should have a name of at most {LONGEST_ID} and arguments of {LONGEST_TEXT:,} characters."
+        raise PersonalizerError("InvalidPolicyConfiguration", message)
     if not wanted.name or (SINGLE_SLOT in words) == (MULTI_SLOT in words):
         message = f"Policy should have a name, and either {SINGLE_SLOT} or {MULTI_SLOT} among its arguments."
         raise PersonalizerError("InvalidPolicyConfiguration", message)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from zoosim.core.errors import DataError
+from zoosim.serving.ids import LONGEST_ID
 from zoosim.serving.personalizer.bodies import Body
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError, missing
@@ -144,6 +145,8 @@ class Evaluations:
         names = [policy.name for policy in contract.policies]
         if not contract.name or start >= end:
             raise PersonalizerError(INVALID, "Evaluation should have a name, and a start time before its end time.")
+        if len(contract.name) > LONGEST_ID or len(contract.start_time + contract.end_time) > LONGEST_ID:
+            raise PersonalizerError(INVALID, f"Name and times should have at most {LONGEST_ID} characters.")
         if len(set(names)) < len(names):
             raise PersonalizerError("DuplicateCustomPolicyNames", "Custom policies should have names of their own.")
         reach = await self._service.upkeep.log_reach()

@@ -11,6 +11,7 @@ import msgspec
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SlotBody
 from zoosim.serving.events import Decision
+from zoosim.serving.ids import why_no_id
 from zoosim.serving.personalizer.bodies import (
     Action,
     MultiSlotRankRequest,
@@ -29,7 +30,6 @@ from zoosim.serving.refusals import NotFound
 from zoosim.serving.service import Service
 
 MOST_ACTIONS = 50
-LONGEST_ID = 256
 
 INVALID_RANK, INVALID_REWARD = "InvalidRankRequest", "InvalidRewardRequest"
 INVALID_ACTIVATION = "InvalidEventIdToActivate"
@@ -177,8 +177,7 @@ def _check_actions(actions: Sequence[Action]) -> None:
         raise PersonalizerError(INVALID_RANK, f"Action count should be between 1 and {MOST_ACTIONS}.")
     if not all(action.id for action in actions):
         raise PersonalizerError(INVALID_RANK, "Action ids must not be empty.")
-    if any(len(action.id) > LONGEST_ID for action in actions):
-        raise PersonalizerError(INVALID_RANK, f"Action ids must have at most {LONGEST_ID} characters.")
+    _check_ids(product_name(action.id) for action in actions)
     if len({product_name(action.id) for action in actions}) < len(actions):
         raise PersonalizerError(INVALID_RANK, "Action ids must be unique.")
 
@@ -188,6 +187,7 @@ def _check_slots(request: MultiSlotRankRequest) -> None:
     actions = {action.id for action in request.actions}
     if not 1 <= len(slots) <= len(actions):
         raise PersonalizerError(INVALID_RANK, "Slots count should be between 1 and the number of actions")
+    _check_ids(slot.id for slot in slots if slot.id)
     if not all(slot.id for slot in slots) or _repeats(slot.id for slot in slots):
         raise PersonalizerError(INVALID_RANK, "Slot ids must be unique, and not empty.")
     if _repeats(slot.baseline_action for slot in slots):
@@ -212,8 +212,17 @@ def _check_event(event_id: str | None) -> None:
 
 
 def _check_id(event_id: str, code: str) -> None:
-    if len(event_id) > LONGEST_ID:
-        raise PersonalizerError(code, f"EventId should have at most {LONGEST_ID} characters.")
+    reason = why_no_id(event_id)
+    if reason:
+        raise PersonalizerError(code, f"EventId: {reason}.")
+
+
+def _check_ids(ids: Iterable[str]) -> None:
+    """Refuse ids of actions and slots that the log is not to keep: `PersonalizerError`."""
+    for each in ids:
+        reason = why_no_id(each)
+        if reason:
+            raise PersonalizerError(INVALID_RANK, f"Actions and slots: {reason}.")
 
 
 def _check_value(value: float) -> None:

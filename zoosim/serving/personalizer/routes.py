@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access
+from zoosim.serving.ids import check_id
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer import configuration, logs, models, ranking
 from zoosim.serving.personalizer.bodies import (
@@ -306,7 +307,7 @@ def _key_of(request: Request) -> str:
 def _request_id(call: Call) -> str:
     """Return the id by which a client sends the same request again; empty where it gives none."""
     sent = call.request.headers.get(REQUEST_ID_HEADER, "")
-    return f"request {sent[:256]}" if sent else ""
+    return f"request {check_id(sent, REQUEST_ID_HEADER)}" if sent else ""
 
 
 def _done() -> Response:

@@ -94,6 +94,11 @@ class PolicyEvaluation(ABC):
     def weights(self, estimator: str) -> VisitWeights:
         """Return the importance weights that an estimator rests on."""
 
+    @property
+    def top_weights(self) -> FloatArray:
+        """The importance weights of what stands first, in a log of single products of the product itself `(n,)`."""
+        return self.weights(self.estimators[0]).values
+
     def support(self, estimator: str) -> FloatArray:
         """Return how much an estimate rests on each row `(n,)`: their weights."""
         return self.weights(estimator).values

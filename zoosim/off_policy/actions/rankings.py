@@ -135,6 +135,11 @@ class RankingEvaluation(PolicyEvaluation):
         lost, worst = unsupported_mass(log.actions.ravel(), (importance * weights).ravel(), importance @ mass, len(log))
         return VisitWeights(values, self.clusters, lost, None if worst is None else log.action_name(worst))
 
+    @property
+    def top_weights(self) -> FloatArray:
+        """The importance weights of the products at the top of the rankings `(n,)`."""
+        return np.asarray(self._weights.weights[:, 0])
+
     def for_reward(self, name: str) -> "RankingEvaluation":
         """Return the evaluation by one of the log's other rewards."""
         return self.others[name]

@@ -7,10 +7,12 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.statistics import Interval
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.checks.balance import check_actions, check_balance, imbalances
 from zoosim.off_policy.checks.bookings import check_bookings
+from zoosim.off_policy.checks.choices import Choices
+from zoosim.off_policy.checks.clocks import check_clocks
 from zoosim.off_policy.checks.copies import check_copies
 from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
@@ -24,8 +26,10 @@ from zoosim.off_policy.checks.order import (
     largest_change,
 )
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
+from zoosim.off_policy.checks.returns import check_returns
+from zoosim.off_policy.checks.seen_rows import check_seen_rows, most_terms
 from zoosim.off_policy.checks.selection import check_selection
-from zoosim.off_policy.checks.tails import check_tail
+from zoosim.off_policy.checks.tails import check_cut, check_tail
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.verdict import TRUST, Findings, Verdict
 
@@ -34,6 +38,9 @@ FEWEST_ROWS = 100
 
 MOST_ROWS, RUNS = 200_000, 20
 """Rows that are looked at; of larger logs, as many runs of neighbouring rows, spread evenly."""
+
+MOST_GROUPED = 40_000
+"""Rows of which users and other groups are summed up, chosen likewise."""
 
 
 class LogChecks:
@@ -51,11 +58,11 @@ class LogChecks:
             log = _top_products(log)
         user_share = clusters.n_clusters / len(log)
         self.rows = runs_of_rows(len(log), RUNS, MOST_ROWS)
-        if len(self.rows) < len(log):
-            log = log.rows(self.rows)
-            group = clusters.group[self.rows]
-            clusters = clusters._replace(group=group, sizes=np.bincount(group).astype(np.float64))
-        self.probe = Probe(log, clusters, user_share)
+        self.probe = _probe_of(log, clusters, user_share, self.rows)
+        self.grouped_rows = runs_of_rows(len(log), RUNS, MOST_GROUPED)
+        self.grouped = self.probe
+        if len(self.grouped_rows) < len(self.rows):
+            self.grouped = _probe_of(log, clusters, user_share, self.grouped_rows)
         self.are_estimated = are_estimated
 
     @property
@@ -79,13 +86,21 @@ class LogChecks:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
             check_tail(findings, self.probe.log.rewards)
+            check_cut(findings, self.probe)
+            check_returns(findings, self.grouped, self.choices)
+            check_clocks(findings, self.grouped, self.choices)
             if self.copies.word == TRUST:  # else users' rewards are alike for that reason alone
-                check_bookings(findings, self.probe)
+                check_bookings(findings, self.grouped)
             if not self.are_estimated:
                 check_actions(findings, self.probe.log)
                 check_selection(findings, self.probe)
                 check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
         return findings.verdict()
+
+    @cached_property
+    def choices(self) -> Choices:
+        """What tells the log's choices apart."""
+        return Choices(self.grouped, most_terms(len(self.grouped)))
 
     @cached_property
     def change(self) -> Change | None:
@@ -96,6 +111,15 @@ class LogChecks:
     def action_changes(self) -> ActionChanges:
         """How each action's rewards changed at the log's end."""
         return action_changes(self.probe)
+
+
+def _probe_of(log: Log, clusters: Clusters, user_share: float, rows: IntArray) -> Probe:
+    """Return some rows of a log under examination."""
+    if len(rows) < len(log):
+        log = log.rows(rows)
+        group = clusters.group[rows]
+        clusters = clusters._replace(group=group, sizes=np.bincount(group).astype(np.float64))
+    return Probe(log, clusters, user_share)
 
 
 def _top_products(log: Log) -> Log:
@@ -119,20 +143,27 @@ class PolicyChecks:
     Args:
         log: What is known of the log.
         weights: The policy's importance weights `(n,)`.
+        top_weights: Those of the products at the top of rankings; the same for single products.
     """
 
-    def __init__(self, log: LogChecks, weights: FloatArray) -> None:
+    def __init__(self, log: LogChecks, weights: FloatArray, top_weights: FloatArray) -> None:
+        self._top_weights = top_weights[log.grouped_rows]
         self.log = log
         self.weights = weights[log.rows]
+        self.grouped_weights = weights[log.grouped_rows]
 
     @cached_property
     def verdict(self) -> Verdict:
         """The verdict on the policy's probabilities of the logged actions."""
         findings = Findings()
         probe = self.log.probe
-        if self.log.is_telling and not self.log.has_rankings:
+        if not self.log.is_telling:
+            return findings.verdict()
+        if not self.log.has_rankings:
             chances = self.weights * probe.log.propensities
             check_reward_in_hand(findings, probe, chances, "the policy's probabilities")
+        chances = self._top_weights * self.log.grouped.log.propensities
+        check_seen_rows(findings, self.log.grouped, self.log.choices, chances)
         return findings.verdict()
 
     @cached_property
@@ -149,6 +180,7 @@ class PolicyChecks:
         """Return the verdict on an estimate by the `influence (n,)` of the rows, and its interval."""
         findings = Findings()
         probe = self.log.probe
+        grouped_influence = influence[self.log.grouped_rows]
         influence = influence[self.log.rows]
         if self.log.is_telling:
             if not self.log.are_estimated and not self.log.has_rankings:  # whose weights are means over positions
@@ -156,6 +188,6 @@ class PolicyChecks:
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
             if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
-                check_dependence(findings, probe, influence, self.weights)
+                check_dependence(findings, self.log.grouped, grouped_influence, self.grouped_weights)
             check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)
         return findings.verdict()

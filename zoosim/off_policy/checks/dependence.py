@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.checks.groups import Group, Growth, group_growth
+from zoosim.off_policy.checks.groups import Group, Growth
 from zoosim.off_policy.checks.probe import REPEATED, Probe
 from zoosim.off_policy.verdict import Findings
 
@@ -31,23 +31,13 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, we
         return
     influence = influence / largest  # whose fourth powers are summed up, and vanish where rewards are tiny
     _check_repeated(findings, probe, influence)
-    influence = probe.without_cycles(influence)
-    influence = influence - influence.mean()
     # Of as many rewards, weighted ones hold so much less of what groups share.
     dilution = float((weights**2).mean()) / max(float(weights.mean()) ** 2, 1e-300)
     for group, growth in zip(probe.groups, probe.reward_growths, strict=True):
-        if _is_large(growth) and 1.0 + (growth.factor - 1.0) / dilution > GROUP_VARIANCE:
+        is_large = 1.0 + (growth.factor - 1.0) / dilution > GROUP_VARIANCE
+        if is_large and growth.errors > GROUP_ERRORS:
             _add_group(findings, probe, group, growth)
             return
-        if not group.is_of_features:
-            growth = group_growth(influence, probe.users, group.of_row)
-            if _is_large(growth):
-                _add_group(findings, probe, group, growth)
-                return
-
-
-def _is_large(growth: Growth) -> bool:
-    return growth.factor > GROUP_VARIANCE and growth.errors > GROUP_ERRORS
 
 
 def _add_group(findings: Findings, probe: Probe, group: Group, growth: Growth) -> None:

@@ -21,14 +21,10 @@ MOST_SETS = 0.1
 
 
 class Group(NamedTuple):
-    """Rows by what they share: its `name` in the plural, and the number of each row's group from 0 `(n,)`.
-
-    What `is_of_features` may move a policy's value by right, so that only what features do not explain can tell.
-    """
+    """Rows by what they share: its `name` in the plural, and the number of each row's group from 0 `(n,)`."""
 
     name: str
     of_row: IntArray
-    is_of_features: bool = False
 
 
 class Growth(NamedTuple):
@@ -92,10 +88,10 @@ def shared_number_groups(log: Log, measured: list[int]) -> list[Group]:
     groups = []
     for column in measured:
         name = log.visitor_features[column] if column < len(log.visitor_features) else f"column {column}"
-        groups.append(Group(f"rows with the same {name}", numbered(log.features[:, column]), is_of_features=True))
+        groups.append(Group(f"rows with the same {name}", numbered(log.features[:, column])))
     sets = numbered(log.candidate_set)
     if int(sets.max()) < MOST_SETS * len(log):
-        groups.append(Group("rows with the same candidates", sets, is_of_features=True))
+        groups.append(Group("rows with the same candidates", sets))
     return [group for group in groups if _is_telling(group)]
 
 

@@ -1,10 +1,11 @@
-"""Rewards so heavy in their tail that no interval holds."""
+"""Rewards so heavy in their tail that no interval holds, and rewards that were cut."""
 
 import math
 
 import numpy as np
 
 from zoosim.core.types import FloatArray
+from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.verdict import Findings
 
 TAIL_SHARE = 0.05
@@ -18,6 +19,9 @@ FINITE_VARIANCE = 2.0
 """The tail index at and below which the variance is infinite, and no standard error exists."""
 
 WEAK_ERRORS, USELESS_ERRORS = 1.5, 2.5
+
+CUT_SHARE, CUT_ROWS = 0.01, 5
+"""Share of the rewards, and how many at least, that are the largest one from which on they were cut there."""
 
 
 def check_tail(findings: Findings, rewards: FloatArray) -> None:
@@ -38,3 +42,20 @@ def check_tail(findings: Findings, rewards: FloatArray) -> None:
         observation = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"
         meaning = "at 2 and below a mean has no standard error; cap rewards, and judge the capped ones"
         findings.add(f"{observation}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)
+
+
+def check_cut(findings: Findings, probe: Probe) -> None:
+    """Look for amounts that differ from one another, but for many that are exactly the largest."""
+    rewards = probe.log.rewards
+    sizes = np.abs(rewards[rewards != 0.0])
+    if not len(sizes):
+        return
+    largest = float(sizes.max())
+    below = sizes[sizes < largest]
+    count = len(sizes) - len(below)
+    if count < max(CUT_ROWS, CUT_SHARE * len(sizes)) or len(np.unique(below)) < DISTINCT * len(below) or not len(below):
+        return
+    observation = f"{count:,} rewards are exactly {largest:.6g}, the largest one, and others hardly ever the same"
+    advice = "larger ones were cut there, and the value is that of cut rewards"
+    rows = probe.rows_in_words(np.abs(rewards) == largest)
+    findings.add(f"{observation}: {advice}{rows}", useless=False)

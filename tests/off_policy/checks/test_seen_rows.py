@@ -1,0 +1,54 @@
+"""Policies that learned from the rows that judge them, by means of cells, by the best of them or by a regression."""
+
+import numpy as np
+import pytest
+
+from benchmarks.quality.fooled import learned, pages
+from benchmarks.quality.fooled.shop import Way
+from tests.off_policy.checks.test_checks import reasons_of
+from zoosim.core.rng import stream
+from zoosim.off_policy.checks.cells import find_cells
+from zoosim.off_policy.verdict import TRUST
+
+SEED = 1
+
+FAULTS: list[tuple[Way, str]] = [
+    (learned.mean_clicks_of_cells_of_these_rows, "follow the mean rewards of 12 cells closer than chance allows"),
+    (learned.best_of_cells_of_these_rows, "the policy prefers what earned most in these rows in"),
+    (learned.ridge_with_noise_of_these_rows, "follow these rows' rewards closer than chance allows"),
+]
+
+
+@pytest.mark.parametrize(("way", "reason"), FAULTS, ids=[way.__name__ for way, _ in FAULTS])
+def test_a_policy_of_these_rows_is_named_and_never_trusted(way: Way, reason: str) -> None:
+    verdict, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
+    assert any(reason in each for each in reasons), reasons
+    assert verdict != TRUST
+
+
+@pytest.mark.parametrize("way", learned.OF_OTHER_ROWS, ids=[way.__name__ for way in learned.OF_OTHER_ROWS])
+def test_a_policy_of_other_rows_is_not(way: Way) -> None:
+    _, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
+    assert not any("judge it by rows that it has not seen" in each for each in reasons), reasons
+
+
+def test_policies_of_rankings_are_told_by_their_tops() -> None:
+    for way, is_fault in ((pages.tops_of_cells_of_these_pages, True), (pages.tops_of_cells_of_other_pages, False)):
+        _, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)), "cascade-ips")
+        assert any("judge it by rows that it has not seen" in each for each in reasons) == is_fault
+
+
+def test_cells_are_those_of_the_policy() -> None:
+    """Three towns, and two halves of a number: scores differ in each of the six, by action."""
+    rng = np.random.default_rng(0)
+    town, number = rng.integers(3, size=4_000), rng.normal(size=4_000)
+    true_cell = 2 * town + (number > 0.3)
+    actions = rng.integers(4, size=4_000)
+    scores = rng.normal(size=(6, 4))[true_cell, actions]
+    features = np.column_stack([np.eye(3)[town], number, rng.normal(size=4_000)])
+    cells = find_cells(features, actions, scores, 100)
+    assert cells is not None
+    pairs = np.unique(np.column_stack([cells, true_cell]), axis=0)
+    assert cells.max() + 1 == 6
+    assert len(pairs) < 12  # but for a few rows at the limit
+    assert find_cells(features, actions, rng.normal(size=4_000), 100) is None  # noise has none

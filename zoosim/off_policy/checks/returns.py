@@ -1,0 +1,117 @@
+"""Negative rewards, such as returns, that are booked late, at some times only, or on other rows than their own."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.checks.choices import Choices
+from zoosim.off_policy.checks.groups import group_growth
+from zoosim.off_policy.checks.order import LAST_SHARES
+from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.verdict import Findings
+
+FEWEST, MOST_SHARE = 20, 0.3
+"""How many rewards must be negative, and at most which share of those that are not 0, to be exceptions."""
+
+FALL_ERRORS, FALL = 4.0, 0.2
+"""Standard errors, and share of themselves, by which negative rewards must be rarer at the log's end."""
+
+GROUP_ERRORS, GROUP_VARIANCE = 4.5, 1.5
+"""How much more their sums over times must vary than chance makes them."""
+
+EXPECTED_ERRORS, EXPECTED_ERRORS_OF_MIRRORED = 4.5, 2.5
+"""Standard errors by which they would go by the choice if they did as other rewards; those of the same size need less.
+
+A purchase of 1 that came back earns 0 if both are booked on its row: -1 hints at another one.
+"""
+
+FEW_ERRORS, LIKELY = 2.5, 0.01
+"""Standard errors within which they do not go by it, and how likely they go by it in no other way, either."""
+
+MIRRORED = 0.9
+"""Share of negative rewards that have the size of most positive ones, in a log of purchases of one size."""
+
+
+def check_returns(findings: Findings, probe: Probe, choices: Choices) -> None:
+    """Compare negative rewards with the positive ones: when they come, and whether they go by what was shown."""
+    rewards = probe.log.rewards
+    is_negative = rewards < 0.0
+    count = int(is_negative.sum())
+    if count < FEWEST or count > MOST_SHARE * int((rewards != 0.0).sum()):
+        return
+    losses = is_negative - is_negative.mean()
+    rows = probe.rows_in_words(is_negative)
+    fall = _fall(probe, losses)
+    if fall is not None:
+        observation = f"negative rewards are rarer in the last {100 * fall:.3g}% of the rows than before"
+        findings.add(f"{observation}: returns may not be known yet; leave those rows out, or wait{rows}", useless=False)
+        return
+    for group in probe.groups:
+        growth = group_growth(losses, probe.users, group.of_row)
+        if growth.factor > GROUP_VARIANCE and growth.errors > GROUP_ERRORS:
+            observation = f"negative rewards come together in {group.name}"
+            advice = "they may be booked when they were known; book each on the row that it takes back"
+            findings.add(f"{observation}: {advice}{rows}", useless=False)
+            return
+    by_choice = _by_choice(probe, choices, losses)
+    least = EXPECTED_ERRORS_OF_MIRRORED if _are_mirrored(rewards) else EXPECTED_ERRORS
+    if by_choice.expected > least and abs(by_choice.actual) < FEW_ERRORS and by_choice.likelihood > LIKELY:
+        observation = "negative rewards do not go by what was shown, as positive ones do"
+        advice = "they may be booked on other rows than those that they take back"
+        findings.add(f"{observation}: {advice}{rows}", useless=False)
+
+
+def _fall(probe: Probe, losses: FloatArray) -> float | None:
+    """Return the share of the rows at the log's end with clearly fewer negative rewards; None without one."""
+    order = probe.order
+    if order is None:
+        return None
+    n = len(order)
+    rate = float((probe.log.rewards < 0.0).mean())
+    for share in LAST_SHARES:
+        late = losses[order[round(n * (1.0 - share)) :]]
+        early = losses[order[: round(n * (1.0 - share))]]
+        fall = float(early.mean() - late.mean())
+        error = math.sqrt(losses.var() / len(late) + losses.var() / len(early))
+        if error and fall > max(FALL_ERRORS * error, FALL * rate):
+            return share
+    return None
+
+
+def _are_mirrored(rewards: FloatArray) -> bool:
+    """Return whether nearly all rewards are of one size, above 0 or below."""
+    sizes = np.abs(rewards[rewards != 0.0])
+    return float((sizes == np.median(sizes)).mean()) > MIRRORED
+
+
+class _ByChoice(NamedTuple):
+    """By how many standard errors negative rewards should go by the choice, as positive ones do, and do.
+
+    `likelihood` is how likely chance makes them go by it, in any way, as much as they do.
+    """
+
+    expected: float
+    actual: float
+    likelihood: float
+
+
+def _by_choice(probe: Probe, choices: Choices, losses: FloatArray) -> _ByChoice:
+    gains = np.maximum(probe.log.rewards, 0.0)
+    losses = choices.without_features(losses[:, None])[:, 0]
+    spread = float(losses.std())
+    effects = choices.terms.T @ gains
+    products = choices.terms.T @ losses
+    size = math.sqrt(float((effects**2).sum())) * spread
+    if not size or not gains.mean():
+        return _ByChoice(0.0, 0.0, 1.0)
+    relative = float((probe.log.rewards < 0.0).mean()) / float(gains.mean())
+    # The effects that chance makes are taken out, one for each of the terms.
+    real = float((effects**2).sum()) - len(effects) * float((choices.rewards - choices.own).var())
+    likelihood = float(stats.chi2.sf(float((products**2).sum()) / spread**2, len(products)))
+    expected = relative * max(0.0, real) / size
+    # A row with a purchase takes no return of another one without earning 0, so that some effect is left.
+    among_others = float(effects @ products) / size + float((gains > 0.0).mean()) * expected
+    return _ByChoice(expected, among_others, likelihood)

@@ -21,6 +21,7 @@ from benchmarks.quality import (
     recommendations,
     round_trip,
     same_rows,
+    schema_growth,
     search_fit,
     search_shops,
     search_templates,
@@ -88,6 +89,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q19": equivalence.main,
     "Q20": warm_start.main,
     "Q21": recommendations.main,
+    "Q22": schema_growth.main,
 }
 
 

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.serving.shop import COUNTRIES, make_model, running
+from tests.serving.traces import check_traces, traces
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
 from zoosim.core.errors import ConfigError, DataError
@@ -17,6 +19,8 @@ from zoosim.serving.events import Decision, pack_floats, unpack
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
+from zoosim.serving.service import Service
+from zoosim.serving.snapshots import write_snapshot
 from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 SOMEBODY = "somebody@example.com"
@@ -108,3 +112,70 @@ def test_what_cannot_be_forgotten_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected the folder of a service"):
         forget_visitor(tmp_path, SOMEBODY)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_scan_sees_what_is_left(tmp_path: Path) -> None:
+    check_traces(tmp_path)
+
+
+def test_no_value_that_few_visitors_had_is_left(tmp_path: Path) -> None:
+    """200 visitors of a service that grew its schema twice; 20 are forgotten, one of them the last who came.
+
+    Of values that fewer than 20 had, those of the forgotten ones are in no file, and the others' in no model or
+    snapshot.
+    """
+    visitors = [Somebody(number) for number in range(200)]
+
+    async def use() -> None:
+        async with running(tmp_path, None, wait=60.0) as service:
+            for growths, visits in ((1, visitors), (2, visitors)):
+                for visitor in visits:
+                    await visitor.visit(service, growths)
+                await service.tick()
+                while service.start.turn < growths:
+                    await service.tick()
+                    await asyncio.sleep(0.02)
+            names = service.model.fitted.visitors.names
+            assert {"segment", "device"} <= set(names)
+            assert not {"mail", "note", "device id"} & set(names)
+            await service.tick()
+
+    asyncio.run(use())
+    write_snapshot(tmp_path / "snapshots", replayed(Address(tmp_path)))
+    reader = open_store(Address(tmp_path), read_only=True)
+    gone = [*visitors[:19], visitors[-1]]
+    for visitor in gone:
+        assert forget_visitor(tmp_path, visitor.id) == 2
+    write_snapshot(tmp_path / "snapshots", replayed(Address(tmp_path)))
+    reader.close()
+    assert traces(tmp_path, [text for visitor in gone for text in visitor.texts]) == {}
+    everybody = [text for visitor in visitors for text in (*visitor.texts, visitor.town)]
+    for part in ("models", "snapshots"):
+        assert traces(tmp_path / part, everybody) == {}
+    assert visitors[50].id in traces(tmp_path, [visitors[50].id])  # of whom nobody asked to be forgotten
+
+
+class Somebody:
+    """A visitor whose id, mail and the like nobody else has, and whose town 9 others share."""
+
+    def __init__(self, number: int) -> None:
+        rng = np.random.default_rng(number)
+        self.number = number
+        self.id = f"visitor-{rng.integers(10**12):012}"
+        self.mail = f"{rng.integers(10**12):012}@example.com"
+        self.income = round(float(rng.lognormal(10.0, 1.0)), 2)
+        self.town = f"Town of {number // 10:02}"
+        self.device = f"device {rng.integers(10**12):012}"
+        self.texts = (self.id, self.mail, self.device, f"{self.income:.2f}", f"greets {self.mail}")
+
+    async def visit(self, service: Service, turn: int) -> None:
+        """Come in a turn, and send feedback; in the second turn the visitor's device is known, too."""
+        values: dict[str, Any] = {"segment": f"s{self.number % 2}", "mail": self.mail, "income": self.income}
+        values |= {"town": self.town, "note": f"greets {self.mail}"}
+        if turn == 2:
+            values |= {"device": ["app", "web"][self.number % 2], "device id": self.device}
+        candidates: list[Any] = [{"id": name, "greeting": f"greets {self.mail}"} for name in ("a", "b")]
+        decision_id = f"{self.mail} {turn}" if self.number % 2 else f"visit {self.number} {turn}"
+        answer = await service.decide(DecideBody(values, candidates, decision_id=decision_id, visitor_id=self.id))
+        feedback_id = f"{self.id} clicked" if self.number % 3 else None
+        await service.give_feedback(answer.decision_id, FeedbackBody({"reward": 1.0}, feedback_id=feedback_id))

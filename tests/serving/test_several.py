@@ -139,6 +139,42 @@ def test_a_model_that_one_switches_to_is_that_of_both(
     assert replica.start.number == 1 + 1 + 2 + 1
 
 
+def test_a_schema_that_one_lets_grow_is_that_of_both(server: ValkeyServer, tmp_path: Path) -> None:
+    """The first schema grows in the first service, a second one in the second; what lags behind is learned, too."""
+
+    async def decide(service: Service, first: int, stop: int, **columns: Any) -> None:
+        for number in range(first, stop):
+            values = {name: value[number % 2] for name, value in columns.items()}
+            answer = await service.decide(DecideBody(values, ["a", "b"], decision_id=f"visit {number}"))
+            await service.give_value(answer.decision_id, {0: float(number % 3 == 0)})
+
+    async def grow(service: Service, turn: int) -> None:
+        while service.start.turn < turn:
+            await service.tick()
+            await asyncio.sleep(0.02)
+
+    async def use() -> None:
+        async with pair(server, tmp_path, None, wait=60.0) as both:
+            await decide(both.first, 0, 200, country=["de", "fr"])
+            await grow(both.first, 1)
+            await decide(both.second, 200, 210, country=["de", "fr"])
+            assert both.second.is_warming_up
+            await both.second.current.catch_up()
+            await decide(both.second, 210, 410, country=["de", "fr"], device=["app", "web"])
+            await grow(both.second, 2)
+            await both.first.current.catch_up()
+            await decide(both.first, 410, 420, country=["de", "fr"], device=["app", "web"])
+            await both.first.tick()
+            assert both.first.start == both.second.start
+            assert both.first.model.fitted.visitors.names == ["country", "device"]
+
+    asyncio.run(use())
+    address = parse_address(server.store(tmp_path.name, tmp_path / "b"))
+    replicas = [replayed(tmp_path / folder, address=address) for folder in "ab"]
+    assert [replica.counts["learned"] for replica in replicas] == [420, 420]
+    assert state_digest(replicas[0]) == state_digest(replicas[1])
+
+
 def test_services_that_begin_at_once_begin_alike(server: ValkeyServer, tmp_path: Path) -> None:
     """Each makes a secret and a model that stands in; both go by those of the first."""
     services = []

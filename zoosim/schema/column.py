@@ -72,6 +72,14 @@ class Column(Strict):
         """Return which of the values, of which none is missing, are such as the column was fitted to."""
         return self.reads(values)
 
+    def expresses(self, value: Any) -> bool:
+        """Whether the features say all that there is to a value; what is missing is said, too."""
+        return True
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return a value that has these features, as near as they say it; None where it is missing or not said."""
+        return None
+
     def most_unknown(self, n: int) -> float:
         """Return how many of `n` values may be unknown without being news."""
         return 0.0

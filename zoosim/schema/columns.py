@@ -23,6 +23,7 @@ from zoosim.schema.values import (
     level_hash,
     numbers_of,
     text_of,
+    text_of_any,
     time_of,
     to_the_minute,
     truth_of,
@@ -55,6 +56,14 @@ class YesNoColumn(Column):
         """Return 1 for yes."""
         truth = truth_of(value)
         return self._or_missing(None if truth is None else [float(truth)], 1)
+
+    def expresses(self, value: Any) -> bool:
+        """Whether it is one of both, or missing."""
+        return truth_of(value) is not None or text_of_any(value) is None
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return true for 1."""
+        return None if self.missing and features[-1] else bool(features[0])
 
     def reads(self, values: pl.Series) -> BoolArray:
         """Return which are one of both."""
@@ -123,6 +132,15 @@ class CategoryColumn(Column):
         second = first + 1 + step % (self.buckets - 1)
         return [n_levels + first, n_levels + second % self.buckets]
 
+    def expresses(self, value: Any) -> bool:
+        """Whether it is one of the levels, or missing."""
+        text = text_of_any(value)
+        return text is None or text in self.levels
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return the level."""
+        return next((level for level, here in zip(self.levels, features, strict=False) if here), None)
+
     def knows(self, values: pl.Series) -> BoolArray:
         """Return which are one of the levels."""
         return which(values, lambda value: text_of(value) in self.levels)
@@ -175,6 +193,16 @@ class WordsColumn(Column):
         features = [float(level in words) for level in self.levels]
         return self._or_missing([*features, float(not words.issubset(self.levels))], width)
 
+    def expresses(self, value: Any) -> bool:
+        """Whether its words are all among the levels."""
+        return (split_words(value, self.separator) or set()).issubset(self.levels)
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return the words that have a feature of their own."""
+        if self.missing and features[-1]:
+            return None
+        return [level for level, here in zip(self.levels, features, strict=False) if here]
+
     def knows(self, values: pl.Series) -> BoolArray:
         """Return whose words are all among the levels."""
         return which(values, lambda value: (split_words(value, self.separator) or set()).issubset(self.levels))
@@ -215,6 +243,10 @@ class TimeColumn(Column):
         # 205 minutes of the table are nearest to a seventh of the circle.
         of_week = CIRCLE[round(moment.weekday() * 1440 / 7)]
         return self._or_missing([*of_day, *of_week], 4)
+
+    def expresses(self, value: Any) -> bool:
+        """Whether it is a time, or missing."""
+        return text_of_any(value) is None or time_of(value, ZoneInfo(self.time_zone), self.epoch) is not None
 
     def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
         """Return the different features; those of all times of one minute are the same."""

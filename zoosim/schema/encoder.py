@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +106,49 @@ class Encoder(Strict):
         for column in self.columns:
             features += column.encode_one(values.get(column.name))
         return np.array(features)
+
+    def unexpressed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the values, given by column, that the features of `encode_one` do not say."""
+        columns = self.by_name
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and (name not in columns or not columns[name].expresses(value))
+        }
+
+    def decode_one(self, features: FloatArray) -> dict[str, Any]:
+        """Return values by column that have these features `(d,)`, without those that are missing or not said."""
+        values = {column.name: column.decode_one(features[place]) for column, place in self._placed()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def carry_over(self, encoder: "Encoder", features: FloatArray, unexpressed: Mapping[str, Any]) -> FloatArray:
+        """Return the features `(d,)` of a visitor or a product that another encoder encoded.
+
+        Args:
+            encoder: The other encoder. Of a column that it has alike the features are taken as they are.
+            features: Its features of the visitor, or of the product.
+            unexpressed: The values that these do not say, by column.
+        """
+        before = {column.name: (column, place) for column, place in encoder._placed()}
+        parts: list[Any] = []
+        for column in self.columns:
+            earlier, place = before.get(column.name, (None, slice(0)))
+            if earlier == column:
+                parts.append(features[place])
+            elif column.name in unexpressed or earlier is None:
+                parts.append(column.encode_one(unexpressed.get(column.name)))
+            else:
+                parts.append(column.encode_one(earlier.decode_one(features[place])))
+        return np.concatenate([np.zeros(0), *parts])
+
+    @cached_property
+    def by_name(self) -> dict[str, AnyColumn]:
+        """The columns by name."""
+        return {column.name: column for column in self.columns}
+
+    def _placed(self) -> list[tuple[AnyColumn, slice]]:
+        """Return each column, and where its features stand."""
+        return list(zip(self.columns, parts(self).values(), strict=True))
 
     def drift(self, frame: pl.DataFrame) -> dict[str, str]:
         """Tell which columns of a table hold what the encoder was not fitted to, and how much of it, by column."""

@@ -10,10 +10,13 @@ from pydantic import Field, model_validator
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.column import TAILS, Column, Finite
-from zoosim.schema.values import number_of, numbers_of, which
+from zoosim.schema.values import number_of, numbers_of, text_of_any, which
 
 CLIP = 0.001
 """Share of the numbers at either end that are clipped."""
+
+FAR = 0.5
+"""Share of the range by which a number lies far beyond it."""
 
 SKEWED = 1.0
 """Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
@@ -80,6 +83,21 @@ class NumberColumn(Column):
             clipped = float(np.log(np.array([clipped]))[0])  # in an array, as `encode` does, to the same bits
         scaled = (clipped - self.center) / self.scale
         return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
+
+    def expresses(self, value: Any) -> bool:
+        """Whether it is missing, or a number that lies not far beyond the range."""
+        number = number_of(value)
+        if number is None:
+            return text_of_any(value) is None
+        beyond = FAR * (self.high - self.low)
+        return self.low - beyond <= number <= self.high + beyond
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return the number within the range, to 12 digits, so that whole numbers are whole again."""
+        if self.missing and features[-1]:
+            return None
+        number = self.center + self.scale * features[0]
+        return float(f"{math.exp(number) if self.log else number:.12g}")
 
     def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
         """Return the scaled numbers, one per row, since most differ."""
@@ -151,6 +169,15 @@ class VectorColumn(Column):
         if numbers is None or len(numbers) != self.length:
             return self._or_missing(None, self.length)
         return self._or_missing([number / self.scale for number in numbers], self.length)
+
+    def expresses(self, value: Any) -> bool:
+        """Whether it is missing, or a list of numbers as long as it should be."""
+        return text_of_any(value) is None or len(_vector(value) or ()) == self.length
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return the numbers."""
+        is_missing = self.missing and features[-1]
+        return None if is_missing else [self.scale * number for number in features[: self.length]]
 
     def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
         """Return the scaled numbers, one list per row, since most differ."""

@@ -90,6 +90,10 @@ class ServedCatalogue:
         """Return the current version of a product, None for one that is not known."""
         return self._current.get(name)
 
+    def name_of(self, version: int) -> str:
+        """Return the name of the product that a version is of."""
+        return self._names[self._place_of[version]]
+
     def may_be_shown(self, name: str) -> bool:
         """Tell whether a product is known and available."""
         return self._shown.get(name, False)

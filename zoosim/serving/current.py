@@ -14,7 +14,7 @@ from zoosim.policies.model import Model
 from zoosim.serving.ahead import Ahead
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import MICROSECONDS, Clock
-from zoosim.serving.events import Decision, Kind, NewRow, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import Decision, Kind, NewRow, Row, Search, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, rules_of
@@ -110,6 +110,10 @@ class Current:
         """What was changed while services of this log ran, by part."""
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
 
+    def learns_from(self, decision: Decision | Search) -> bool:
+        """Whether the model that decides made a decision, or one that it grew from."""
+        return self._replica.learns_from(decision)
+
     async def ask(self, call: Callable[..., Answer], *values: Any) -> Answer:
         """Ask the store something, without keeping others waiting where it is on a server."""
         if not self._is_remote:
@@ -196,7 +200,7 @@ class Current:
 
     def note_decision(self, position: int, decision: Decision) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
-        if position <= self.state or decision.raw or decision.origin != self.start.origin:
+        if position <= self.state or self.is_warming_up or decision.origin != self.start.origin:
             return
         for slot in range(len(decision.shown)):
             self._ahead.note(self.model.policy, position, *self._replica.shown_in(decision, slot))

@@ -12,12 +12,12 @@ from zoosim.serving.answers import decision_answer
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody, SlotBody
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.current import Current
-from zoosim.serving.events import Decision, Search, pack_floats, pack_whole
+from zoosim.serving.events import Decision, Search, pack_floats, pack_unexpressed, pack_whole
 from zoosim.serving.fresh import EXPLORATION
-from zoosim.serving.growth import packed_request
 from zoosim.serving.products import Products
 from zoosim.serving.ranker import Drawn, Slot, Units, check_slots, draw
 from zoosim.serving.searches import rank, search_answer
+from zoosim.serving.unexpressed import unexpressed_in
 
 
 class Decider:
@@ -70,7 +70,7 @@ class Decider:
             deferred=body.defer,
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
-            raw=packed_request(body, slots) if self._current.is_warming_up else b"",
+            unexpressed=self._unexpressed(body, slots, candidates.names),
             products=[candidates.names[place] for place in drawn.shown],
             turn=self._current.start.turn,
             excluded=drawn.excluded,
@@ -113,6 +113,10 @@ class Decider:
                 f"{len(model.requests.names):,} products; train another model when your catalogue changes"
             )
         return search, search_answer(decision_id, search)
+
+    def _unexpressed(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> bytes:
+        fitted = self._current.model.fitted
+        return pack_unexpressed(unexpressed_in(body, slots, fitted, names, self._current.is_warming_up))
 
     def _agrees(self, decision_id: str, slot: Slot, candidates: Candidates, drawn: Drawn) -> bool | None:
         """Tell whether an apprentice would show what the shop does; None where there is none, or it fails."""

@@ -67,10 +67,11 @@ class Start(msgspec.Struct, array_like=True):
         return f"{self.model}/{self.turn}"
 
 
-class RawRequest(msgspec.Struct, array_like=True):
-    """A request as it came, while no schema says what its columns are.
+class Unexpressed(msgspec.Struct, array_like=True):
+    """What a request held that the schema of the model does not express, from which a schema can grow.
 
-    `visitors` hold the columns of the visitor for each slot, or once for all, `candidates` names and columns.
+    `visitors` are values by column for each slot, or once for all, `candidates` names, and values by column, of those
+    candidates that have some.
     """
 
     visitors: list[dict[str, Any]]
@@ -97,8 +98,8 @@ class Decision(msgspec.Struct, array_like=True):
     `request` is the hash of the request, `model` the digest of the model, `state` the position in the log up to which
     its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
     probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
-    and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `raw` is a packed
-    `RawRequest`, while there is no schema. `products` are the names of what was shown, and `turn` is that of the start.
+    and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `unexpressed` is
+    a packed `Unexpressed`, or empty. `products` are the names of what was shown, and `turn` is that of the start.
     `excluded` are places among the candidates that could not stand at the top, and `baseline` is the place of what the
     shop would have shown there. Where that was shown for sure, since the policy is an apprentice, `agrees` says
     whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
@@ -117,7 +118,7 @@ class Decision(msgspec.Struct, array_like=True):
     deferred: bool
     slots: list[str] = []
     visitors: list[bytes] = []
-    raw: bytes = b""
+    unexpressed: bytes = b""
     products: list[str] = []
     turn: int = 0
     excluded: list[int] = []
@@ -228,6 +229,20 @@ def decision_of(row: Row) -> str:
     return key[1:].decode()
 
 
+def renamed_key(row: Row, decision_id: str, feedback_id: str) -> bytes:
+    """Return the key of a row with other ids: that of its decision, and of feedback its own."""
+    if row.kind is Kind.FEEDBACK:
+        return feedback_key(decision_id, feedback_id)
+    key = row.key or b""
+    return key[:1] + decision_id.encode()
+
+
+def feedback_id_of(row: Row) -> str:
+    """Return the id of a feedback."""
+    key = row.key or b""
+    return key[3 + int.from_bytes(key[1:3], "big") :].decode()
+
+
 def without_gap(rows: list[Row], expected: int) -> list[Row]:
     """Return rows that begin at an expected position; raises `DataError` where one is missing."""
     for row in rows:
@@ -247,18 +262,20 @@ _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
 }
 
 
-_raw_decoder = msgspec.json.Decoder(RawRequest)
+_unexpressed_decoder = msgspec.json.Decoder(Unexpressed)
 
 
-def pack_raw(request: RawRequest) -> bytes:
-    """Return a request as it came as bytes, with whole numbers of any size."""
-    return msgspec.json.encode(request)
+def pack_unexpressed(values: Unexpressed) -> bytes:
+    """Return what a schema does not express as bytes, with whole numbers of any size; empty for nothing."""
+    return msgspec.json.encode(values) if any(values.visitors) or values.candidates else b""
 
 
-def unpack_raw(raw: bytes) -> RawRequest:
-    """Return a request as it came; raises `DataError` for what is none."""
+def unpack_unexpressed(packed: bytes) -> Unexpressed:
+    """Return what `pack_unexpressed` packed; raises `DataError` for what it did not."""
+    if not packed:
+        return Unexpressed([], [])
     try:
-        return _raw_decoder.decode(raw)
+        return _unexpressed_decoder.decode(packed)
     except msgspec.MsgspecError as error:
         raise DataError(f"log of the service: a request cannot be read ({error})") from None
 

@@ -56,7 +56,7 @@ class FeedbackLog:
         if position is None:
             return Outcome("duplicate")
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
-        is_earlier = decision.origin != self._current.start.origin
+        is_earlier = not self._current.learns_from(decision)
         return Outcome("late" if is_late or is_earlier else "accepted")
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> Outcome:

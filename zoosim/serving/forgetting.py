@@ -1,14 +1,33 @@
 """Forget a visitor: take out of a service's log who was decided for, and what was known of them."""
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import msgspec
 
-from zoosim.serving.events import Decision, Row, Search, pack, unpack
+from zoosim.serving.events import (
+    Decision,
+    Kind,
+    Row,
+    Search,
+    decision_of,
+    feedback_id_of,
+    pack,
+    renamed_key,
+    unpack,
+    unpack_unexpressed,
+)
 from zoosim.serving.store.address import Address, open_store
+from zoosim.serving.store.base import Store
 
 ROWS_AT_ONCE = 1_000
+
+ABOUT_DECISIONS = (Kind.DECISION, Kind.SEARCH, Kind.FEEDBACK, Kind.ACTIVATION)
+"""Rows whose keys hold the id of a decision."""
+
+SHORTEST = 4
+"""Characters of a text of a visitor from which on it is looked for in ids: shorter ones are in many."""
 
 
 def forget_visitor(address: Address, visitor_id: str) -> int:
@@ -16,31 +35,70 @@ def forget_visitor(address: Address, visitor_id: str) -> int:
 
     Returns how many these were.
 
-    Rows keep their positions, ids and what was shown, so feedback still finds its decision; it is not learned any more.
+    Rows keep their positions and what was shown, and their ids, so that feedback still finds its decision; it is not
+    learned any more. Ids that hold the visitor's id, or a text of the visitor's columns that the schema does not
+    express, are replaced by random ones.
     The service may go on meanwhile. Raises `DataError` for a broken log, `StoreError` for one that cannot be written.
     """
-    position = 0
-    forgotten: list[Row] = []
     with closing(open_store(address)) as store:
-        while rows := store.read(position, ROWS_AT_ONCE):
-            position = rows[-1].seq
-            forgotten += _without_visitor(rows, visitor_id)
+        decisions = {row.seq: row for row in _rows(store) if _is_of(row, visitor_id)}
+        texts = _texts_of(decisions.values(), visitor_id)
+        decision_ids = {decision_of(row) for row in decisions.values()}
+        names: dict[str, str] = {}
+        forgotten: list[Row] = []
+        for row in _rows(store) if decisions else ():
+            if row.kind not in ABOUT_DECISIONS or decision_of(row) not in decision_ids:
+                continue
+            body = pack(_forgotten(row)) if row.seq in decisions else row.body
+            forgotten.append(row._replace(key=_key_without(row, texts, names), body=body))
         store.replace(forgotten)
-    return len(forgotten)
+    return len(decisions)
 
 
-def _without_visitor(rows: list[Row], visitor_id: str) -> Iterator[Row]:
-    """Yield those of the rows that are decisions or searches of a visitor, without what they say of them."""
-    packed = visitor_id.encode()
-    for row in rows:
-        if packed not in row.body:
-            continue
+def _rows(store: Store) -> Iterator[Row]:
+    position = 0
+    while rows := store.read(position, ROWS_AT_ONCE):
+        yield from rows
+        position = rows[-1].seq
+
+
+def _is_of(row: Row, visitor_id: str) -> bool:
+    """Whether a row is a decision or a search of a visitor."""
+    if row.kind not in (Kind.DECISION, Kind.SEARCH) or visitor_id.encode() not in row.body:
+        return False
+    record = unpack(row)
+    return isinstance(record, Decision | Search) and record.visitor_id == visitor_id
+
+
+def _texts_of(decisions: Iterable[Row], visitor_id: str) -> list[bytes]:
+    """Return a visitor's id, and the texts of columns that the schema did not express."""
+    texts = {visitor_id}
+    for row in decisions:
         record = unpack(row)
-        if isinstance(record, Decision | Search) and record.visitor_id == visitor_id:
-            yield row._replace(body=pack(_forgotten(record)))
+        if isinstance(record, Decision):
+            for values in unpack_unexpressed(record.unexpressed).visitors:
+                texts |= {value for value in values.values() if isinstance(value, str) and len(value) >= SHORTEST}
+    return [text.encode() for text in sorted(texts)]
 
 
-def _forgotten(record: Decision | Search) -> Decision | Search:
+def _key_without(row: Row, texts: Iterable[bytes], names: dict[str, str]) -> bytes:
+    """Return the key of a row, the ids in it that hold a text replaced: each always by the same, which `names` has."""
+
+    def renamed(name: str) -> str:
+        if not any(text in name.encode() for text in texts):
+            return name
+        return names.setdefault(name, f"forgotten {secrets.token_hex(16)}")
+
+    feedback_id = renamed(feedback_id_of(row)) if row.kind is Kind.FEEDBACK else ""
+    return renamed_key(row, renamed(decision_of(row)), feedback_id)
+
+
+def _forgotten(row: Row) -> Decision | Search:
+    """Return a decision or a search without what it says of its visitor."""
+    record = unpack(row)
     if isinstance(record, Search):
         return msgspec.structs.replace(record, request=b"", visitor_id="", visitor={})
-    return msgspec.structs.replace(record, request=b"", visitor_id="", visitor=b"", visitors=[], raw=b"")
+    assert isinstance(record, Decision)
+    return msgspec.structs.replace(
+        record, request=b"", visitor_id="", visitor=b"", visitors=[], unexpressed=b"", ignored=[]
+    )

@@ -1,84 +1,140 @@
-"""Watch the first requests of a service without a model, and let a policy grow once there are enough of them."""
+"""Watch what requests hold that the schema of the model does not express, and let a model grow once there is enough.
+
+The first schema grows in the same way as later ones: that of a service without a model expresses nothing.
+"""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from zoosim.policies.model import ID
-from zoosim.serving.bodies import DecideBody, SlotBody
-from zoosim.serving.events import RawRequest, pack_raw
-from zoosim.serving.fresh import FIRST_REQUESTS, first_requests, grown_model
-from zoosim.serving.ids import check_columns, product_id
-from zoosim.serving.store.address import Address, open_store
+from zoosim.core.blame import one_line
+from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.events import unpack_unexpressed
+from zoosim.serving.fresh import FIRST_REQUESTS
+from zoosim.serving.grown import grown_model
 
 if TYPE_CHECKING:
     from zoosim.serving.service import Service
 
+MOST_TRACKED = 1_000
+"""Columns whose requests are counted."""
+
+MOST_WANTED = 25_600
+"""Requests that are waited for at most: their number doubles with each look at the log that lets nothing grow."""
+
+REQUESTS = "requests"
+"""What is counted while there is no schema: each request."""
+
 logger = logging.getLogger("zoosim.serving")
 
 
-class Growth:
-    """Counts the first requests of a service; from enough of them it infers a schema, and switches to a new policy."""
+class Watch:
+    """Counts the requests that the schema does not express, by column; of enough of them a new model grows."""
 
     def __init__(self, service: "Service", loop: asyncio.AbstractEventLoop) -> None:
-        """Look at the log first: requests may be in it from before a restart."""
+        """Look at the log first where there is no schema: requests may be in it from before a restart."""
         self._service = service
         self._loop = loop
-        self._wanted = self._requests = FIRST_REQUESTS
-        self._logged = 0
+        self._model = service.start.model
+        self._counts: Counter[str] = Counter({REQUESTS: FIRST_REQUESTS} if service.is_warming_up else {})
+        self._wanted: dict[str, int] = {}
+        self._complained: set[str] = set()
         self._looked_at = 0
+        self._logged = 0
         self._task: asyncio.Task[None] | None = None
 
-    def note_request(self) -> None:
-        """Count one of the first requests, which is in the log."""
-        self._requests += 1
+    def note(self, packed: bytes) -> None:
+        """Count a request that is in the log, by what the schema does not express of it."""
+        self._check_model()
+        if self._service.is_warming_up:
+            self._counts[REQUESTS] += 1
+            return
+        if not packed:
+            return
+        self._service.counts["decisions with what the schema does not express"] += 1
+        unexpressed = unpack_unexpressed(packed)
+        names = {f"visitor: {name}" for visitor in unexpressed.visitors for name in visitor}
+        names |= {f"product: {name}" for _, values in unexpressed.candidates for name in values}
+        for name in names:
+            if name in self._counts or len(self._counts) < MOST_TRACKED:
+                self._counts[name] += 1
+
+    def columns(self) -> dict[str, int]:
+        """Return how many requests the schema did not express, by column, the most frequent first."""
+        return {name: count for name, count in self._counts.most_common() if name != REQUESTS}
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether the log is being looked at."""
+        return self._task is not None
 
     def tick(self) -> None:
-        """Grow a policy where there may be enough requests."""
-        if self._task is not None or not self._service.is_warming_up:
+        """Let a model grow where there may be enough requests."""
+        if self.is_looking:
             return
-        # Other services may have logged requests, too: at most as many as there are new rows.
-        in_log = self._logged + self._service.current.state - self._looked_at
-        if max(self._requests, in_log) >= self._wanted:
-            self._task = self._loop.create_task(self._grow())
+        self._check_model()
+        due = [name for name, count in self._counts.items() if count >= self._wanted.get(name, FIRST_REQUESTS)]
+        if self._service.is_warming_up and not due:
+            # Other services may have logged requests, too: at most as many as there are new rows.
+            in_log = self._logged + self._service.current.state - self._looked_at
+            due = [REQUESTS] if in_log >= self._wanted.get(REQUESTS, FIRST_REQUESTS) else []
+        if due:
+            self._complain(due)
+            self._task = self._loop.create_task(self._grow(due))
 
-    async def _grow(self) -> None:
+    def _check_model(self) -> None:
+        """Count anew for another model."""
+        if self._service.start.model == self._model:
+            return
+        self._model = self._service.start.model
+        self._counts.clear()
+        self._wanted.clear()
+        self._complained.clear()
+
+    def _complain(self, due: list[str]) -> None:
+        new = [name for name in due if name not in self._complained and name != REQUESTS]
+        self._complained.update(new)
+        if new:
+            columns = ", ".join(f"{name} ({self._counts[name]:,} requests)" for name in new[:10])
+            logger.warning("requests hold what the schema does not express: %s", columns)
+
+    async def _grow(self, due: list[str]) -> None:
         service = self._service
-        warm_up = service.start.model
-        self._requests = 0
+        model = self._model
         self._looked_at = service.current.state
+        has_grown = False
+        wanted = 1
+        if service.is_warming_up:
+            wanted = self._wanted.get(REQUESTS, FIRST_REQUESTS)
+            self._counts[REQUESTS] = 0
         try:
-            requests = await asyncio.to_thread(_logged_requests, service.address, warm_up, self._wanted)
-            self._logged = len(requests)
-            self._requests += len(requests)
-            if len(requests) == self._wanted:
-                grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
-                await service.switch_model(grown, instead_of=warm_up)
+            if not service.model.policy.learns_online or isinstance(service.model, BoostModel):
+                logger.warning(
+                    "the schema does not grow: the policy learns from logs alone; train another on a new log"
+                )
+                return
+            growth = await asyncio.to_thread(grown_model, service.address, model, wanted)
+            if growth.requests < wanted:
+                self._counts[REQUESTS] += growth.requests
+                self._logged = growth.requests
+                has_grown = True  # it has to wait for more alone
+                return
+            if growth.model is not None:
+                grown = await asyncio.to_thread(service.keep, growth.model)
+                await service.switch_model(grown, instead_of=model)
+                logger.warning("the schema grew: %s", growth.news or "requests have no columns")
+                has_grown = True
+            elif growth.news:
+                logger.warning(
+                    "the schema does not grow by %s; train another model on a log that has them", growth.news
+                )
         except Exception as error:  # whatever requests hold, the service goes on as it is
-            if self._requests >= self._wanted:  # they were read, and are of no use: more may be
-                self._wanted *= 2
-            logger.warning("no schema from the first requests: %s; the next try takes %d", error, self._wanted)
+            logger.warning("the schema does not grow: %s", one_line(error))
+            if service.is_warming_up:  # those that were read are of no use: more may be
+                self._counts[REQUESTS] += wanted
         finally:
+            if not has_grown:
+                for name in due:
+                    self._wanted[name] = min(2 * self._wanted.get(name, FIRST_REQUESTS), MOST_WANTED)
             self._task = None
-
-
-def packed_request(body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
-    """Return a request as it came, packed: its schema comes later. Raises `PolicyError` for what is not to be kept."""
-    visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-    for visitor in visitors:
-        check_columns(visitor.keys(), visitor.values())
-    candidates = []
-    for candidate in body.candidates or []:
-        columns = candidate if isinstance(candidate, dict) else {}
-        check_columns(columns.keys(), columns.values())
-        candidates.append((product_id(candidate), {name: value for name, value in columns.items() if name != ID}))
-    return pack_raw(RawRequest(visitors, candidates))
-
-
-def _logged_requests(address: Address, model: str, most: int) -> list[RawRequest]:
-    store = open_store(address, read_only=True)
-    try:
-        return first_requests(store, model, most)
-    finally:
-        store.close()

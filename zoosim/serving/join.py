@@ -5,6 +5,7 @@ tick is sorted by decision, and feedback that came between two ticks by its key.
 decisions with the same rewards, whenever they are read, and rows between two ticks may come in any order.
 """
 
+import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ class Closing(NamedTuple):
 class Open(msgspec.Struct, array_like=True):
     """A slot of a decision that is not over: its row, when its wait ends, whether it counts yet, and its feedback.
 
-    `feedback` are triples: the number of ticks before it, its key, and what it says.
+    `feedback` are triples: the number of ticks before it, what orders it among those of one tick, and what it says.
     """
 
     seq: int
@@ -48,6 +49,11 @@ class Open(msgspec.Struct, array_like=True):
     def in_order(self) -> list[Feedback]:
         """Return feedback in the order in which it counts."""
         return [feedback for _, _, feedback in sorted(self.feedback, key=lambda noted: noted[:2])]
+
+
+def order_of(row: Row) -> bytes:
+    """Return what orders feedback that came between two ticks: a hash, so that snapshots hold no ids."""
+    return hashlib.blake2b(row.key or b"", digest_size=16).digest()
 
 
 class JoinState(msgspec.Struct):
@@ -104,7 +110,7 @@ class Join:
         if decision is None or row.time > decision.due:
             self.counts["late or unknown"] += 1
             return
-        decision.feedback.append((self._ticks, row.key or b"", feedback))
+        decision.feedback.append((self._ticks, order_of(row), feedback))
         self._touched[name] = decision
         self.counts["joined"] += 1
 
@@ -213,4 +219,5 @@ class SearchJoin(Join):
 
 
 def _slot_name(decision_id: str, slot: int) -> str:
-    return f"{slot}:{decision_id}"
+    """Return by what a slot is remembered: a hash of its decision's id, since snapshots hold it."""
+    return f"{slot}:{hashlib.blake2b(decision_id.encode(), digest_size=16).hexdigest()}"

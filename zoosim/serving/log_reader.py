@@ -29,6 +29,7 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.folder import SNAPSHOTS, Models
+from zoosim.serving.join import order_of
 from zoosim.serving.replica import rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
@@ -90,7 +91,7 @@ class Visit(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """Feedback to a slot and its time, with what orders it: the number of ticks before it, and its key."""
+    """Feedback to a slot and its time, with what orders it: the number of ticks before it, and a hash of its key."""
 
     ticks: int
     key: bytes
@@ -274,7 +275,7 @@ class LogReader:
     def _earn(self, row: Row, feedback: Feedback) -> None:
         visit = self._open_visit(row)
         if visit is not None:
-            given = _Given(self._ticks, row.key or b"", row.time, feedback.slot, feedback.rewards)
+            given = _Given(self._ticks, order_of(row), row.time, feedback.slot, feedback.rewards)
             self._feedback.setdefault(visit, []).append(given)
 
     def _activate(self, row: Row) -> None:

@@ -7,7 +7,7 @@ from zoosim.core.parameters import shown
 from zoosim.serving.answers import decision_answer
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody
 from zoosim.serving.current import Current
-from zoosim.serving.events import Decision, Row, Search, decision_key, unpack, unpack_raw, unpack_whole
+from zoosim.serving.events import Decision, Kind, Product, Row, Search, decision_key, unpack, unpack_whole
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.searches import search_answer
@@ -70,16 +70,27 @@ class LoggedDecisions:
     async def _names_in(self, decision: Decision) -> Sequence[str] | None:
         """Return the names of a decision's candidates, None where they are not known.
 
-        Those of earlier models are not kept; those that another service stored just now are read from the log.
+        Of earlier models those alone are known that requests described; they, and those that another service stored
+        just now, are read from the log.
         """
-        if decision.raw:
-            return [name for name, _ in unpack_raw(decision.raw).candidates]
-        if decision.origin != self._current.start.origin:
-            return None
         versions = unpack_whole(decision.versions).tolist()
+        if decision.origin != self._current.start.origin:
+            return await self._earlier_names(versions)
         for version in versions:
             if version not in self._current.catalogue:
                 row = await self._current.ask(self._reader.row, version)
                 if not self._current.version_from(row, version):
                     return None
         return self._current.catalogue.candidates(versions).names
+
+    async def _earlier_names(self, versions: Sequence[int]) -> list[str] | None:
+        """Return the names of products that came with requests to an earlier model, None where one is not known."""
+        names = []
+        for version in versions:
+            row = await self._current.ask(self._reader.row, version) if version > 0 else None
+            if row is None or row.kind is not Kind.PRODUCT:
+                return None
+            product = unpack(row)
+            assert isinstance(product, Product)
+            names.append(product.name)
+        return names

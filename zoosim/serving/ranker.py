@@ -10,7 +10,7 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.serving.catalogue import Candidates
-from zoosim.serving.replica import context_of
+from zoosim.serving.recorded import context_of
 
 TOLERANCE = 1e-6
 """By how much a policy's probabilities may miss the sum of 1, to which they are scaled."""

@@ -6,51 +6,69 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
-from zoosim.core.types import Context, frozen
+from zoosim.core.types import Context, FloatArray, frozen
 from zoosim.policies.boost_model import BoostModel
-from zoosim.policies.model import ID, Model, product_ids
-from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.policies.model import Model
+from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
     Decision,
     Feedback,
     Kind,
     Product,
-    RawRequest,
     Row,
     Search,
     Start,
     row_checksum,
     unpack,
     unpack_floats,
-    unpack_raw,
     unpack_whole,
 )
 from zoosim.serving.join import Closing, Join, SearchJoin
+from zoosim.serving.recorded import FeaturesOf, Recorded, Schemas, context_of
 from zoosim.serving.rules import Rules
 from zoosim.serving.searches import learn_search
 
 EVERY_REWARD = (-1e9, 1e9)
 
 WARM_UP, GROWN_FROM = "warm_up", "grown_from"
-"""Facts of a model: it stands in while a schema is inferred; it grew from the requests of the one with this digest."""
+"""Facts of a model: it stands in while a schema is inferred; it grew from others, as `Origin` says."""
+
+WAITING = "waiting for a schema"
+"""The count of decisions that are over and that no policy has learned yet, as there is no schema."""
 
 JUDGED, AGREED = "apprentice decisions", "apprentice agreements"
 """Counts of decisions that an apprentice was asked about, and of those that it would have made alike."""
 
 
-def context_of(visitor: Any, candidates: Candidates) -> Context:
-    """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
-    return Context(
-        user_id=0,
-        user=visitor,
-        product_ids=candidates.ids,
-        products=candidates.features,
-        available=candidates.available,
-    )
+class Origin(msgspec.Struct):
+    """What a model grew from: the digests of its ancestors, the last one its parent, and a row of their log.
+
+    Its policy has learned from the log up to the row at `position`; `join` are the decisions that were open then.
+    """
+
+    ancestors: list[str]
+    position: int
+    join: dict[str, Any]
+
+    @property
+    def parent(self) -> str:
+        """The digest of the model whose schema grew."""
+        return self.ancestors[-1]
+
+
+def origin_of(model: Model) -> Origin | None:
+    """Return what a model grew from, None for one that did not; raises `DataError`."""
+    if GROWN_FROM not in model.facts:
+        return None
+    try:
+        return msgspec.convert(model.facts[GROWN_FROM], Origin)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{model.source}: what it grew from cannot be read ({error}); restore a backup") from None
 
 
 class Replica:
@@ -60,26 +78,33 @@ class Replica:
         position: The row up to which the log has been read.
         checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
-        early: What was over before there was a schema: the policy that grows from the first requests learns it.
         known_versions: The versions of products that the policy has met as candidates.
         counts: What came of learning.
     """
 
-    def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
+    def __init__(
+        self,
+        load_model: Callable[[str], Model],
+        find_row: Callable[[int], Row | None],
+        features_of: FeaturesOf | None = None,
+    ) -> None:
         """Start before the first row.
 
         Args:
             load_model: Returns the model with a digest.
             find_row: Returns the row of the log at a position, None where it is gone.
+            features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`. Default:
+                what the log says of those that are newer than the model.
         """
         self._load_model = load_model
         self._find_row = find_row
+        self._features_of = features_of or self._later_features
+        self._schemas = Schemas(load_model)
         self.position = 0
         self.checksum = b""
         self.start: Start | None = None
         self.known_versions: set[int] = set()
         self.counts: Counter[str] = Counter()
-        self.early: list[Closing] = []
         self.model: Model
         self.catalogue: ServedCatalogue
         self.join: Join
@@ -101,10 +126,11 @@ class Replica:
 
     def follow(self, row: Row) -> None:
         """Read the next row as one who decides alone: for the model and its products, and nothing that is learned."""
-        if row.kind in (Kind.START, Kind.PRODUCT):
-            self.apply(row)
-        else:
-            self.position = row.seq
+        if row.kind is Kind.START:
+            self.begin(_start_in(row))
+        elif row.kind is Kind.PRODUCT:
+            self.change_product(row)
+        self.position = row.seq
 
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""
@@ -115,38 +141,64 @@ class Replica:
         self.start = start
 
     def _take_model(self, start: Start) -> None:
-        """Go on with a model as its file holds it; one that grew from the first requests learns what they earned."""
-        before = None if self.start is None else self.start.model
+        """Go on with a model as its file holds it."""
         self.model = self._load_model(start.model)
         hidden = [] if self.start is None else self.catalogue.hidden()
         self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
         self.known_versions = set()
-        if before is not None and self.model.facts.get(GROWN_FROM) == before:
-            self._learn_early()
-        else:
-            join = SearchJoin if isinstance(self.model, BoostModel) else Join
-            self.join = join(Rules(), dict(self.model.fitted.weights))
-            self.early = []
+        join = SearchJoin if isinstance(self.model, BoostModel) else Join
+        self.join = join(Rules(), dict(self.model.fitted.weights))
+        origin = origin_of(self.model)
+        self._grown_at = 0 if origin is None else origin.position
+        self._ancestors = frozenset() if origin is None else frozenset(origin.ancestors)
+        self._recorded = Recorded(self.model, self._schemas, self._features_of)
 
     def forget_decisions(self) -> None:
-        """Forget what is open or waits for a schema: a replica that decides alone learns nothing of it."""
-        self.early = []
+        """Forget what is open: a replica that decides alone learns nothing of it."""
         if self.start is not None:
             self.join = type(self.join)(self.join.rules, dict(self.model.fitted.weights))
 
-    def _learn_early(self) -> None:
-        early, self.early = self.early, []
-        for seq in sorted({closing.seq for closing in early} | self.join.rows()):
-            row = self._find_row(seq)
-            if row is not None:
-                self._note(_decision_in(row))
-        for closing in early:
-            self._learn(closing)
+    def learns_from(self, decision: Decision | Search) -> bool:
+        """Whether the model that decides made a decision, or one that it grew from."""
+        assert self.start is not None
+        return decision.origin == self.start.origin or decision.model in self._ancestors
 
     def _start(self, row: Row) -> None:
-        start = unpack(row)
-        assert isinstance(start, Start)
+        start = _start_in(row)
+        before = self.start
         self.begin(start)
+        origin = origin_of(self.model)
+        is_new = before is None or before.origin != start.origin
+        if is_new and before is not None and origin is not None and before.model == origin.parent:
+            self._learn_since(origin, row)
+
+    def _learn_since(self, origin: Origin, start: Row) -> None:
+        """Let a policy that grew learn from the rows between those from which it grew and its start."""
+        counts, rules = self.counts.copy(), self.rules
+        self.join.load_state(origin.join)
+        for seq in range(origin.position + 1, start.seq):
+            row = self._find_row(seq)
+            if row is not None:
+                self.relearn(row)
+        self.join.rules = rules
+        self.counts = counts
+        self.counts["learned"] += self.counts.pop(WAITING, 0)
+
+    def relearn(self, row: Row) -> None:
+        """Learn from a row that the model's ancestors learned from, or would have."""
+        if row.kind is Kind.START:
+            self.join.rules = build(Rules, rules_of(_start_in(row)), "log of the service: rules")
+        elif row.kind is not Kind.PRODUCT:
+            _READERS[row.kind](self, row)
+
+    def _later_features(self, decision: Decision, version: int) -> FloatArray | None:
+        """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
+        row = self._find_row(version) if version > self._grown_at else None
+        if row is None or row.kind is not Kind.PRODUCT:
+            return None
+        product = unpack(row)
+        assert isinstance(product, Product)
+        return unpack_floats(product.features) if product.model == decision.model else None
 
     def change_product(self, row: Row) -> None:
         """Take over what a row says of a product."""
@@ -175,15 +227,14 @@ class Replica:
 
     def _knows_products(self, decision: Decision) -> bool:
         """Whether the log has what a decision rests on, which a server may lose."""
-        if decision.raw or self.catalogue.has_all(unpack_whole(decision.versions).tolist()):
+        if self._is_of_ancestor(decision) or self.catalogue.has_all(unpack_whole(decision.versions).tolist()):
             return True
         self.counts["of unknown products"] += 1
         return False
 
     def _is_learned(self, decision: Decision | Search) -> bool:
         """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""
-        assert self.start is not None
-        if decision.origin != self.start.origin:
+        if not self.learns_from(decision):
             self.counts["of an earlier model"] += 1
             return False
         return self.rules.mode != "logging-only" and not decision.is_forgotten
@@ -203,7 +254,7 @@ class Replica:
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
         if WARM_UP in self.model.facts:
-            self.early.append(closing)
+            self.counts[WAITING] += 1
             return
         row = self._find_row(closing.seq)
         if row is None:
@@ -232,7 +283,8 @@ class Replica:
         """Let the policy move what a decision moves."""
         if WARM_UP in self.model.facts or decision.is_forgotten:
             return
-        versions = set() if decision.raw else set(unpack_whole(decision.versions).tolist())
+        of_ancestor = self._is_of_ancestor(decision)
+        versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
         are_known = self.known_versions.issuperset(versions)
         self.known_versions |= versions
         for slot in range(len(decision.shown)):
@@ -245,14 +297,19 @@ class Replica:
 
         That for the one product is enough where a policy learns of it, as it keeps it by its id.
         """
+        if self._is_of_ancestor(decision):
+            return self._recorded.shown_in(decision, slot)
         action = decision.shown[slot]
-        if decision.raw:
-            return raw_context(self.model, unpack_raw(decision.raw), slot), action
         versions = unpack_whole(decision.versions).tolist()
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
         if alone:
             return context_of(visitor, self.catalogue.candidates([versions[action]])), 0
         return context_of(visitor, self.catalogue.candidates(versions)), action
+
+    def _is_of_ancestor(self, decision: Decision) -> bool:
+        """Whether a decision's features are those of a model that this one grew from."""
+        assert self.start is not None
+        return decision.model != self.start.model
 
     def _move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""
@@ -262,22 +319,16 @@ class Replica:
             self.counts["refused by the policy"] += 1
 
 
-def raw_context(model: Model, request: RawRequest, slot: int) -> Context:
-    """Return a request as it came as policies see it in a slot, by the schema of a model."""
-    names = tuple(name for name, _ in request.candidates)
-    encoder = model.fitted.products
-    features = np.array([encoder.encode_one({**columns, ID: name}) for name, columns in request.candidates], float)
-    candidates = Candidates(
-        np.zeros(len(names), np.int64), names, product_ids(names), frozen(features.reshape(len(names), -1))
-    )
-    columns = request.visitors[slot if slot < len(request.visitors) else 0]
-    return context_of(frozen(model.fitted.visitors.encode_one(columns)), candidates)
-
-
 def _decision_in(row: Row) -> Decision:
     decision = unpack(row)
     assert isinstance(decision, Decision)
     return decision
+
+
+def _start_in(row: Row) -> Start:
+    start = unpack(row)
+    assert isinstance(start, Start)
+    return start
 
 
 def rules_of(start: Start) -> dict[str, Any]:

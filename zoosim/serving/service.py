@@ -43,11 +43,11 @@ from zoosim.serving.events import (
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
-from zoosim.serving.growth import Growth
+from zoosim.serving.growth import Watch
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.products import Products
 from zoosim.serving.refusals import Busy, Outcome
-from zoosim.serving.replica import AGREED, JUDGED, rules_of
+from zoosim.serving.replica import AGREED, GROWN_FROM, JUDGED, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.store.address import open_store
@@ -115,7 +115,7 @@ class Service:
             self._opened = opened.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
-        self._growth = Growth(self, loop)
+        self._watch = Watch(self, loop)
         self._products = Products(self.current, self._writer, self.clock)
         self._decider = Decider(self.current, self._products, secret)
         self._logged = LoggedDecisions(self.current, self._reader)
@@ -210,8 +210,7 @@ class Service:
                 return stored_answer
             if isinstance(record, Decision):
                 self.current.note_decision(position, record)
-                if record.raw:
-                    self._growth.note_request()
+                self._watch.note(record.unexpressed)
         self.counts["decisions"] += 1
         if record.ignored:
             self.counts["candidates left out"] += len(record.ignored)
@@ -276,8 +275,8 @@ class Service:
         return await self._logged.answer(decision_id)
 
     async def tick(self) -> None:
-        """Append a tick row if one is due, and infer a schema once there are enough first requests."""
-        self._growth.tick()
+        """Append a tick row if one is due, and let the schema grow where requests call for it."""
+        self._watch.tick()
         await self.upkeep.tick()
 
     def lag(self) -> int:
@@ -294,7 +293,8 @@ class Service:
         return {
             "model": self.start.model,
             "policy": policy_name(type(self.model.policy)),
-            "facts": self.model.facts,
+            "facts": {name: fact for name, fact in self.model.facts.items() if name != GROWN_FROM},
+            "unexpressed": self._watch.columns(),
             "rules": rules_of(self.start),
             "rewards": dict(self.model.fitted.weights),
             "exploration": self.settings.exploration,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from zoosim.core.blame import reason_of
@@ -15,7 +14,6 @@ from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
 from zoosim.serving.events import Row, Start, row_checksum
-from zoosim.serving.join import Closing
 from zoosim.serving.replica import Replica
 
 PACKING = Packing(b"zoosim state 1\n", "snapshot of a service", "remove it: the log holds all", "a service writes it")
@@ -44,7 +42,6 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "join": replica.join.state(),
         "known_versions": sorted(replica.known_versions),
         "counts": dict(replica.counts),
-        "early": [list(closing) for closing in replica.early],
     }
     path = folder / f"{PREFIX}{replica.position:016}"
     write_packed(path, PACKING, header, {**arrays, **product_arrays})
@@ -93,7 +90,6 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         unpack_state(replica.model.policy, header["state"], arrays)
         replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
-        replica.early = [msgspec.convert(closing, Closing) for closing in header["early"]]
         replica.position = int(header["position"])
         replica.checksum = bytes.fromhex(header["row"])
     except ZoosimError as error:
@@ -128,7 +124,7 @@ def _snapshots(folder: Path) -> list[Path]:
 def state_digest(replica: Replica) -> str:
     """Return a hash of all that was learned: equal ones mean states that are equal to the bit."""
     state, arrays = packed_state(replica.model.policy)
-    digest = hashlib.sha256(json.dumps([state, replica.join.state(), replica.early], sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([state, replica.join.state()], sort_keys=True).encode())
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())

@@ -109,7 +109,7 @@ class Store(Protocol):
         ...
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Put other bodies into rows of the log, so that nothing is left of what they held.
+        """Put other keys and bodies into rows of the log, so that nothing is left of what they held.
 
         Raises:
             StoreError: not all of it could be done; do it again.

@@ -190,10 +190,23 @@ class RedisStore:
         return removed
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Let a copy with other bodies in some rows take the place of the stream: its entries cannot be changed."""
+        """Let a copy with other keys and bodies take the place of the stream, whose entries cannot be changed."""
+        former = self._change_keys(rows)
         while rows and not self._replace_by_copy(rows):  # else another visitor was forgotten meanwhile
             continue
+        if former:
+            self._ask("HDEL", self._keys, *former)
         self._rewrite_file()
+
+    def _change_keys(self, rows: Sequence[Row]) -> list[bytes]:
+        """Let rows be found by the keys that they get, and return the different keys that they had."""
+        former = []
+        for row in rows:
+            before = self.row(row.seq)
+            if before is not None and before.key is not None and before.key != row.key:
+                former.append(before.key)
+                self._ask("HSET", self._keys, row.key, _entry(row.seq))
+        return former
 
     def agree(self, name: str, content: bytes) -> bytes:
         """Return the first content that a service gave to a file."""
@@ -268,7 +281,7 @@ class RedisStore:
             self._run_quietly(self._try_to_lead)
 
     def _replace_by_copy(self, rows: Sequence[Row]) -> bool:
-        """Copy the stream with other bodies in some rows; tell whether the copy took its place."""
+        """Copy the stream with other keys and bodies in some rows; tell whether the copy took its place."""
         self._check_room()
         self._ask("DEL", self._copy)
         copies = self._ask("GET", self._copies) or b""
@@ -280,7 +293,7 @@ class RedisStore:
             values: list[Any] = [_entry(position + 1), _entry(stop)]
             for row in rows:
                 if position < row.seq <= stop:
-                    values += [_entry(row.seq), row.body, _digest(NewRow(*row[1:]))]
+                    values += [_entry(row.seq), row.key or b"", row.body, _digest(NewRow(*row[1:]))]
             self._run(self._copy_rows, [self._log, self._copy], values)
             position = stop
         return bool(self._run(self._swap, [self._log, self._copy, self._copies], [copies, _entry(position)]))

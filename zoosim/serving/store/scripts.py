@@ -75,20 +75,20 @@ return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
 
 COPY = """
 local replaced = {}
-for i = 3, #ARGV, 3 do replaced[ARGV[i]] = {ARGV[i + 1], ARGV[i + 2]} end
+for i = 3, #ARGV, 4 do replaced[ARGV[i]] = {ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]} end
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2])) do
   local name, fields = entry[1], entry[2]
   if replaced[name] then
-    local body, digest = unpack(replaced[name])
+    local key, body, digest = unpack(replaced[name])
     local seal = redis.sha1hex(string.match(name, '^%d+') .. ' ' .. fields[2] .. ' ' .. digest)
-    fields = {'time', fields[2], 'kind', fields[4], 'key', fields[6], 'body', body, 'seal', seal,
+    fields = {'time', fields[2], 'kind', fields[4], 'key', key, 'body', body, 'seal', seal,
               'was', fields[12] or fields[10]}
   end
   redis.call('XADD', KEYS[2], name, unpack(fields))
 end
 redis.call('EXPIRE', KEYS[2], 60)
 """
-"""Copy the entries of a stream from one to another, with other bodies in some of them."""
+"""Copy the entries of a stream from one to another, with other keys and bodies in some of them."""
 
 SWAP = """
 local is_changed = (redis.call('GET', KEYS[3]) or '') ~= ARGV[1]

@@ -219,13 +219,17 @@ class SqliteStore:
         """Do nothing."""
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Put other bodies into rows; what they held is overwritten, and gone from the write-ahead log, too."""
-        change = "UPDATE log SET body = ?, checksum = ? WHERE seq = ?"
+        """Put other keys and bodies into rows; what they held is overwritten, in the write-ahead log, too."""
+        change = "UPDATE log SET key = ?, body = ?, checksum = ? WHERE seq = ?"
+        has_other_keys = False
         try:
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 with self._connection:
                     for row in rows[start : start + ROWS_AT_ONCE]:
-                        self._rows(change, (row.body, row_checksum(row), row.seq))
+                        has_other_keys |= self._rows("SELECT key FROM log WHERE seq = ?", (row.seq,)) != [(row.key,)]
+                        self._rows(change, (row.key, row.body, row_checksum(row), row.seq))
+            if has_other_keys:
+                self._rows("REINDEX log")  # pages of an index keep copies of keys that moved to other ones
             self._rows("PRAGMA wal_checkpoint(TRUNCATE)")  # as soon as nobody reads it
         except apsw.Error as error:
             raise _failure(self._path, error) from None

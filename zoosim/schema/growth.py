@@ -1,0 +1,212 @@
+"""Let a fitted schema grow by what it does not express: new columns, new levels, columns whose type was wrong.
+
+A value becomes a level, and so part of every file that holds the schema, only where `FEWEST_VISITORS` visitors had it;
+what fewer had is hashed. Ranges of numbers are rounded, so that they name nobody's number either.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from zoosim.core.errors import ZoosimError
+from zoosim.schema.column import MOST_LEVELS
+from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
+from zoosim.schema.encoder import MOST_FEATURES, Encoder
+from zoosim.schema.infer import MOSTLY, infer_type
+from zoosim.schema.number_columns import NumberColumn
+from zoosim.schema.values import number_of, text_of
+
+FEWEST_VISITORS = 20
+"""Different visitors from whom a column, a level or a value of another type must come before a schema takes it up."""
+
+MOST_COLUMNS = 50
+"""Columns that a schema grows to: those that come most often."""
+
+FIRST_LEVELS, BUCKETS = 20, 16
+"""Levels of a column when it is taken up, and features that its others share: few, as are the rows."""
+
+SEPARATOR = "|"
+SHARED = 4
+"""Visitors who had each text of a column on average, for it to be a category though no text has visitors enough."""
+
+
+class Observations(NamedTuple):
+    """What requests said of visitors, or of products: values by column `rows`, and the visitor of each row."""
+
+    rows: Sequence[Mapping[str, Any]]
+    visitors: Sequence[str]
+
+    def of(self, name: str) -> list[Any]:
+        """Return the values of a column, None where a row lacks it."""
+        return [row.get(name) for row in self.rows]
+
+    def n_visitors(self, rows: Iterable[int]) -> int:
+        """Return how many visitors some rows come from."""
+        return len({self.visitors[row] for row in rows})
+
+
+class Grown(NamedTuple):
+    """An encoder, and what it has that the one before had not, in words."""
+
+    encoder: Encoder
+    news: tuple[str, ...]
+
+
+def grow_encoder(encoder: Encoder, observed: Observations) -> Grown:
+    """Return an encoder that expresses what enough visitors' requests held and the given one does not.
+
+    Columns keep their places, their features and their levels, so that what was learned of them stays true; one whose
+    type was wrong is fitted anew. There are at most `MOST_COLUMNS` columns, and `MOST_LEVELS` levels of each.
+
+    Args:
+        encoder: How visitors, or products, are encoded so far; without columns everything is new to it.
+        observed: What came of late.
+    """
+    news: list[str] = []
+    columns = [_regrown(column, observed, news) for column in encoder.columns]
+    counts = Counter(name for row in observed.rows for name in row if name not in encoder.by_name)
+    room = MOST_COLUMNS - len(columns)
+    is_first = not encoder.columns
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        if room <= 0:
+            break
+        column = _fitted(name, observed.of(name), observed.visitors)
+        if column is None or _n_features([*columns, column]) > MOST_FEATURES:
+            continue
+        # Of what came before the column did, it is missing.
+        columns.append(column if is_first else column.model_copy(update={"missing": True}))
+        news.append(f"{name} ({column.type})")
+        room -= 1
+    if is_first:
+        columns.sort(key=lambda column: column.name)
+    return Grown(Encoder(columns=tuple(columns)), tuple(news))
+
+
+def _n_features(columns: Iterable[AnyColumn]) -> int:
+    return sum(len(column.features) for column in columns)
+
+
+def _regrown(column: AnyColumn, observed: Observations, news: list[str]) -> AnyColumn:
+    """Return a column with the levels that it lacks, or of another type where its own does not fit the values."""
+    values = observed.of(column.name)
+    misfits = [row for row, value in enumerate(values) if value is not None and not column.expresses(value)]
+    if observed.n_visitors(misfits) < FEWEST_VISITORS:
+        return column
+    if isinstance(column, CategoryColumn | WordsColumn):
+        counts = _counts_of_levels(column, values, observed.visitors)
+        for level in column.levels:
+            counts.pop(level, None)
+        new = most_frequent(counts, MOST_LEVELS - len(column.levels))
+        if not new:
+            return column
+        news.append(f"{column.name} ({len(new)} more level{'s' if len(new) > 1 else ''})")
+        return column.model_copy(update={"levels": (*column.levels, *new)})
+    n_present = sum(value is not None for value in values)
+    if len(misfits) <= (1.0 - MOSTLY) * n_present:
+        return column
+    strange = _fitted(column.name, [values[row] for row in misfits], [observed.visitors[row] for row in misfits])
+    if strange is None or (strange.type != column.type and 2 * len(misfits) <= n_present):
+        return column  # a few words among numbers count as missing
+    fitted: AnyColumn | None = strange
+    if isinstance(strange, CategoryColumn):
+        fitted = _fitted_category(column.name, values, observed.visitors)
+    elif strange.type == column.type:
+        fitted = _fitted(column.name, values, observed.visitors)
+    if fitted is None or fitted.model_copy(update={"missing": column.missing}) == column:
+        return column
+    news.append(f"{column.name} ({fitted.type}, not {column.type})" if fitted.type != column.type else column.name)
+    return fitted.model_copy(update={"missing": True})
+
+
+def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyColumn | None:
+    """Return a column of the type that values have; None where they hold nothing, or too few visitors had them."""
+    holders = {visitor for value, visitor in zip(values, visitors, strict=True) if value is not None}
+    if len(holders) < FEWEST_VISITORS:
+        return None
+    series = series_of(name, values)
+    kind = infer_type(series).type
+    if not kind:
+        return None
+    try:
+        if kind == "category" or (kind == "words" and not isinstance(series.dtype, pl.List)):
+            return _fitted_category(name, values, visitors)
+        if kind == "words":
+            return _fitted_words(name, values, visitors)
+        fitted: Any = COLUMN_TYPES[kind].fitted(name, series)
+    except ZoosimError:  # a column that cannot be read is no feature
+        return None
+    return _rounded(fitted) if isinstance(fitted, NumberColumn) else fitted
+
+
+def _fitted_category(name: str, values: Sequence[Any], visitors: Sequence[str]) -> CategoryColumn | None:
+    """Return a category whose levels enough visitors had; None where hardly two visitors share a text, as of ids."""
+    texts = Counter(map(text_of, values))
+    missing = texts.pop(None, 0) > 0
+    column = CategoryColumn(name=name)
+    levels = most_frequent(_counts_of_levels(column, values, visitors), FIRST_LEVELS)
+    if not levels and len(set(zip(map(text_of, values), visitors, strict=True))) < SHARED * len(texts):
+        return None
+    if len(levels) == len(texts):
+        return CategoryColumn(name=name, missing=missing, levels=levels)
+    rest = 1.0 - sum(texts[level] for level in levels) / texts.total()
+    return CategoryColumn(name=name, missing=missing, levels=levels, buckets=BUCKETS, rest=max(rest, 0.0))
+
+
+def _fitted_words(name: str, values: Sequence[Any], visitors: Sequence[str]) -> WordsColumn | None:
+    column = WordsColumn(name=name, missing=any(value is None for value in values), separator=SEPARATOR)
+    levels = most_frequent(_counts_of_levels(column, values, visitors), FIRST_LEVELS)
+    return column.model_copy(update={"levels": levels}) if levels else None
+
+
+def _counts_of_levels(
+    column: CategoryColumn | WordsColumn, values: Sequence[Any], visitors: Sequence[str]
+) -> Counter[str]:
+    """Return how often each level comes up that enough different visitors had."""
+    counts: Counter[str] = Counter()
+    holders: dict[str, set[str]] = {}
+    for value, visitor in zip(values, visitors, strict=True):
+        for level in _levels_in(column, value):
+            counts[level] += 1
+            holders.setdefault(level, set()).add(visitor)
+    return Counter({level: n for level, n in counts.items() if len(holders[level]) >= FEWEST_VISITORS})
+
+
+def _levels_in(column: CategoryColumn | WordsColumn, value: Any) -> Iterable[str]:
+    if isinstance(column, WordsColumn):
+        return split_words(value, column.separator) or ()
+    text = text_of(value)
+    return () if text is None else (text,)
+
+
+def _rounded(column: NumberColumn) -> NumberColumn:
+    """Return a column of numbers whose range is rounded outwards, to the size of its spread, or to two digits."""
+    if column.log:
+        low, high = _two_digits(column.low, math.floor), _two_digits(column.high, math.ceil)
+    else:
+        step = 10.0 ** math.floor(math.log10(column.scale))
+        low, high = step * math.floor(column.low / step), step * math.ceil(column.high / step)
+    return column.model_copy(update={"low": low, "high": high})
+
+
+def _two_digits(number: float, rounded: Any) -> float:
+    """Return a number above 0 with two digits that count, rounded down or up."""
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return float(f"{step * rounded(number / step):.12g}")
+
+
+def series_of(name: str, values: Sequence[Any]) -> pl.Series:
+    """Return values as a column: of numbers, of yes and no, of lists of numbers or of words, else of texts."""
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, list) for value in known):
+        is_numeric = all(isinstance(part, int | float) for value in known for part in value)
+        dtype = pl.List(pl.Float64) if is_numeric else pl.List(pl.String)
+        convert = number_of if is_numeric else text_of
+        return pl.Series(name, [None if value is None else list(map(convert, value)) for value in values], dtype)
+    if known and all(isinstance(value, bool) for value in known):
+        return pl.Series(name, values, pl.Boolean)
+    if known and all(isinstance(value, int | float) for value in known):
+        return pl.Series(name, [number_of(value) for value in values], pl.Float64)
+    return pl.Series(name, [text_of(value) if not isinstance(value, list) else None for value in values], pl.String)

@@ -1,0 +1,274 @@
+"""Make a model whose schema expresses what requests of late held, and whose policy has learned from the log by it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from zoosim.core.parameters import parameters_of
+from zoosim.core.rng import stream
+from zoosim.core.types import FloatArray, PolicySpec
+from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.model import ID, Catalogue, Model
+from zoosim.policies.products.adaptive import Adaptive
+from zoosim.schema.columns import CategoryColumn
+from zoosim.schema.encoder import Encoder
+from zoosim.schema.growth import MOST_COLUMNS, Grown, Observations, grow_encoder
+from zoosim.schema.schema import FittedSchema
+from zoosim.serving.events import (
+    Decision,
+    Kind,
+    Product,
+    Row,
+    Start,
+    unpack,
+    unpack_floats,
+    unpack_unexpressed,
+    unpack_whole,
+)
+from zoosim.serving.folder import ROWS_AT_ONCE, Models, newest_snapshot
+from zoosim.serving.recorded import Schemas
+from zoosim.serving.replica import GROWN_FROM, WARM_UP, Origin, Replica, origin_of
+from zoosim.serving.store.address import Address, open_store
+from zoosim.serving.store.base import Store
+
+MOST_ROWS = 200_000
+"""Rows before the end of the log from which a schema grows, and its policy learns."""
+
+MOST_DECISIONS, MOST_CANDIDATES = 2_000, 20_000
+"""Decisions, and candidates of theirs, the newest, by which a schema grows."""
+
+
+class Growth(NamedTuple):
+    """What came of a look at the log: the model that grew, None where nothing grew, and why in words.
+
+    `requests` is how many decisions of the model were in the log.
+    """
+
+    model: Model | None
+    news: str
+    requests: int
+
+
+def grown_model(address: Address, digest: str, wanted: int = 1) -> Growth:
+    """Let the schema of a model grow by what the log of its service holds, and learn from that log by it.
+
+    Args:
+        address: Where the log lies.
+        digest: The model that decides.
+        wanted: Decisions that it takes.
+
+    Returns:
+        The model that goes on; its policy has learned from the decisions of its ancestors that are still in the log.
+
+    Raises:
+        DataError, StoreError: the log, or a model of it, cannot be read.
+        ConfigError: the schema cannot be made.
+    """
+    with closing(open_store(address, read_only=True)) as store:
+        models = Models(address.folder, store)
+        return _Look(store, models.load, newest_snapshot(address.folder, store, models)).growth(digest, wanted)
+
+
+class _Sampled(NamedTuple):
+    """A decision, and who it was for."""
+
+    decision: Decision
+    visitor: str
+
+
+class _Look:
+    """Reads the log once to see what it holds, and once more to learn from it."""
+
+    def __init__(self, store: Store, load_model: Callable[[str], Model], replica: Replica) -> None:
+        self._store = store
+        self._load_model = load_model
+        self._schemas = Schemas(load_model)
+        self._replica = replica
+        newest = store.last()
+        self._last = 0 if newest is None else newest.seq
+        self._first = max(self._last - MOST_ROWS, 0)
+        self._products: dict[int, Product] = {}
+        self._sample: deque[_Sampled] = deque(maxlen=MOST_DECISIONS)
+        self._learnable = 0
+
+    def growth(self, digest: str, wanted: int) -> Growth:
+        requests = self._read(digest)
+        replica = self._replica
+        if replica.start is None or replica.start.model != digest or requests < wanted:
+            return Growth(None, "", requests)
+        before = replica.model
+        visitors = grow_encoder(before.fitted.visitors, self._observed_visitors())
+        products = self._grown_products(before)
+        news = (
+            *(f"visitor: {column}" for column in visitors.news),
+            *(f"product: {column}" for column in products.news),
+        )
+        if not news and WARM_UP not in before.facts:
+            return Growth(None, "", requests)
+        fitted = FittedSchema(visitors=visitors.encoder, products=products.encoder, weights=before.fitted.weights)
+        if self._learnable < before.rows:
+            reason = f"{'; '.join(news)}: the log has {self._learnable:,} decisions, fewer than it was trained on"
+            return Growth(None, reason, requests)
+        return Growth(self._learned(before, digest, fitted), "; ".join(news), requests)
+
+    def _read(self, digest: str) -> int:
+        """Read what the log holds of products and of decisions; return how many the model with this digest made."""
+        requests = 0
+        ancestors: frozenset[str] | None = None
+        for row in self._rows(min(self._first, self._replica.position)):
+            if row.seq > self._replica.position:
+                self._replica.follow(row)
+            if row.kind is Kind.PRODUCT:
+                product = unpack(row)
+                assert isinstance(product, Product)
+                self._products[row.seq] = product
+            elif row.kind is Kind.DECISION and row.seq > self._first:
+                decision = unpack(row)
+                assert isinstance(decision, Decision)
+                if ancestors is None:
+                    ancestors = self._ancestors_of(digest)
+                if decision.model in ancestors and not decision.is_forgotten:
+                    requests += decision.model == digest
+                    self._learnable += 1
+                    self._sample.append(_Sampled(decision, decision.visitor_id or f"\0{row.seq}"))
+        return requests
+
+    def _ancestors_of(self, digest: str) -> frozenset[str]:
+        """Return the digests of a model, and of all that it grew from."""
+        origin = origin_of(self._load_model(digest))
+        return frozenset([digest, *(origin.ancestors if origin else ())])
+
+    def _rows(self, position: int) -> Iterator[Row]:
+        while position < self._last:
+            rows = self._store.read(position, ROWS_AT_ONCE)
+            if not rows:
+                return
+            yield from (row for row in rows if row.seq <= self._last)
+            position = rows[-1].seq
+
+    def _observed_visitors(self) -> Observations:
+        rows: list[dict[str, Any]] = []
+        visitors: list[str] = []
+        for decision, visitor in self._sample:
+            rest = unpack_unexpressed(decision.unexpressed).visitors
+            encoder = self._schemas.of(decision.model).visitors
+            for slot in range(max(len(decision.visitors), 1)):
+                values = rest[slot if slot < len(rest) else 0] if rest else {}
+                rows.append({**encoder.decode_one(unpack_floats(decision.visitor_in(slot))), **values})
+                visitors.append(visitor)
+        return Observations(rows, visitors)
+
+    def _grown_products(self, before: Model) -> Grown:
+        """Return an encoder of products that tells them apart by their ids where nothing else does."""
+        columns = tuple(column for column in before.fitted.products.columns if column.name != ID)
+        grown = grow_encoder(Encoder(columns=columns), self._observed_products())
+        if ID not in before.fitted.products.names:
+            return grown
+        names, rows = self._newest_products(grown.encoder)
+        patterns = {row.tobytes() for row in rows}
+        if grown.encoder.width and not len(patterns) < len(rows) <= MOST_COLUMNS:
+            return grown
+        levels = tuple(sorted(names)) if len(names) <= MOST_COLUMNS else ()
+        return Grown(Encoder(columns=(*grown.encoder.columns, CategoryColumn(name=ID, levels=levels))), grown.news)
+
+    def _observed_products(self) -> Observations:
+        """Return what the newest decisions said of their candidates."""
+        rows: list[dict[str, Any]] = []
+        visitors: list[str] = []
+        decoded: dict[tuple[str, int], dict[str, Any]] = {}
+        for decision, visitor in reversed(self._sample):
+            rest = dict(unpack_unexpressed(decision.unexpressed).candidates)
+            for version, name in self._candidates_of(decision):
+                key = (decision.model, version)
+                if key not in decoded:
+                    features = self._features_of(decision, version)
+                    encoder = self._schemas.of(decision.model).products
+                    decoded[key] = {} if features is None else encoder.decode_one(features)
+                rows.append({**decoded[key], **rest.get(name, {})})
+                visitors.append(visitor)
+            if len(rows) >= MOST_CANDIDATES:
+                break
+        for row in rows:
+            row.pop(ID, None)
+        return Observations(rows, visitors)
+
+    def _candidates_of(self, decision: Decision) -> Iterator[tuple[int, str]]:
+        """Yield versions and names of a decision's candidates, names that are not known as empty ones."""
+        start = self._replica.start
+        assert start is not None
+        catalogue = self._replica.catalogue
+        is_current = decision.model == start.model
+        for version in unpack_whole(decision.versions).tolist():
+            if is_current and version in catalogue:
+                yield version, catalogue.name_of(version)
+            else:
+                product = self._products.get(version)
+                yield version, "" if product is None else product.name
+
+    def _newest_products(self, encoder: Encoder) -> tuple[tuple[str, ...], FloatArray]:
+        """Return the names of the products by now, and their features `(K, d_p)` by another encoder."""
+        catalogue = self._replica.catalogue
+        before = self._replica.model.fitted.products
+        rest: dict[str, dict[str, Any]] = {}
+        for decision, _ in self._sample:
+            rest.update(unpack_unexpressed(decision.unexpressed).candidates)
+        names = (*catalogue.names(), *catalogue.hidden())
+        features = np.zeros((len(names), encoder.width))
+        for place, name in enumerate(names):
+            version = catalogue.version_of(name)
+            assert version is not None
+            values = {**rest.get(name, {}), ID: name}
+            features[place] = encoder.carry_over(before, catalogue.features_of(version), values)
+        return names, features
+
+    def _learned(self, before: Model, digest: str, fitted: FittedSchema) -> Model:
+        """Return a model with another schema, whose policy has learned what the log says by that."""
+        names, features = self._newest_products(fitted.products)
+        policy = _new_policy(before, fitted)
+        ancestors = [*sorted(self._ancestors_of(digest) - {digest}), digest]
+        origin = Origin(ancestors, self._last, {})
+        facts = {"rows": 0, "policy": policy_name(type(policy)), "schema_rows": len(self._sample)}
+        facts[GROWN_FROM] = msgspec.to_builtins(origin)
+        model = Model(policy, fitted, Catalogue(names, features), facts)
+        origin.join = self._teach(model)
+        facts[GROWN_FROM] = msgspec.to_builtins(origin)
+        return model
+
+    def _teach(self, model: Model) -> dict[str, Any]:
+        """Let a grown model learn from the log; return the decisions that are open at its end."""
+        start = self._replica.start
+        assert start is not None
+
+        def load(name: str) -> Model:
+            return self._load_model(name) if name else model
+
+        teacher = Replica(load, self._store.row, features_of=self._features_of)
+        teacher.begin(Start("", start.rules))
+        for row in self._rows(self._first):
+            teacher.relearn(row)
+        return teacher.join.state()
+
+    def _features_of(self, decision: Decision, version: int) -> FloatArray | None:
+        """Return the features that a product had in a decision, by the schema of that time."""
+        start = self._replica.start
+        assert start is not None
+        catalogue = self._replica.catalogue
+        if decision.model == start.model and version in catalogue:
+            return catalogue.features_of(version)
+        product = self._products.get(version)
+        return None if product is None or product.model != decision.model else unpack_floats(product.features)
+
+
+def _new_policy(before: Model, fitted: FittedSchema) -> Policy:
+    """Return a model's policy for another schema, with nothing learned; after a warm-up the recommended one."""
+    policy = before.policy
+    sizes = {"user_dim": fitted.visitors.width, "product_dim": fitted.products.width}
+    if WARM_UP in before.facts:
+        return Adaptive(PolicySpec(**sizes), stream(0, "policy", "adaptive"))
+    params = {name: getattr(policy, name) for name in parameters_of(type(policy))}
+    return type(policy)(replace(policy.spec, **sizes), stream(0, "policy", policy_name(type(policy))), **params)

@@ -1,0 +1,94 @@
+"""Decisions of the models that a model grew from, as the grown one sees them: in features of its own schema."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.policies.model import ID, Model, product_ids
+from zoosim.schema.schema import FittedSchema
+from zoosim.serving.catalogue import Candidates
+from zoosim.serving.events import Decision, unpack_floats, unpack_unexpressed, unpack_whole
+
+FeaturesOf = Callable[[Decision, int], FloatArray | None]
+"""Returns the features of a version of a product in a decision, None where they are not known."""
+
+
+def context_of(visitor: Any, candidates: Candidates) -> Context:
+    """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
+    return Context(
+        user_id=0,
+        user=visitor,
+        product_ids=candidates.ids,
+        products=candidates.features,
+        available=candidates.available,
+    )
+
+
+class Schemas:
+    """The schemas of models by their digests, each loaded once."""
+
+    def __init__(self, load_model: Callable[[str], Model]) -> None:
+        self._load_model = load_model
+        self._schemas: dict[str, FittedSchema] = {}
+
+    def of(self, digest: str) -> FittedSchema:
+        """Return the schema of the model with a digest."""
+        if digest not in self._schemas:
+            self._schemas[digest] = self._load_model(digest).fitted
+        return self._schemas[digest]
+
+
+class Recorded:
+    """Encodes recorded decisions anew: by the features that they had, and by what these did not express."""
+
+    def __init__(
+        self,
+        model: Model,
+        schemas: Schemas,
+        features_of: FeaturesOf,
+    ) -> None:
+        """Encode for a model.
+
+        Args:
+            model: The model that grew.
+            schemas: Those of the models that it grew from.
+            features_of: Returns the features `(d_p,)` that a product had in a decision, by the schema of that time;
+                None where they are not known, and those of the grown model's catalogue are taken.
+        """
+        self._model = model
+        self._schemas = schemas
+        self._features_of = features_of
+
+    def shown_in(self, decision: Decision, slot: int) -> tuple[Context, int]:
+        """Return the request of a decision with the product in a slot alone, and that product's place."""
+        return context_of(frozen(self.visitor_in(decision, slot)), self._product_in(decision, slot)), 0
+
+    def visitor_in(self, decision: Decision, slot: int) -> FloatArray:
+        """Return the visitor's features `(d_u,)` in a slot."""
+        rest = unpack_unexpressed(decision.unexpressed).visitors
+        values = rest[slot if slot < len(rest) else 0] if rest else {}
+        before = self._schemas.of(decision.model).visitors
+        packed = unpack_floats(decision.visitor_in(slot))
+        return self._model.fitted.visitors.carry_over(before, packed, values)
+
+    def _product_in(self, decision: Decision, slot: int) -> Candidates:
+        name = decision.products[slot]
+        values: dict[str, Any] = {ID: name}
+        for candidate, rest in unpack_unexpressed(decision.unexpressed).candidates:
+            if candidate == name:
+                values |= rest
+        encoder = self._model.fitted.products
+        features = self._features_of(decision, int(unpack_whole(decision.versions)[decision.shown[slot]]))
+        place = self._model.catalogue.place(name)
+        if features is not None:
+            features = encoder.carry_over(self._schemas.of(decision.model).products, features, values)
+        elif place is not None:
+            features = self._model.catalogue.features[place]
+        else:
+            features = encoder.encode_one(values)
+        names = (name,)
+        return Candidates(
+            np.zeros(1, np.int64), names, product_ids(names), frozen(np.array(features, float).reshape(1, -1))
+        )

@@ -6,12 +6,16 @@ import errno
 import logging
 import os
 import signal
+import socket
+import time
 from collections.abc import Callable
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from tests.serving.process import serving
 from tests.serving.shop import make_model, running
 from zoosim.core.errors import StoreError
 from zoosim.serving import server
@@ -82,3 +86,32 @@ async def learned_all(service: Service) -> None:
     async with asyncio.timeout(60.0):
         while service.lag():
             await asyncio.sleep(0.05)
+
+
+def test_a_service_without_a_key_answers_this_machine_alone_and_bounds_connections(tmp_path: Path) -> None:
+    """Its secret and log are nobody else's; ten connections may be open, five of one address."""
+    with serving(tmp_path / "service", make_model(tmp_path), most_connections=10) as process:
+        body = {"candidates": ["p1", "p2"]}
+        with httpx2.Client(base_url=process.url) as client:
+            assert client.post("/v1/decisions", json=body).status_code == 200
+            for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
+                answer = client.post("/v1/decisions", json=body, headers=headers)
+                assert answer.status_code == 403
+                assert "evil.example" in answer.json()["error"]
+        host, port = process.url.removeprefix("http://").split(":")
+        with contextlib.ExitStack() as opened:
+            for _ in range(5):
+                opened.enter_context(socket.create_connection((host, int(port))))
+            with pytest.raises(httpx2.HTTPError):
+                httpx2.get(f"{process.url}/livez")
+        deadline = time.monotonic() + 10.0
+        while True:
+            with contextlib.suppress(httpx2.HTTPError):
+                assert httpx2.get(f"{process.url}/livez").status_code == 200
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        others = [path for path in (tmp_path / "service").rglob("*") if path.stat().st_mode & 0o077]
+        assert others == []
+    assert "refused a request" in process.output
+    assert "closed a new connection" in process.output

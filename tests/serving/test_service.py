@@ -109,6 +109,8 @@ def test_feedback_sent_again_counts_once(tmp_path: Path, model: Path) -> None:
         body = FeedbackBody({"click": 1.0}, feedback_id="f1")
         statuses = [(await service.give_feedback(answer.decision_id, body)).status for _ in range(3)]
         assert statuses == ["accepted", "duplicate", "duplicate"]
+        with pytest.raises(Conflict, match="feedback 'f1': is the id of other feedback"):
+            await service.give_feedback(answer.decision_id, FeedbackBody({"click": 0.0}, feedback_id="f1"))
         await asyncio.sleep(0.3)
         late = await service.give_feedback(answer.decision_id, FeedbackBody({"click": 0.5}))
         assert late.status == "late"

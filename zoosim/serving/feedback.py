@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.answers import slot_of
 from zoosim.serving.bodies import FeedbackBody, hash_of
@@ -12,7 +12,7 @@ from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Feedback, Kind, NewRow, Search, activation_key, feedback_key, pack
 from zoosim.serving.logged import LoggedDecisions
-from zoosim.serving.refusals import Outcome
+from zoosim.serving.refusals import Conflict, Outcome
 from zoosim.serving.searches import check_search_rewards
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
@@ -48,12 +48,13 @@ class FeedbackLog:
         slot = slot_of(decision, body.product)
         feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
         now = self._clock.now()
-        event = NewRow(
-            now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
-        )
+        key, packed = feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
         self._upkeep.note_feedback()
-        (position,) = await self._writer.append([event], durable=True)
+        (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, packed)], durable=True)
         if position is None:
+            earlier = await self._logged.find(key)
+            if earlier is not None and earlier.body != packed:
+                raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
             return Outcome("duplicate")
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
         is_earlier = not self._current.learns_from(decision)

@@ -27,6 +27,9 @@ MODELS, SNAPSHOTS = "models", "snapshots"
 PARTS = (SECRET, LOCK, LOG, f"{LOG}-wal", f"{LOG}-shm")
 """The files that a service makes in its folder, a log in SQLite with what belongs to it."""
 
+PRIVATE = 0o700
+"""The mode of the folders: nobody else reads who visited a shop, and what they did."""
+
 ROWS_AT_ONCE = 1_000
 SECRET_BYTES = 32
 DIGEST_CHARACTERS = 32
@@ -48,8 +51,11 @@ def locked_folder(folder: Path) -> Iterator[None]:
     try:
         new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
         new_parts = [folder / part for part in (*PARTS, MODELS, SNAPSHOTS) if not (folder / part).exists()]
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         for part in (MODELS, SNAPSHOTS):
-            (folder / part).mkdir(parents=True, exist_ok=True)
+            (folder / part).mkdir(mode=PRIVATE, exist_ok=True)
+            with contextlib.suppress(PermissionError):  # it is another account's, which lets this one write
+                (folder / part).chmod(PRIVATE)  # one of an earlier release
         handle = _locked(folder / LOCK)
     except OSError as error:
         raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
@@ -122,7 +128,7 @@ def model_path(folder: Path, digest: str) -> Path:
 
 
 def load_served_model(folder: Path, digest: str) -> Model:
-    """Return a model of a service; raises `DataError` where it is broken or gone."""
+    """Return a model of a service; raises `DataError` where it is broken or gone, or the file holds another one."""
     if not digest.isalnum():
         raise DataError(f"log of the service: got {digest!r}, expected the digest of a model")
     path = model_path(folder, digest)
@@ -130,7 +136,14 @@ def load_served_model(folder: Path, digest: str) -> Model:
         raise DataError(
             f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
         )
-    return load_model(path)
+    model = load_model(path)
+    held = packed_digest(path, PACKING)[:DIGEST_CHARACTERS]
+    if held != digest:
+        raise DataError(
+            f"{path}: holds model {held}, expected {digest}, by which the log names it; copy that model back, or "
+            "restore a backup of the folder"
+        )
+    return model
 
 
 def keep_model_file(folder: Path, model_file: Path) -> str:

@@ -1,6 +1,12 @@
 """The HTTP protocol of the server, with bounds on what a client may send before its request is complete."""
 
 import asyncio
+import logging
+import math
+import resource
+import time
+from collections import Counter
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -10,13 +16,72 @@ MOST_HEAD_BYTES = 65_536
 MOST_SECONDS = 30.0
 """Seconds within which a request must be complete, from the first byte or, on a new connection, from its start."""
 
+OTHER_FILES = 200
+"""Files that a service has open beside connections, at most."""
+
+SECONDS_BETWEEN_COMPLAINTS = 60.0
+
+logger = logging.getLogger("zoosim.serving")
+
+
+def allow_connections(most: int) -> int:
+    """Raise the soft limit of open files so that as many connections may be open; return how many may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < wanted:
+            logger.warning("%d files may be open: so %d connections, not most_connections", soft, soft - OTHER_FILES)
+    return most if soft == resource.RLIM_INFINITY else max(min(most, soft - OTHER_FILES), 1)
+
+
+class Connections:
+    """The open connections of a server, by address: one address gets half of them at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_address: Counter[str] = Counter()
+        self._complained_at = -math.inf
+
+    def open(self, address: str) -> bool:
+        """Count a connection; return whether it may stay open."""
+        self._by_address[address] += 1
+        mine = self._by_address[address]
+        if self._by_address.total() <= self._most and mine <= max(self._most // 2, 1):
+            return True
+        moment = time.monotonic()
+        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
+            self._complained_at = moment
+            logger.warning(
+                "closed a new connection: %d are open, %d of them from its address; most_connections is %d, half of it "
+                "for one address",
+                self._by_address.total() - 1,
+                mine - 1,
+                self._most,
+            )
+        return False
+
+    def close(self, address: str) -> None:
+        """Count a connection no more."""
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections that send headers without end, or a request too slowly."""
+    """Closes connections that are too many, send headers without end, or a request too slowly."""
+
+    def __init__(self, connections: Connections, *values: Any, **named: Any) -> None:
+        super().__init__(*values, **named)
+        self._open = connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._address = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._open.open(self._address):
+            transport.close()
         self._head_bytes = 0
         self._is_in_head = True
         self._timer = self.loop.call_later(MOST_SECONDS, transport.close)
@@ -24,6 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._timer.cancel()
+        self._open.close(self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import multiprocessing
@@ -20,7 +21,8 @@ from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
-from zoosim.serving.protocol import BoundedProtocol
+from zoosim.serving.origins import OwnPages
+from zoosim.serving.protocol import BoundedProtocol, Connections, allow_connections
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
@@ -55,6 +57,7 @@ def serve(settings: Settings, model_file: Path | None, announce: Callable[[str],
         DataError: the model or the log is broken.
     """
     write_json_lines()
+    os.umask(0o077)  # what the log, models and snapshots say is nobody else's
     listener = _listener(settings)
     try:
         uvloop.run(_serve(settings, model_file, listener, announce))
@@ -108,7 +111,7 @@ async def _ask_if_ready(host: str, port: int) -> None:
     """Send the first request of all, so that no visitor waits for what the server, the log and its disk do at first."""
     with contextlib.suppress(OSError):
         reader, writer = await asyncio.open_connection(REACHED_BY.get(host, host), port)
-        writer.write(b"GET /readyz HTTP/1.1\r\nHost: zoosim\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         await reader.read()
         writer.close()
         await writer.wait_closed()
@@ -224,9 +227,12 @@ async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
 
 
 def _configuration(service: Service) -> uvicorn.Config:
+    settings = service.settings
+    most_connections = allow_connections(settings.most_connections)
+    application = Application(service).starlette()
     return uvicorn.Config(
-        Application(service).starlette(),
-        http=BoundedProtocol,
+        application if any(settings.keys.values()) else OwnPages(application, settings.host, settings.hosts),
+        http=functools.partial(BoundedProtocol, Connections(most_connections)),  # type: ignore[arg-type]
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -233,6 +233,7 @@ class Service:
 
         Raises:
             NotFound: no such decision is in the log.
+            Conflict: the feedback's id was used for other feedback.
             PolicyError: a reward is unknown or out of range, or the product was not shown.
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """

@@ -39,6 +39,9 @@ class Settings(Rules):
         keep_days: Days after which rows of the log are removed; 0 keeps them for ever.
         tick: Seconds between two steps of learning.
         snapshot: Seconds between two snapshots.
+        hosts: Names, separated by commas, by which requests may ask for a service without a key, beside those of this
+            machine and the address that it listens at; `*` for any.
+        most_connections: The most open connections, of which one address has half at most.
         most_bytes: The largest request body.
         most_candidates: The most candidates of a request.
         most_waiting: Requests that may wait for the log at once; further ones are told to come back (429).
@@ -58,6 +61,8 @@ class Settings(Rules):
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     tick: Annotated[float, Field(ge=0.01, le=10)] = 0.1
     snapshot: Annotated[float, Field(ge=0.1, le=86_400)] = 60.0
+    hosts: str = ""
+    most_connections: Annotated[int, Field(ge=10, le=1_000_000)] = 4_000
     most_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 1_000_000
     most_candidates: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     most_waiting: Annotated[int, Field(ge=1, le=100_000)] = 256

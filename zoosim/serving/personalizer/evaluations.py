@@ -126,7 +126,7 @@ class Evaluations:
             "creationTime": timestamp(self._service.clock.seconds()),
             "policyResults": [],
         }
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         write_evaluation(path, evaluation)
         task = asyncio.create_task(self._run(evaluation_id))
         self._running[evaluation_id] = task

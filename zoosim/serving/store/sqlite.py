@@ -112,6 +112,8 @@ class SqliteStore:
 
     def _prepare(self) -> None:
         """Make the table, and be ready to append and to sync."""
+        with contextlib.suppress(PermissionError):  # it is another account's, which lets this one write
+            self._path.chmod(0o600)  # so that SQLite gives it to the files beside it
         self._rows("PRAGMA journal_mode=WAL")
         self._rows("PRAGMA secure_delete=ON")  # else pages keep copies of what was removed or moved
         self._rows("PRAGMA synchronous=NORMAL")

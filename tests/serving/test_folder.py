@@ -1,0 +1,65 @@
+"""The folder of a service: models are those that their names say, and nobody else reads it."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.serving.shop import make_model
+from tests.serving.test_service import visit, with_service
+from zoosim.core.errors import DataError
+from zoosim.serving.folder import MODELS, SNAPSHOTS, keep_model_file, load_served_model
+from zoosim.serving.service import Service
+from zoosim.serving.store.address import LOG
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+def test_a_sound_model_under_the_name_of_another_is_refused(
+    tmp_path: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = make_model(tmp_path_factory.mktemp("other"), names=[f"q{number}" for number in range(8)])
+    digests: list[str] = []
+
+    async def use(service: Service) -> None:
+        digests.append(service.start.model)
+        await visit(service, 1)
+
+    with_service(tmp_path, model, use)
+    (digest,) = digests
+    kept = tmp_path / MODELS / f"{digest}.zoosim"
+    kept.write_bytes(other.read_bytes())
+    swapped = keep_model_file(tmp_path, other)
+    load_served_model(tmp_path, swapped)
+    with pytest.raises(DataError, match=f"holds model {swapped}, expected {digest}"):
+        load_served_model(tmp_path, digest)
+    with pytest.raises(DataError, match=f"holds model {swapped}, expected {digest}"):
+        with_service(tmp_path, None, use)
+    kept.write_bytes(model.read_bytes())
+    with_service(tmp_path, None, use)
+
+
+def test_nobody_else_reads_what_a_service_keeps(tmp_path: Path, model: Path) -> None:
+    """Folders and logs of earlier releases, which others could read, are closed, too."""
+    folder = tmp_path / "service"
+    modes: dict[str, int] = {}
+
+    async def use(service: Service) -> None:
+        await visit(service, 1)
+        paths = [folder, folder / MODELS, folder / SNAPSHOTS, *folder.glob(f"{LOG}*"), folder / "secret"]
+        modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in paths})
+
+    mask = os.umask(0o022)
+    try:
+        with_service(folder, model, use)
+        for name, mode in ((LOG, 0o644), (MODELS, 0o755), (SNAPSHOTS, 0o755)):
+            (folder / name).chmod(mode)
+        with_service(folder, None, use)
+    finally:
+        os.umask(mask)
+    assert {f"{LOG}-wal", LOG, MODELS, "service"} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}

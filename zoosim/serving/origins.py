@@ -1,0 +1,107 @@
+"""Who may ask a service without a key: programs of its machine, and no page that a browser there shows.
+
+A page from anywhere can let its visitor's browser send requests to 127.0.0.1. The browser says where they come from
+(`Origin`, `Sec-Fetch-Site`), unless the page's own name was made to lead there (DNS rebinding): then that is `Host`.
+"""
+
+import ipaddress
+import logging
+import math
+import time
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from zoosim.core.parameters import shown
+from zoosim.serving.bodies import ErrorAnswer
+
+ANY = "*"
+OWN_PAGES = ("same-origin", "none")
+"""What `Sec-Fetch-Site` says of requests of a page that the service itself sent, or of an address that was typed."""
+
+SECONDS_BETWEEN_COMPLAINTS = 60.0
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class OwnPages:
+    """Refuses requests for names that are not the service's, and those of other sites' pages, with status 403."""
+
+    def __init__(self, app: ASGIApp, host: str, hosts: str) -> None:
+        """Stand before an application.
+
+        Args:
+            app: What answers the other requests.
+            host: Where the service listens.
+            hosts: Further names that are its own, separated by commas; `*` for any.
+        """
+        self._app = app
+        self._listed = {name.strip().lower() for name in hosts.split(",") if name.strip()}
+        self._own = {"localhost", host.lower(), *self._listed}
+        self._complained_at = -math.inf
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        reason = self._why_not(scope) if scope["type"] == "http" else ""
+        if not reason:
+            await self._app(scope, receive, send)
+            return
+        moment = time.monotonic()
+        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
+            self._complained_at = moment
+            logger.warning("refused a request: %s", reason)
+        content = msgspec.json.encode(ErrorAnswer(reason))
+        await Response(content, 403, media_type="application/json")(scope, receive, send)
+
+    def _why_not(self, scope: Scope) -> str:
+        """Return why a request is refused; empty where it is not."""
+        host = origin = site = ""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value.decode("latin-1")
+            elif name == b"origin":
+                origin = value.decode("latin-1")
+            elif name == b"sec-fetch-site":
+                site = value.decode("latin-1")
+        if host and not self._is_own(host):
+            return f"host: got {shown(host)}, expected this machine; set hosts or a key to be asked by other names"
+        if origin:
+            is_own = netloc_of(origin) == host.lower() or self._is_listed(origin)
+        else:
+            is_own = not site or site in OWN_PAGES
+        if is_own:
+            return ""
+        return f"origin: got a page of {shown(origin or site)}; set hosts or a key to be asked by other sites' pages"
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a name, with a port or without, is the service's."""
+        if ANY in self._listed or host in self._own:
+            return True
+        name = hostname_of(f"//{host}")
+        if name in self._own:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+    def _is_listed(self, origin: str) -> bool:
+        return ANY in self._listed or hostname_of(origin) in self._listed
+
+
+def hostname_of(url: str) -> str:
+    """Return the name of the host in an address, in small letters; empty where there is none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def netloc_of(url: str) -> str:
+    """Return the host and the port in an address, in small letters."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""

@@ -53,13 +53,14 @@ def test_the_tail_index_is_that_of_the_distribution(index: float, word: str) -> 
     """Quantiles of a Pareto distribution, whose tail index is known."""
     rewards = (1.0 - np.arange(10_000) / 10_000.0) ** (-1.0 / index)
     findings = Findings()
-    check_tail(findings, rewards)
+    check_tail(findings, rewards, np.arange(10_000))
     assert findings.verdict().word == word
     if word == DO_NOT_USE:
         assert "a tail of index 1.0" in findings.verdict().reasons[0]
+        assert findings.verdict().reasons[0].endswith("(rows 9499-9999)")
 
 
 def test_clicks_have_no_tail() -> None:
     findings = Findings()
-    check_tail(findings, np.repeat([0.0, 1.0], 500))
+    check_tail(findings, np.repeat([0.0, 1.0], 500), np.arange(1_000))
     assert findings.verdict().word == TRUST

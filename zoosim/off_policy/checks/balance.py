@@ -46,7 +46,7 @@ def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
     return [(name, shift) for _, name, shift in sorted(clear, reverse=True)]
 
 
-def check_balance(findings: Findings, imbalances: list[tuple[str, float]], interval: Interval) -> None:
+def check_balance(findings: Findings, probe: Probe, imbalances: list[tuple[str, float]], interval: Interval) -> None:
     """Say what the weights shift, which no policy can: who comes, and when."""
     for name, shift in imbalances:
         if matters(shift, interval):
@@ -54,12 +54,13 @@ def check_balance(findings: Findings, imbalances: list[tuple[str, float]], inter
                 f"the weights shift {name} by {shift:.2g} standard deviations, but no choice moves who comes, or when"
             )
             advice = "the propensities are wrong, rows are missing, or the column was made after the choice"
-            findings.add(f"{observation}: {advice}", useless=False)
+            findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
             return
 
 
-def check_actions(findings: Findings, log: Log) -> None:
+def check_actions(findings: Findings, probe: Probe) -> None:
     """Compare how often each action is in the log with how often its propensities say."""
+    log = probe.log
     k = log.n_actions
     inverse = 1.0 / log.propensities
     rows = np.bincount(log.actions, minlength=k)
@@ -83,7 +84,8 @@ def check_actions(findings: Findings, log: Log) -> None:
     if is_clear[worst]:
         ratio = f"{total[worst] / offered[worst]:.3g} times as often as its propensities say"
         advice = "propensities are wrong, or rows are missing"
-        findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}", useless=False)
+        shown = probe.rows_in_words(log.actions == worst)
+        findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}{shown}", useless=False)
 
 
 def _columns(probe: Probe) -> dict[str, FloatArray]:

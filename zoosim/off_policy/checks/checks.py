@@ -85,14 +85,14 @@ class LogChecks:
         if self.is_telling:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
-            check_tail(findings, self.probe.log.rewards)
+            check_tail(findings, self.probe.log.rewards, self.probe.log.row_numbers)
             check_cut(findings, self.probe)
             check_returns(findings, self.grouped, self.choices)
             check_clocks(findings, self.grouped, self.choices)
             if self.copies.word == TRUST:  # else users' rewards are alike for that reason alone
                 check_bookings(findings, self.grouped)
             if not self.are_estimated:
-                check_actions(findings, self.probe.log)
+                check_actions(findings, self.probe)
                 check_selection(findings, self.probe)
                 check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
         return findings.verdict()
@@ -184,7 +184,7 @@ class PolicyChecks:
         influence = influence[self.log.rows]
         if self.log.is_telling:
             if not self.log.are_estimated and not self.log.has_rankings:  # whose weights are means over positions
-                check_balance(findings, self.imbalances, interval)
+                check_balance(findings, probe, self.imbalances, interval)
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
             if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone

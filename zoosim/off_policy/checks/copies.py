@@ -52,5 +52,10 @@ def check_copies(findings: Findings, probe: Probe) -> None:
     share = excess / (1.0 - float(chance.mean())) / len(rows)
     if share <= LEAST_SHARE:
         return
+    is_copy = np.zeros(n, bool)
+    is_copy[rows[second[whole[first] == whole[second]]]] = True
     reason = f"copies: {100 * share:.1f}% of the rows repeat another row in all that is logged"
-    findings.add(f"{reason}, more than chance brings; count each decision once", useless=share > GRAVE_SHARE)
+    findings.add(
+        f"{reason}, more than chance brings; count each decision once{probe.rows_in_words(is_copy)}",
+        useless=share > GRAVE_SHARE,
+    )

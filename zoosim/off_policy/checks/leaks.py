@@ -33,7 +33,8 @@ def check_features(findings: Findings, probe: Probe) -> None:
         likeness = abs(_correlation(probe.inputs[probe.sample, place], rewards))
         if likeness > SAME:
             observation = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
-            findings.add(f"{observation}: leave out what is known only after the choice", useless=False)
+            advice = "leave out what is known only after the choice"
+            findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
             return
 
 
@@ -66,7 +67,7 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
         advice = (
             "they were computed when it was known, or by what is not logged; log that, and take rows not learned from"
         )
-        findings.add(f"{observation}: {advice}", useless=False)
+        findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
 
 
 def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -> FloatArray:

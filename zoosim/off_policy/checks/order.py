@@ -107,7 +107,9 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
         return
     if change.change < 0.0 and 0.0 < change.share <= LATE_SHARE:
         advice = "they may not have arrived yet: leave those rows out, or wait"
-        findings.add(f"{change.description}; {advice}", useless=False)
+        is_last = np.zeros(len(probe), bool)
+        is_last[probe.order[round((1.0 - change.share) * len(probe)) :]] = True
+        findings.add(f"{change.description}; {advice}{probe.rows_in_words(is_last)}", useless=False)
         return
     is_late = np.zeros(len(probe), bool)
     is_late[probe.order[3 * len(probe) // 4 :]] = True
@@ -115,7 +117,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
     meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}"
-    findings.add(f"drift: {change.description}; {meaning}", useless=False)
+    findings.add(f"drift: {change.description}; {meaning}{probe.rows_in_words(is_late)}", useless=False)
 
 
 def action_changes(probe: Probe) -> ActionChanges:
@@ -177,7 +179,8 @@ def check_action_changes(
             f"the rewards of {probe.log.action_name(worst)} changed by {changes.differences[worst]:+.3g} {part}"
         )
         advice = "they may be late, its number may mean another product now, or tastes moved"
-        findings.add(f"{observation}: {advice}", useless=False)
+        rows = probe.rows_in_words(probe.log.actions == worst)
+        findings.add(f"{observation}: {advice}{rows}", useless=False)
 
 
 def check_shift(findings: Findings, probe: Probe) -> None:
@@ -198,7 +201,8 @@ def check_shift(findings: Findings, probe: Probe) -> None:
             error = float(gain.std()) / math.sqrt(len(gain))
             if error and float(gain.mean()) > SHIFT_ERRORS * error:
                 observation = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
-                findings.add(f"{observation}, not by that of their own: they stand in the wrong row", useless=True)
+                meaning = f"not by that of their own: they stand in the wrong row{probe.every_row}"
+                findings.add(f"{observation}, {meaning}", useless=True)
                 return
 
 

@@ -201,6 +201,11 @@ class Probe:
         values = self.without_cycles(self.residuals / max(1e-300, float(np.abs(self.residuals).max())))
         return [group_growth(values - values.mean(), self.users, group.of_row) for group in self.groups]
 
+    @cached_property
+    def every_row(self) -> str:
+        """All rows in words, for findings that rest on no rows more than on others."""
+        return self.rows_in_words(np.ones(len(self), bool))
+
     def rows_in_words(self, is_named: BoolArray, how: str = "") -> str:
         """Return which rows of the source a finding rests on, to be put behind it, such as " (rows 3, 8 and 12)"."""
         return rows_in_words(self.log.row_numbers[is_named], how)

@@ -42,7 +42,7 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
     advice = "it was made from the rows that judge it; judge it by rows that it has not seen"
     if _leaves_too_little(choices, np.column_stack([scores, chances])):
         observation = "the policy's probabilities follow these rows' rewards closer than chance allows"
-        findings.add(f"{observation}: {advice}{_all_rows(probe)}", useless=False)
+        findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
         return
     cells = find_cells(probe.inputs, probe.log.actions, scores, _most_cells(probe))
     if cells is None or cells.max() + 1 < FEWEST_CELLS:
@@ -50,12 +50,12 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
     means = _CellMeans(probe, cells, np.column_stack([scores, chances]))
     if means.leave_too_little():
         observation = f"the policy's probabilities follow the mean rewards of {means.n_cells} cells closer than"
-        findings.add(f"{observation} chance allows: {advice}{_all_rows(probe)}", useless=False)
+        findings.add(f"{observation} chance allows: {advice}{probe.every_row}", useless=False)
         return
     agreeing, likelihood = means.agreement()
     if likelihood < LIKELY:
         observation = f"the policy prefers what earned most in these rows in {agreeing} of {means.n_cells} cells"
-        findings.add(f"{observation}, more often than the best policy would: {advice}{_all_rows(probe)}", useless=False)
+        findings.add(f"{observation}, more often than the best policy would: {advice}{probe.every_row}", useless=False)
 
 
 def most_terms(n: int) -> int:
@@ -65,10 +65,6 @@ def most_terms(n: int) -> int:
 
 def _most_cells(probe: Probe) -> int:
     return len(probe) // (ROWS_PER_MEAN * len(np.unique(probe.log.actions)))
-
-
-def _all_rows(probe: Probe) -> str:
-    return probe.rows_in_words(np.ones(len(probe), bool))
 
 
 def _leaves_too_little(choices: Choices, known: FloatArray) -> bool:

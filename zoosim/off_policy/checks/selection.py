@@ -47,14 +47,14 @@ def check_selection(findings: Findings, probe: Probe) -> None:
         more = "more" if errors > 0.0 else "less"
         observation = f"actions that earn more are in the log {more} often than their propensities say"
         advice = "rows were selected by their reward, or drawn again after a failure"
-        findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
+        findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}{probe.every_row}", useless=False)
         return
     for column in contrast.columns:
         errors = contrast.errors_of_feature(column)
         if abs(errors) > sure_errors(len(contrast.columns)):
             observation = f"{probe.feature_name(probe.columns[column])} goes with the choice beyond its propensity"
             advice = "it was made after the choice, or propensities are wrong"
-            findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
+            findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}{probe.every_row}", useless=False)
             return
 
 

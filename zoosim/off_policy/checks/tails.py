@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.checks.rows import rows_in_words
 from zoosim.off_policy.verdict import Findings
 
 TAIL_SHARE = 0.05
@@ -24,8 +25,8 @@ CUT_SHARE, CUT_ROWS = 0.01, 5
 """Share of the rewards, and how many at least, that are the largest one from which on they were cut there."""
 
 
-def check_tail(findings: Findings, rewards: FloatArray) -> None:
-    """Estimate the tail index of `rewards (n,)` by the sizes of the largest (Hill 1975)."""
+def check_tail(findings: Findings, rewards: FloatArray, numbers: IntArray) -> None:
+    """Estimate the tail index of `rewards (n,)` of rows with such `numbers` by the sizes of the largest (Hill 1975)."""
     sizes = np.abs(rewards[rewards != 0.0])
     k = min(MOST, max(FEWEST, int(TAIL_SHARE * len(sizes))))
     if len(sizes) <= 2 * k:
@@ -41,7 +42,8 @@ def check_tail(findings: Findings, rewards: FloatArray) -> None:
     if index + WEAK_ERRORS * error < FINITE_VARIANCE:
         observation = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"
         meaning = "at 2 and below a mean has no standard error; cap rewards, and judge the capped ones"
-        findings.add(f"{observation}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)
+        rows = rows_in_words(numbers[np.abs(rewards) >= largest.min()])
+        findings.add(f"{observation}: {meaning}{rows}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)
 
 
 def check_cut(findings: Findings, probe: Probe) -> None:

@@ -118,7 +118,7 @@ class Encoder(Strict):
 
     def decode_one(self, features: FloatArray) -> dict[str, Any]:
         """Return values by column that have these features `(d,)`, without those that are missing or not said."""
-        values = {column.name: column.decode_one(features[place]) for column, place in self._placed()}
+        values = {column.name: column.decode_one(features[place]) for column, place in self.placed}
         return {name: value for name, value in values.items() if value is not None}
 
     def carry_over(self, encoder: "Encoder", features: FloatArray, unexpressed: Mapping[str, Any]) -> FloatArray:
@@ -129,7 +129,7 @@ class Encoder(Strict):
             features: Its features of the visitor, or of the product.
             unexpressed: The values that these do not say, by column.
         """
-        before = {column.name: (column, place) for column, place in encoder._placed()}
+        before = {column.name: (column, place) for column, place in encoder.placed}
         parts: list[Any] = []
         for column in self.columns:
             earlier, place = before.get(column.name, (None, slice(0)))
@@ -146,8 +146,9 @@ class Encoder(Strict):
         """The columns by name."""
         return {column.name: column for column in self.columns}
 
-    def _placed(self) -> list[tuple[AnyColumn, slice]]:
-        """Return each column, and where its features stand."""
+    @cached_property
+    def placed(self) -> list[tuple[AnyColumn, slice]]:
+        """Each column, and where its features stand."""
         return list(zip(self.columns, parts(self).values(), strict=True))
 
     def drift(self, frame: pl.DataFrame) -> dict[str, str]:

@@ -14,7 +14,7 @@ import polars as pl
 from zoosim.core.errors import ZoosimError
 from zoosim.schema.column import MOST_LEVELS
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
-from zoosim.schema.encoder import MOST_FEATURES, Encoder
+from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import MOSTLY, infer_type
 from zoosim.schema.number_columns import NumberColumn
 from zoosim.schema.values import number_of, text_of
@@ -24,6 +24,9 @@ FEWEST_VISITORS = 20
 
 MOST_COLUMNS = 50
 """Columns that a schema grows to: those that come most often."""
+
+MOST_FEATURES = 1_024
+"""Features that a schema grows to: what policies keep of visitors takes the square of them, at 3,000 gigabytes."""
 
 FIRST_LEVELS, BUCKETS = 20, 16
 """Levels of a column when it is taken up, and features that its others share: few, as are the rows."""

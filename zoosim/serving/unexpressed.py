@@ -17,7 +17,7 @@ MOST_KEPT = 100
 LONGEST_TEXT = 256
 """Characters of texts that are kept: longer ones are no levels."""
 
-MOST_BYTES, MOST_FIRST_BYTES = 16_384, 1_000_000
+MOST_BYTES, MOST_FIRST_BYTES = 16_384, 65_536
 """Bytes that are kept of a request once there is a schema, and before there is one."""
 
 

@@ -18,7 +18,7 @@ from zoosim.schema.column import Column
 from zoosim.schema.columns import COLUMN_TYPES
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import infer_rewards, infer_roles, infer_type
-from zoosim.schema.number_columns import NumberColumn
+from zoosim.schema.number_columns import REACH, NumberColumn, VectorColumn
 from zoosim.schema.values import number_of, numbers_of, text_of, time_of, truth_of
 
 WORDS = st.text(max_size=6) | st.sampled_from(
@@ -231,6 +231,32 @@ def test_vectors_are_taken_as_they_are_but_for_their_scale() -> None:
     assert_same_bits(fitted, frame)
     np.testing.assert_allclose(np.square(fitted.encode(frame)[:50, :3]).mean(), 1.0)
     assert fitted.encode_one({"text": [1.0]}).tolist() == [0, 0, 0, 1]
+
+
+def test_numbers_of_vectors_are_clipped_to_what_most_lists_hold() -> None:
+    """Three lists of 8e8 among 1,000 set neither the scale nor the limit; without them nothing of the table is cut."""
+    sound = np.random.default_rng(0).normal(size=(1_000, 3))
+    usual = fit_encoder(pl.DataFrame({"text": sound.tolist()}), {"text": "vector"}, "table")
+    scale = np.sqrt(np.square(sound).mean())
+    np.testing.assert_allclose(usual.encode(pl.DataFrame({"text": sound.tolist()})), sound / scale)
+    frame = pl.DataFrame({"text": [*sound.tolist(), *[[8e8, -8e8, 0.0]] * 3]})
+    fitted = fit_encoder(frame, {"text": "vector"}, "table")
+    assert_same_bits(fitted, frame)
+    for encoder in (usual, fitted):
+        least, most, nothing = encoder.encode_one({"text": [-8e8, 8e8, 0.0]})
+        assert -10.0 < least == -most < -2.0
+        assert nothing == 0.0
+
+
+def test_vectors_of_models_without_a_limit_are_clipped_as_well() -> None:
+    column = VectorColumn(name="text", length=2, scale=2.0)
+    assert column.encode_one([8e8, -3.0]) == [REACH, -1.5]
+
+
+def test_vectors_that_are_mostly_0_keep_their_ones() -> None:
+    frame = pl.DataFrame({"text": [*[[0.0, 0.0]] * 99, [0.0, 1.0]]})
+    fitted = fit_encoder(frame, {"text": "vector"}, "table")
+    np.testing.assert_allclose(fitted.encode(frame)[99], [0.0, np.sqrt(200.0)])
 
 
 @settings(max_examples=50, deadline=None)

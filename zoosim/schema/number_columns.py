@@ -18,6 +18,15 @@ CLIP = 0.001
 FAR = 0.5
 """Share of the range by which a number lies far beyond it."""
 
+MOST_LISTS = 0.95
+"""Share of the lists of a column whose largest numbers say how large a number of a list may be."""
+
+BEYOND = 3.0
+"""How many times as large as in these lists a number may be before it is clipped."""
+
+REACH = 10.0
+"""Scaled numbers beyond which those of lists are clipped where the column was fitted without a limit."""
+
 SKEWED = 1.0
 """Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
 
@@ -139,24 +148,27 @@ def _skewness(numbers: FloatArray) -> float:
 
 
 class VectorColumn(Column):
-    """A list of `length` numbers, such as the embedding of a text, over `scale`."""
+    """A list of `length` numbers, such as the embedding of a text, over `scale`, clipped to -`reach` and `reach`."""
 
     type: Literal["vector"] = "vector"
     length: Annotated[int, Field(ge=1, le=10_000)]
     scale: Annotated[Finite, Field(gt=0)]
+    reach: Annotated[Finite, Field(gt=0)] = REACH
 
     @classmethod
     def fitted(cls, name: str, column: pl.Series, **options: Any) -> "VectorColumn":
-        """Take the length that most lists have, and scale their numbers to a mean square of 1."""
+        """Take the length that most lists have, clip what is far beyond most, and scale to a mean square of 1."""
         lists = _lists(column)
         readable = [] if lists is None else _by_length(lists)
         if not readable:
             return cls(name=name, missing=True, length=1, scale=1.0)
         rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
-        scale = float(np.sqrt(np.square(numbers).mean()))
-        sound = math.isfinite(scale) and scale > 0.0
-        missing = len(rows) < column.len()
-        return cls(name=name, missing=missing, length=numbers.shape[1], scale=scale if sound else 1.0)
+        limit = _limit(numbers)
+        scale = float(np.sqrt(np.square(np.clip(numbers, -limit, limit)).mean()))
+        missing, length = len(rows) < column.len(), numbers.shape[1]
+        if not math.isfinite(scale) or not scale > 0.0 or not 0.0 < limit / scale < math.inf:
+            return cls(name=name, missing=missing, length=length, scale=1.0)
+        return cls(name=name, missing=missing, length=length, scale=scale, reach=limit / scale)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -168,7 +180,8 @@ class VectorColumn(Column):
         numbers = _vector(value)
         if numbers is None or len(numbers) != self.length:
             return self._or_missing(None, self.length)
-        return self._or_missing([number / self.scale for number in numbers], self.length)
+        scaled = [min(max(number / self.scale, -self.reach), self.reach) for number in numbers]
+        return self._or_missing(scaled, self.length)
 
     def expresses(self, value: Any) -> bool:
         """Whether it is missing, or a list of numbers as long as it should be."""
@@ -187,7 +200,7 @@ class VectorColumn(Column):
         rows, numbers = _vectors(lists, self.length)
         features = np.zeros((column.len(), len(self.features)))
         features[:, self.length :] = 1.0
-        features[rows, : self.length] = numbers / self.scale
+        features[rows, : self.length] = np.minimum(np.maximum(numbers / self.scale, -self.reach), self.reach)
         features[rows, self.length :] = 0.0
         return features, np.arange(column.len())
 
@@ -197,6 +210,17 @@ class VectorColumn(Column):
         if lists is None:
             return which(values, lambda value: len(_vector(value) or ()) == self.length)
         return np.isin(np.arange(values.len()), _vectors(lists, self.length)[0])
+
+
+def _limit(numbers: FloatArray) -> float:
+    """Return the largest number of lists `(n, length)`, or where a few have far larger ones, a multiple of the others'.
+
+    A column's few largest lists may be mistakes, or made to be large: they must neither set the scale nor the limit.
+    """
+    largest = np.abs(numbers).max(axis=1)
+    usual = float(np.quantile(largest, MOST_LISTS, method="nearest"))
+    most = float(largest.max())
+    return min(most, BEYOND * usual) if usual > 0.0 else most
 
 
 def _lists(column: pl.Series) -> pl.Series | None:

@@ -59,7 +59,7 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
     source = store if address.server else address.folder
 
     async def use() -> None:
-        async with running(address.folder, model, store=store, wait=0.4) as service:
+        async with running(address.folder, model, store=store, wait=0.4, per_visitor=0) as service:
             answers = []
             for number in range(40):
                 visitor_id = SOMEBODY if number % 4 == 0 else f"{SOMEBODY[:-1]} {number % 4}"

@@ -14,6 +14,7 @@ from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
+from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
@@ -43,9 +44,10 @@ def replayed(folder: Path, stop: int | None = None, address: Address | None = No
     return replica
 
 
-async def visit(service: Service, number: int) -> None:
+async def visit(service: Service, number: int, visitor_id: str = "") -> None:
     rng = np.random.default_rng(number)
     body = DecideBody(visitor={"country": "de"}, candidates=rng.choice(PRODUCTS, 4, replace=False).tolist())
+    body.visitor_id = visitor_id
     answer = await service.decide(body)
     if rng.random() < 0.5:
         await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
@@ -81,6 +83,7 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
     async def use(service: Service) -> None:
         for number in range(60):
             await visit(service, number)
+            await visit(service, 100 + number, visitor_id="everybody's")
         await service.change_product("new", ProductBody(features={"category": "c1"}))
         await service.decide(DecideBody(candidates=["new", "p1"]))
         await asyncio.sleep(1.1)
@@ -88,7 +91,8 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
 
     with_service(tmp_path, model, use)
     whole = replayed(tmp_path)
-    assert whole.counts["learned"] == 61
+    assert whole.counts["learned"] == 61 + whole.rules.per_visitor
+    assert whole.join.counts[BEYOND_BOUND] == 60 - whole.rules.per_visitor
     middle = replayed(tmp_path, stop=whole.position // 2)
     (tmp_path / "snapshots").mkdir(exist_ok=True)
     write_snapshot(tmp_path / "snapshots", middle)

@@ -17,6 +17,9 @@ from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import Decision, Feedback, Row, Search, decision_of
 from zoosim.serving.rules import Rules
 
+BEYOND_BOUND = "beyond a visitor's bound"
+"""Count of what is over and not learned, since its visitor decides far more often than others."""
+
 CLICK, PURCHASE = "click", "purchase"
 """What the products of a search earn."""
 
@@ -38,6 +41,7 @@ class Open(msgspec.Struct, array_like=True):
     """A slot of a decision that is not over: its row, when its wait ends, whether it counts yet, and its feedback.
 
     `feedback` are triples: the number of ticks before it, what orders it among those of one tick, and what it says.
+    `is_learned` says whether anything is learned of it once it is over.
     """
 
     seq: int
@@ -45,6 +49,7 @@ class Open(msgspec.Struct, array_like=True):
     due: int
     active: bool
     feedback: list[tuple[int, bytes, Feedback]]
+    is_learned: bool = True
 
     def in_order(self) -> list[Feedback]:
         """Return feedback in the order in which it counts."""
@@ -69,7 +74,7 @@ class Join:
     """Open decisions, and the feedback that came to them.
 
     `counts` says what came of feedback, `joined` or `late or unknown`, and how many decisions were `never activated` or
-    got the `default`, as no feedback came.
+    got the `default`, as no feedback came, or were not learned, as they are beyond a visitor's bound.
     """
 
     def __init__(self, rules: Rules, weights: dict[str, float]) -> None:
@@ -94,13 +99,13 @@ class Join:
         """Return the positions of the decisions that are open."""
         return {decision.seq for decision in self._open.values()}
 
-    def decide(self, row: Row, decision: Decision | Search) -> None:
-        """Enter a decision: each product that it showed is a slot, and earns for itself."""
+    def decide(self, row: Row, decision: Decision | Search, is_learned: bool = True) -> None:
+        """Enter a decision, learned or not: each product that it showed is a slot, and earns for itself."""
         due = row.time + round(self.rules.wait * MICROSECONDS)
         decision_id = decision_of(row)
         for slot in range(decision.parts):
             name = _slot_name(decision_id, slot)
-            self._open[name] = Open(row.seq, slot, due, not decision.deferred, [])
+            self._open[name] = Open(row.seq, slot, due, not decision.deferred, [], is_learned)
             heapq.heappush(self._by_due, (due, row.seq, name))
 
     def earn(self, row: Row, feedback: Feedback) -> None:
@@ -133,10 +138,12 @@ class Join:
             del self._open[name]
         closings = []
         for decision in sorted(closed.values(), key=lambda decision: (decision.seq, decision.slot)):
-            if decision.active:
-                closings.append(self._closing(decision))
-            else:
+            if not decision.active:
                 self.counts["never activated"] += 1
+            elif not decision.is_learned:
+                self.counts[BEYOND_BOUND] += 1
+            else:
+                closings.append(self._closing(decision))
         return closings
 
     def due(self) -> int | None:

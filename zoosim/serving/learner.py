@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.events import Kind, Row, without_gap
 from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models, prepare_model
+from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
@@ -140,6 +141,7 @@ class _Learner:
         self._published = self._replica.position
         self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
+        self._bounded = self._replica.join.counts[BEYOND_BOUND]
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
@@ -150,6 +152,7 @@ class _Learner:
             rows_read = self._catch_up()
             if self._message_is_due():
                 self._publish()
+                self._tell_of_bounds()
             if self._snapshot_is_due():
                 self._save()
             if self._parent.wants_stop():
@@ -206,6 +209,16 @@ class _Learner:
         self._is_new = False
         self._published = replica.position
         self._published_at = time.monotonic()
+
+    def _tell_of_bounds(self) -> None:
+        """Say that visitors are bounded, and again once it is ten times as much."""
+        bounded = self._replica.join.counts[BEYOND_BOUND]
+        if bounded > 10 * self._bounded:
+            _complain(
+                f"{bounded:,} decisions are logged, and not learned, since their visitors decide far more often in a "
+                "day than others (per_visitor)"
+            )
+            self._bounded = bounded
 
     def _message_is_due(self) -> bool:
         is_new = self._is_new or self._published != self._replica.position

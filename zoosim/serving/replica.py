@@ -32,6 +32,7 @@ from zoosim.serving.join import Closing, Join, SearchJoin
 from zoosim.serving.recorded import FeaturesOf, Recorded, Schemas, context_of
 from zoosim.serving.rules import Rules
 from zoosim.serving.searches import learn_search
+from zoosim.serving.visitors import VisitorBounds
 
 EVERY_REWARD = (-1e9, 1e9)
 
@@ -79,6 +80,7 @@ class Replica:
         checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
         known_versions: The versions of products that the policy has met as candidates.
+        visitors: How often each visitor decided lately, which bounds what is learned of it.
         counts: What came of learning.
     """
 
@@ -104,6 +106,7 @@ class Replica:
         self.checksum = b""
         self.start: Start | None = None
         self.known_versions: set[int] = set()
+        self.visitors = VisitorBounds()
         self.counts: Counter[str] = Counter()
         self.model: Model
         self.catalogue: ServedCatalogue
@@ -154,7 +157,8 @@ class Replica:
         self._recorded = Recorded(self.model, self._schemas, self._features_of)
 
     def forget_decisions(self) -> None:
-        """Forget what is open: a replica that decides alone learns nothing of it."""
+        """Forget what is open, and who decided: a replica that decides alone learns nothing of it."""
+        self.visitors = VisitorBounds()
         if self.start is not None:
             self.join = type(self.join)(self.join.rules, dict(self.model.fitted.weights))
 
@@ -174,13 +178,15 @@ class Replica:
 
     def _learn_since(self, origin: Origin, start: Row) -> None:
         """Let a policy that grew learn from the rows between those from which it grew and its start."""
-        counts, rules = self.counts.copy(), self.rules
+        counts, rules, visitors = self.counts.copy(), self.rules, self.visitors
+        self.visitors = VisitorBounds()  # as these rows are counted already
         self.join.load_state(origin.join)
         for seq in range(origin.position + 1, start.seq):
             row = self._find_row(seq)
             if row is not None:
                 self.relearn(row)
         self.join.rules = rules
+        self.visitors = visitors
         self.counts = counts
         self.counts["learned"] += self.counts.pop(WAITING, 0)
 
@@ -210,9 +216,11 @@ class Replica:
     def _decide(self, row: Row) -> None:
         decision = _decision_in(row)
         if self._is_learned(decision) and self._knows_products(decision):
-            self.join.decide(row, decision)
+            is_learned = self._is_within_bound(row, decision)
+            self.join.decide(row, decision, is_learned)
             self._count_agreement(decision)
-            self._note(decision)
+            if is_learned:
+                self._note(decision)
 
     def _count_agreement(self, decision: Decision) -> None:
         if decision.agrees is not None:
@@ -223,7 +231,11 @@ class Replica:
         search = unpack(row)
         assert isinstance(search, Search)
         if self._is_learned(search):
-            self.join.decide(row, search)
+            self.join.decide(row, search, self._is_within_bound(row, search))
+
+    def _is_within_bound(self, row: Row, decision: Decision | Search) -> bool:
+        """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
+        return self.visitors.admits(row.time, decision.visitor_id, self.rules.per_visitor)
 
     def _knows_products(self, decision: Decision) -> bool:
         """Whether the log has what a decision rests on, which a server may lose."""

@@ -29,6 +29,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
     assert start is not None
     state, arrays = packed_state(replica.model.policy)
     products, product_arrays = replica.catalogue.state()
+    day, visitor_arrays = replica.visitors.state()
     header = {
         "position": replica.position,
         "row": replica.checksum.hex(),
@@ -40,11 +41,12 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "state": state,
         "products": products,
         "join": replica.join.state(),
+        "day": day,
         "known_versions": sorted(replica.known_versions),
         "counts": dict(replica.counts),
     }
     path = folder / f"{PREFIX}{replica.position:016}"
-    write_packed(path, PACKING, header, {**arrays, **product_arrays})
+    write_packed(path, PACKING, header, {**arrays, **product_arrays, **visitor_arrays})
     for old in _snapshots(folder)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
@@ -88,6 +90,8 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.join.load_state(header["join"])
         replica.catalogue.load_state(header["products"], arrays)
         unpack_state(replica.model.policy, header["state"], arrays)
+        if "day" in header:  # earlier releases bounded nobody
+            replica.visitors.load_state(header["day"], arrays)
         replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
         replica.position = int(header["position"])
@@ -124,7 +128,9 @@ def _snapshots(folder: Path) -> list[Path]:
 def state_digest(replica: Replica) -> str:
     """Return a hash of all that was learned: equal ones mean states that are equal to the bit."""
     state, arrays = packed_state(replica.model.policy)
-    digest = hashlib.sha256(json.dumps([state, replica.join.state()], sort_keys=True).encode())
+    day, visitor_arrays = replica.visitors.state()
+    arrays |= visitor_arrays
+    digest = hashlib.sha256(json.dumps([state, replica.join.state(), day], sort_keys=True).encode())
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())

@@ -26,17 +26,18 @@ class Choices:
         rows = np.bincount(log.actions, minlength=log.n_actions)
         common = np.argsort(-rows, kind="stable")[:most_terms]
         common = common[rows[common] >= LEAST_ROWS]
-        self.features = np.column_stack([np.ones(len(log)), probe.inputs])
-        n_features = max(1, min(self.features.shape[1], most_terms // max(1, len(common))))
+        features = np.column_stack([np.ones(len(log)), probe.inputs])
+        self._features = orthonormal(features)
+        n_features = max(1, min(features.shape[1], most_terms // max(1, len(common))))
         is_shown = (log.actions[:, None] == common).astype(np.float64)
-        terms = np.concatenate([is_shown * self.features[:, [column]] for column in range(n_features)], axis=1)
+        terms = np.concatenate([is_shown * features[:, [column]] for column in range(n_features)], axis=1)
         self.terms = orthonormal(self.without_features(terms))
         self.rewards = self.without_features(log.rewards[:, None])[:, 0]
         self.own: FloatArray = self.terms @ (self.terms.T @ self.rewards)
 
     def without_features(self, values: FloatArray) -> FloatArray:
         """Return `values (n, m)` less a linear model of the features."""
-        return np.asarray(values - self.features @ np.linalg.lstsq(self.features, values, rcond=None)[0])
+        return np.asarray(values - self._features @ (self._features.T @ values))
 
 
 def orthonormal(values: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ from benchmarks.quality import (
     trusted_intervals,
     warm_start,
 )
-from benchmarks.serving import clocks
+from benchmarks.serving import clocks, poisoning
 from benchmarks.speed import (
     candidate_lists,
     command_line,
@@ -90,6 +90,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q20": warm_start.main,
     "Q21": recommendations.main,
     "Q22": schema_growth.main,
+    "Q23": poisoning.main,
 }
 
 

@@ -84,12 +84,14 @@ def run_command() -> None:
 
 
 def _check_arguments() -> None:
-    """Refuse a working directory that was removed, and an empty argument, which as a path would mean that directory."""
+    """Refuse arguments that are no text or empty, which as a path would mean the working directory; and one removed."""
     try:
         os.getcwd()
     except OSError:
         raise ConfigError("the working directory is gone; change to one that is there") from None
     for argument in sys.argv[1:]:
+        if any("\ud800" <= char <= "\udfff" for char in argument):
+            raise ConfigError(f"got {argument} as an argument, expected UTF-8; rename the file")
         if not argument or re.fullmatch("--[a-z-]+=", argument):
             raise ConfigError(f"got {argument!r} as an argument, expected a value; is a variable of your shell empty?")
 

@@ -143,9 +143,9 @@ def test_headers_and_truth_values_that_are_none_are_refused(packing: Packing, tm
 def test_what_is_no_file_is_not_waited_for(packing: Packing, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, message in (
-        (tmp_path / "pipe", "is no file; tests write them"),
-        (tmp_path, "is no file; tests write them"),
-        (Path("/dev/zero"), "is no file; tests write them"),
+        (tmp_path / "pipe", r"got a pipe, a device or a folder\); tests write them"),
+        (tmp_path, r"got a pipe, a device or a folder\); tests write them"),
+        (Path("/dev/zero"), r"got a pipe, a device or a folder\); tests write them"),
         (tmp_path / "none", "no such file; tests write them"),
         (tmp_path / ("x" * 300), "cannot be read"),
         (Path("a\0b"), "cannot be read"),

@@ -21,3 +21,14 @@ def test_a_hash_with_a_single_e_is_a_number_when_yaml_writes_it() -> None:
 @pytest.mark.parametrize("value", [1, 0.001, 1e30, True, None, [1, "a"], {"a": {"b": 2.5}}])
 def test_values_are_read_as_they_were(value: object) -> None:
     assert parse_yaml(write_yaml({"value": value})) == {"value": value}
+
+
+@pytest.mark.parametrize("text", ["2026-03-01", "2020-13-45", "9999-12-31T23:59:59-20:00"])
+def test_a_date_is_text(text: str) -> None:
+    assert parse_yaml(f"a: {text}") == {"a": text}
+
+
+@pytest.mark.parametrize("tagged", ["!!bool x", "!!timestamp x", '!!int ""', "!!binary x", "!mine [1]", "!!map {a: 1}"])
+def test_a_tag_is_refused(tagged: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="has the tag '!"):
+        parse_yaml(f"a: {tagged}")

@@ -229,6 +229,13 @@ def test_the_range_of_responses_over_days_holds_95_percent_of_them() -> None:
     assert 0.935 < ((low <= responses) & (responses <= high)).mean() < 0.965
 
 
+def test_the_later_rows_may_lack_the_visitor_with_the_largest_id() -> None:
+    rng = np.random.default_rng(0)
+    clicks = np.array([[0.1, 0.6, 0.3, 0.1, 0.2]])
+    log = shop_log(rng, 4_000, clicks=clicks, user_ids=np.append(rng.integers(20, size=3_000) + 1, np.ones(1_000, int)))
+    assert hold_out(log).n == 1_000
+
+
 def test_hardly_any_expected_responses_have_a_range() -> None:
     low, high = _response_range(np.full((5, 4), 1e-240), np.zeros(4, np.int64), 0.0)
     assert 0.0 <= low <= high < 1e-200

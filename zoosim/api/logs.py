@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, check_names, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import make_folder, write_text
+from zoosim.core.files import make_folder, read_content, write_text
 from zoosim.core.parameters import shown
 from zoosim.policies.files import MODEL, file_and_class, is_file
 
@@ -420,7 +420,7 @@ def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
     summary = folder / "summary.json"
-    if summary.is_file() and f'"{holds}":' not in summary.read_text(encoding="utf-8", errors="replace"):
+    if summary.is_file() and f'"{holds}":'.encode() not in read_content(summary):
         raise ConfigError(f"--out: {folder} holds results of another kind, which are kept; name another folder")
     return folder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import write_text
+from zoosim.core.files import read_text, write_text
 from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def _check_same_log(path: Path, log: "Log") -> None:
     if not file.is_file():
         return
     try:
-        held = dict(json.loads(file.read_text(encoding="utf-8")))
+        held = dict(json.loads(read_text(file)))
     except (ValueError, TypeError, RecursionError):
         raise ConfigError(f"--out: {file} is damaged or truncated; delete {path} or name another folder") from None
     now = {"log": log.source, "rows": len(log), "responses": int((log.rewards != 0.0).sum())}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.files import read_text
 from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class RunResult(TabularResult):
             command=self.command,
             verdict=self.verdict,
             notes=self.notes,
-            config_yaml=(self.path / "config.yaml").read_text(encoding="utf-8"),
+            config_yaml=read_text(self.path / "config.yaml"),
             summary=self.summary,
             shocks=tuple((shock.step, shock.name) for shock in self.plan.shocks),
             curves=curves,

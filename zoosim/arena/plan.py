@@ -3,12 +3,12 @@
 import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.arena.experiment import Experiment
 from zoosim.core.config import Shock, config_hash
 from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.files import resolved
 from zoosim.policies.registry import PolicyEntry, make_entry
 from zoosim.worlds.base import World
 from zoosim.worlds.setup import ShopChange, WorldSetup
@@ -137,4 +137,4 @@ def type_label(entry: PolicyEntry) -> str:
     if isinstance(entry.source, type):
         return entry.source.__qualname__
     file, colon, name = entry.source.rpartition(":")
-    return f"{Path(file).resolve()}:{name}" if colon else entry.source
+    return f"{resolved(file)}:{name}" if colon else entry.source

@@ -160,7 +160,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
         parts, size = [], 1.0
         for number, frame in enumerate(frames):
             frame.write_parquet(folder / f"{number}.parquet")
-            parts.append(pl.scan_parquet(folder / f"{number}.parquet"))
+            parts.append(pl.scan_parquet(folder / f"{number}.parquet", glob=False))
             size = max(size, frame.estimated_size() / len(frame))
         rows = int(np.clip(GROUP_BYTES / size, 1_000, 200_000))
         # Rewards of some blocks may all be 0 or 1 by chance: what not every block has is no column of the log.

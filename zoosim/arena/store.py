@@ -27,9 +27,9 @@ from pydantic import BaseModel, FiniteFloat
 
 from zoosim.arena.metrics import Rows
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import atomic, check_writable, remove_leftovers, temporary_folder, write_text
+from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder, write_text
 from zoosim.core.parameters import shown
-from zoosim.core.parquet import UNREADABLE, decoding, naming_full_disks, read_meta, write_parquet
+from zoosim.core.parquet import UNREADABLE, decode_parquet, naming_full_disks, read_meta, write_parquet
 from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
 from zoosim.core.yaml_text import parse_yaml, write_yaml
 
@@ -42,9 +42,6 @@ OLDER = "older_trials"
 """The key of config.yaml that lists the trials without a seal, as POLICY/SEED."""
 
 DAMAGED = "is damaged or truncated"
-
-MOST_BYTES = 100_000_000
-"""The largest config.yaml or summary.json that is read; a policy and a seed take about 30 bytes of a summary."""
 
 ROWS = {
     "seed": pl.Int64,
@@ -117,7 +114,7 @@ class RunFolder:
         path = self.path / "config.yaml"
         damaged = ConfigError(f"{path} {DAMAGED}; delete the folder or name another")
         try:
-            content = _bounded_content(path)
+            content = read_content(path)
             state = seal_state(content)
             values: Any = None if state == SealState.BROKEN else parse_yaml(content.decode())
         except FileNotFoundError:
@@ -155,7 +152,7 @@ class RunFolder:
         path = self.path / "summary.json"
         damaged = ConfigError(f"{path} {DAMAGED}; delete it and run again")
         try:
-            content = _bounded_content(path)
+            content = read_content(path)
             state = seal_state(content)
             values: Any = None if state == SealState.BROKEN else json.loads(content)
             summary = _Summary.model_validate(values)
@@ -227,12 +224,11 @@ class RunFolder:
         if fault:
             raise DataError(f"{path} {fault}; delete it and run again")
         try:
-            with decoding():
-                frame = pl.read_parquet(path)
+            frame = decode_parquet(path)
             numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
             types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
             whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)
-        except UNREADABLE:
+        except (DataError, *UNREADABLE):
             whole = False
         if not whole:
             raise DataError(f"{path} {DAMAGED}; delete it and run again")
@@ -241,7 +237,7 @@ class RunFolder:
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
         """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all."""
         frames = [
-            pl.scan_parquet(self.trial_path(key)).select(
+            pl.scan_parquet(self.trial_path(key), glob=False).select(
                 pl.lit(key.seed, pl.Int64).alias("seed"),
                 pl.int_range(pl.len(), dtype=pl.Int32).alias("step"),
                 pl.lit(key.policy).alias("policy"),
@@ -257,13 +253,13 @@ class RunFolder:
         """Read rows.parquet; raises `DataError` where it is damaged."""
         path = self.path / "rows.parquet"
         if _file_seal(path) == SealState.WHOLE:
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)
         raise DataError(f"{path} {DAMAGED}; zoosim report {self.path} writes it again")
 
     def write_csv(self) -> None:
         """Write rows.csv from rows.parquet."""
         with atomic(self.path / "rows.csv") as temporary, naming_full_disks():
-            rows = pl.scan_parquet(self.path / "rows.parquet")
+            rows = pl.scan_parquet(self.path / "rows.parquet", glob=False)
             if BOOSTS in rows.collect_schema():
                 rows = rows.with_columns(pl.col(BOOSTS).cast(pl.List(pl.String)).list.join(" "))
             rows.sink_csv(temporary, maintain_order=True)
@@ -284,20 +280,12 @@ def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
         parts = [folder / f"{start}.parquet" for start in range(0, len(frames), PART)]
         for number, part in enumerate(parts):
             _write_all(frames[number * PART : (number + 1) * PART], part)
-        _write_all([pl.scan_parquet(part) for part in parts], path)
+        _write_all([pl.scan_parquet(part, glob=False) for part in parts], path)
 
 
 def _label(key: TrialKey) -> str:
     """Return what a trial is called in config.yaml."""
     return f"{key.policy}/{key.seed}"
-
-
-def _bounded_content(path: Path) -> bytes:
-    """Read a file of keys; raises `ValueError` for one that is larger than any that was written."""
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise ValueError(f"{path} has {size:,} bytes, expected at most {MOST_BYTES:,}")
-    return path.read_bytes()
 
 
 def _file_seal(path: Path) -> SealState:

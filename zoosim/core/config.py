@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.files import read_text
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.yaml_text import MOST_BYTES, parse_yaml
 
@@ -293,11 +294,12 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or raise `ConfigError` naming the file and the line."""
     try:
-        values = parse_yaml(_read_text(path))
+        values = parse_yaml(read_text(path, MOST_BYTES))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give the path of a YAML file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error}); give the path of a YAML file") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({reason}); give the path of a YAML file") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -309,12 +311,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: holds a {type(values).__name__}, expected keys such as env, run and policies")
     return values
-
-
-def _read_text(path: Path) -> str:
-    """Read a YAML file, but no more than may be parsed."""
-    with path.open(encoding="utf-8") as file:
-        return file.read(MOST_BYTES + 1)
 
 
 def read_config(path: Path) -> dict[str, Any]:

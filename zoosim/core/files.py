@@ -1,12 +1,15 @@
-"""Write files whole or not at all, and find the cache folder."""
+"""Read ordinary files within bounds, write files whole or not at all, and find the cache folder."""
 
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
 
@@ -17,6 +20,9 @@ try:
 except ImportError:  # Windows, where a file that is open cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
+MOST_BYTES = 256_000_000
+"""The largest file that is read in one piece, such as the keys of a run or the code of a policy."""
+
 PART = ".part"
 """How the names of temporary files and folders end, which begin with a dot."""
 
@@ -25,6 +31,41 @@ def cache_folder() -> Path:
     """Return the folder for trained models and compiled kernels: `ZOOSIM_CACHE`, else the user's cache folder."""
     chosen = os.environ.get("ZOOSIM_CACHE")
     return Path(chosen).absolute() if chosen else Path(platformdirs.user_cache_dir("zoosim"))
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Return a whole path without links; one that links to itself stays as it is, and cannot be opened."""
+    return Path(os.path.realpath(path))
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open an ordinary file for reading.
+
+    A pipe would wait for a writer that may never come, and a device may never end.
+
+    Raises:
+        OSError: there is none, it cannot be read, or it is something else, such as a pipe, a device or a folder.
+    """
+    # Without the flag, to open a pipe would wait.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "expected a file, got a pipe, a device or a folder", str(path))
+    return os.fdopen(handle, "rb")
+
+
+def read_content(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Return what an ordinary file holds, of at most so many bytes; raises `OSError`, as `open_file` does."""
+    with open_file(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"expected at most {most:,} bytes", str(path))
+    return content
+
+
+def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:
+    """Return the text of an ordinary file in UTF-8, as `read_content` does; raises `ValueError` for another code."""
+    return read_content(path, most).decode("utf-8-sig")
 
 
 @contextmanager

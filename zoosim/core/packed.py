@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import DataError
-from zoosim.core.files import atomic
+from zoosim.core.files import atomic, open_file
 
 MOST_BYTES = 4 * 2**30
 """The largest file that is read."""
@@ -110,18 +109,18 @@ def packed_digest(path: Path, packing: Packing) -> str:
 def _opened(path: Path, packing: Packing) -> BinaryIO:
     """Open a file of a size that can be read."""
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError(f"{path}: is no file; {packing.origin}")
-        if status.st_size > MOST_BYTES:
-            raise DataError(f"{path}: has {status.st_size:,} bytes, expected at most {MOST_BYTES:,}")
-        return path.open("rb")
+        file = open_file(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; {packing.origin}") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); {packing.origin}") from None
     except ValueError as error:  # a path that no system takes
         raise DataError(f"{str(path)!r}: cannot be read ({error})") from None
+    size = os.fstat(file.fileno()).st_size
+    if size > MOST_BYTES:
+        file.close()
+        raise DataError(f"{path}: has {size:,} bytes, expected at most {MOST_BYTES:,}")
+    return file
 
 
 def _digest(content: bytes) -> bytes:

@@ -5,17 +5,18 @@ import json
 import mmap
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from zoosim.core.csv_header import check_width
 from zoosim.core.errors import DataError
-from zoosim.core.files import atomic
+from zoosim.core.files import atomic, open_file
 from zoosim.core.memory import available_memory, gigabytes
-from zoosim.core.parquet_footer import TAIL, check_pages, declared_bytes, footer_start
+from zoosim.core.parquet_footer import TAIL, check_pages, declared_sizes, footer_start
 from zoosim.core.seal import BLANK, KEY, SealState, seal_file, seal_state
 
 META = "zoosim"
@@ -29,6 +30,9 @@ WRITER = b"Polars"
 
 MOST_BYTES, MOST_TIMES = 250_000_000, 2_000
 """A file may declare this many bytes, and as many more as so often its own size: logs shrink 500 times at most."""
+
+MOST_TEXT, MOST_TEXT_TIMES = 100_000_000, 100
+"""Its words, written out row by row, may take so many bytes: a dictionary holds each once, however many rows do."""
 
 _REDIRECTING = threading.RLock()
 """Held while standard error is redirected: of two threads that do so at once, one would keep the other's."""
@@ -96,7 +100,7 @@ def read_meta(path: Path) -> dict[str, Any]:
     try:
         with decoding():
             text = pl.read_parquet_metadata(path).get(META, "{}")
-            pl.scan_parquet(path).select(pl.len()).collect()
+            pl.scan_parquet(path, glob=False).select(pl.len()).collect()
         return dict(json.loads(text))
     except UNREADABLE:
         raise DataError(f"{path} is damaged or truncated; delete it and run again") from None
@@ -110,31 +114,55 @@ def read_parquet(path: Path) -> pl.DataFrame:
     """
     check_parquet(path)
     try:
-        with decoding():
-            return pl.read_parquet(path)
+        return decode_parquet(path)
+    except DataError:
+        raise
     except UNREADABLE as error:
         raise DataError(f"{path}: {_unreadable(path)}: {str(error).splitlines()[0]}") from None
+
+
+def decode_parquet(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return some columns of a file that was checked, all without `columns`; raises `DataError` or `UNREADABLE`."""
+    with decoding():
+        frame = pl.read_parquet(path, glob=False, columns=None if columns is None else list(columns))
+    # Until words are changed or copied, rows point to those of the dictionary.
+    text = sum(series.estimated_size() for series in frame if _holds_text(series.dtype))
+    size = path.stat().st_size
+    if text > MOST_TEXT + MOST_TEXT_TIMES * size:
+        raise DataError(f"{path}: has {size:,} bytes, and text that takes {gigabytes(text)} row by row; leave it out")
+    return frame
+
+
+def _holds_text(dtype: pl.DataType) -> bool:
+    while isinstance(dtype, pl.List | pl.Array):
+        assert isinstance(dtype.inner, pl.DataType)
+        dtype = dtype.inner
+    return not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean)
 
 
 def check_parquet(path: Path) -> None:
     """Refuse a file before any of it is decoded, as `read_parquet` does."""
     try:
-        size = path.stat().st_size
-        if not size:  # which cannot be mapped
-            raise ValueError("it is empty")
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if not size:  # which cannot be mapped
+                raise ValueError("it is empty")
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with content:
             start = footer_start(size, content[-TAIL:])
             state = seal_state(content) if content.rfind(WRITER) >= 0 else SealState.NONE
-            declared = declared_bytes(content[start:-TAIL]) if state != SealState.BROKEN else 0
+            declared, n_columns = declared_sizes(content[start:-TAIL]) if state != SealState.BROKEN else (0, 0)
             if state == SealState.NONE:
                 check_pages(content, start)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: {_unreadable(path)}: {error}") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"{path}: {_unreadable(path)}: {reason}") from None
     if state == SealState.BROKEN:
         raise DataError(
             f"{path}: differs from what zoosim wrote (its digest does not match), so it is damaged or was edited; "
             f"restore it or write it anew, and save an edited table without its metadata"
         )
+    check_width(path, n_columns)
     _check_size(path, size, declared)
 
 

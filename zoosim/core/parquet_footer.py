@@ -41,14 +41,19 @@ def footer_start(size: int, tail: bytes) -> int:
     return size - TAIL - length
 
 
-def declared_bytes(footer: bytes) -> int:
-    """Return how many bytes a table takes once it is read, at least; raises `ValueError` for a broken footer."""
+def declared_sizes(footer: bytes) -> tuple[int, int]:
+    """Return how many bytes a table takes once it is read, at least, and how many columns it has.
+
+    Raises:
+        ValueError: the footer is broken.
+    """
     try:
         fields = _Reader(footer).struct(0)
         groups = fields[GROUPS_OF_FILE]
         if fields[ROWS_OF_FILE] != sum(group[ROWS_OF_GROUP] for group in groups):
             raise ValueError("its groups have other rows than it")
-        return sum(_size(column[COLUMN_META], group) for group in groups for column in group[COLUMNS_OF_GROUP])
+        n_bytes = sum(_size(column[COLUMN_META], group) for group in groups for column in group[COLUMNS_OF_GROUP])
+        return n_bytes, max((len(group[COLUMNS_OF_GROUP]) for group in groups), default=0)
     except (LookupError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(f"its footer is broken ({type(error).__name__})") from None
 

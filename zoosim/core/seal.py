@@ -6,9 +6,12 @@ with the place blank, so that the file stays one file, which is there whole or n
 
 import hashlib
 import mmap
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
+
+from zoosim.core.files import open_file
 
 KEY = "digest"
 """What the place is called where places have names."""
@@ -54,8 +57,8 @@ def seal_file(path: Path) -> None:
 
 def file_seal_state(path: Path) -> SealState:
     """Say whether a file is what was sealed; raises `OSError` where it cannot be read."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:  # which cannot be mapped
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
             return SealState.NONE
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return seal_state(content)

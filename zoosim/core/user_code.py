@@ -12,6 +12,7 @@ from typing import Any
 from zoosim.core.blame import reason_of, source_file, user_place
 from zoosim.core.calls import CalledWhileImported, importing
 from zoosim.core.errors import ZoosimError
+from zoosim.core.files import read_content, resolved
 from zoosim.core.parameters import unknown
 from zoosim.core.sources import PACKAGE, imports_of, source_digest
 
@@ -32,7 +33,7 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
     file, _, name = source.rpartition(":")
     if not name or not file.endswith(".py"):
         raise error(f"{what} file: got {source!r}, expected FILE.py:Class")
-    path = Path(file).resolve()
+    path = resolved(file)
     if not path.is_file():
         raise error(f"{what} file: {file} is not there; give the path of a Python file")
     module = _import_file(path, what, error)
@@ -48,7 +49,7 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
 def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     """Import a file once for each content that it has."""
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        digest = hashlib.sha256(read_content(path)).hexdigest()[:16]
     except OSError as problem:
         raise error(f"{what} file: {path.name} cannot be read ({problem.strerror})") from None
     module_name = f"zoosim_user_{path.stem}_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:16]}"

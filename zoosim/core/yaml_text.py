@@ -21,6 +21,7 @@ DEEPEST = 50
 
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _PATTERNS = {
     _INT: re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$"),
     _FLOAT: re.compile(
@@ -40,11 +41,12 @@ def parse_yaml(text: str) -> Any:
 class _BoundedLoader(yaml.SafeLoader):
     """A safe loader that refuses what grows without bound, and a key given twice, of which YAML would keep the last.
 
-    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620; and 1e-3 as a number.
+    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620; 2026-03-01 as text, too; and 1e-3
+    as a number. Types are those that values have by themselves: a tag, such as !!bool, is refused.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers]
+        first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -57,7 +59,11 @@ class _BoundedLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, having counted what it stands for."""
         is_alias = self.check_event(yaml.AliasEvent)
-        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
+        if getattr(event, "tag", None) is not None:
+            tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            raise yaml.composer.ComposerError(None, None, f"has the tag {tag}; give the value without it", mark)
         self._depth += 1
         if self._depth > DEEPEST:
             raise yaml.composer.ComposerError(None, None, f"nests deeper than {DEEPEST} levels", mark)

@@ -1,9 +1,8 @@
 """Experiments in worlds of the user's own: FILE.py:World or FILE.world takes the place of an experiment's name."""
 
-from pathlib import Path
-
 from zoosim.arena.experiment import Experiment
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.files import resolved
 from zoosim.core.user_code import is_file_source
 from zoosim.policies.base import policy_name
 from zoosim.worlds.base import World
@@ -56,7 +55,7 @@ def _in_fitted_world(file: str) -> Experiment:
     """Return the experiment in a world that `fit-world` wrote."""
     shop = load_world(file)
     is_clicks = shop.sizes is None
-    source = str(Path(file).resolve())
+    source = str(resolved(file))
     return Experiment(
         name=source,
         summary=f"a shop fitted to {shop.facts['log']}",

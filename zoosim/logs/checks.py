@@ -11,6 +11,9 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.logs.schema import LISTED, REQUIRED
 
+FIRST_YEAR, LAST_YEAR = 1, 9999
+"""Years that times lie in: Python knows no others."""
+
 LARGEST_REWARD = 1e15
 LARGEST_FEATURE = 1e100
 """Beyond these, sums of fourth powers overflow."""
@@ -118,6 +121,18 @@ def missing_faults(frame: pl.DataFrame) -> Iterator[Fault]:
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
 
 
+def is_in_calendar(times: pl.Series) -> pl.Series:
+    """Return where times are of years that Python knows; null where there is none."""
+    return times.dt.year().is_between(FIRST_YEAR, LAST_YEAR)
+
+
+def time_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows whose time is none that a calendar has."""
+    if "time" in frame.columns and frame["time"].dtype != pl.Null:
+        beyond = ~is_in_calendar(frame["time"]).fill_null(True)
+        yield Fault("time", f"a time of the years {FIRST_YEAR} to {LAST_YEAR}", beyond.to_numpy())
+
+
 def list_faults(frame: pl.DataFrame, name: str) -> Iterator[Fault]:
     """Yield the rows whose list in a column is of another length than most, or holds what is not finite."""
     lengths = frame[name].list.len()
@@ -202,7 +217,10 @@ def _bad_rows(n: int, faults: Iterable[Fault]) -> tuple[BoolArray, dict[str, int
 
 def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], n_bad: int, source: str) -> str:
     row, column, expected = first
-    value = frame[column][row]
+    values = frame[column]
+    if values.dtype.is_temporal():  # Python knows no years beyond 9999
+        values = values.cast(pl.String)
+    value = values[row]
     if value is None:
         got = "nothing"
     else:

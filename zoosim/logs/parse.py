@@ -13,7 +13,7 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_number
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
-from zoosim.core.parquet import UNREADABLE, check_parquet, decoding, read_meta, read_parquet
+from zoosim.core.parquet import UNREADABLE, check_parquet, decode_parquet, decoding, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric, floats, reward_faults, sound_rows
@@ -177,12 +177,11 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     wanted = {*READ, *columns, A_MAX, *SEARCH_COLUMNS, *(MARGINAL + name for name in ("propensity", *columns))}
     try:
         with decoding():
-            known = list(pl.read_parquet_schema(path))
+            known = pl.scan_parquet(path, glob=False).collect_schema().names()
         check_names(known, str(path), REQUIRED)
         missing = [name for name in columns if name not in known]
         if not missing:
-            with decoding():
-                return pl.read_parquet(path, columns=[name for name in known if name in wanted])
+            return decode_parquet(path, [name for name in known if name in wanted])
     except DataError:
         raise
     except UNREADABLE as error:

@@ -19,6 +19,7 @@ from zoosim.logs.checks import (
     list_faults,
     missing_faults,
     reward_faults,
+    time_faults,
 )
 from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, REQUIRED
 from zoosim.policies.boosts.base import BOX
@@ -66,6 +67,7 @@ class Records(ABC):
     def faults(self) -> Iterator[Fault]:
         """Yield what is wrong in the rows."""
         yield from missing_faults(self.frame)
+        yield from time_faults(self.frame)
         yield from self._propensity_faults()
         yield from reward_faults(self.frame)
         yield from self._action_faults()

@@ -108,7 +108,7 @@ def has_searches(path: Path) -> bool:
             return False
         check_parquet(path)
         with decoding():
-            return set(COLUMNS) <= set(pl.read_parquet_schema(path))
+            return set(COLUMNS) <= set(pl.scan_parquet(path, glob=False).collect_schema().names())
     except UNREADABLE:
         return False
 

@@ -20,6 +20,7 @@ from zoosim.core.checks import check_whole
 from zoosim.core.claims import holding
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.core.files import resolved
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import parameters_of, shown
 from zoosim.core.search_config import RewardWeights
@@ -169,7 +170,7 @@ def source_of(policy: Policy) -> str:
     file = inspect.getsourcefile(cls)
     if file is None or "." in cls.__qualname__:
         raise PolicyError(f"policy {name}: cannot be found again, expected a class at the top of a Python file")
-    return f"{Path(file).resolve()}:{cls.__name__}"
+    return f"{resolved(file)}:{cls.__name__}"
 
 
 def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:

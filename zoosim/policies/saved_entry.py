@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.files import resolved
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -106,7 +107,7 @@ def make_saved_entry(source: str, name: str | None = None) -> SavedEntry:
         DataError: the file is broken, or its policy is the user's own and no class is named.
     """
     file, own_class = file_and_class(source)
-    path = Path(file).resolve()
+    path = resolved(file)
     if not path.is_file():
         raise ConfigError(f"policy {source}: the file is not there; zoosim train writes it (--out {path.name})")
     whole = f"{path}{OF}{_absolute(own_class)}" if own_class else str(path)
@@ -121,4 +122,4 @@ def make_saved_entry(source: str, name: str | None = None) -> SavedEntry:
 def _absolute(own_class: str) -> str:
     """Return `FILE.py:Class` with the file's whole path."""
     file, _, name = own_class.rpartition(":")
-    return f"{Path(file).resolve()}:{name}"
+    return f"{resolved(file)}:{name}"

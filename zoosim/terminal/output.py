@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from zoosim.core.files import resolved
 from zoosim.core.number_format import counted
 from zoosim.core.tables import Table, fit_table
 
@@ -82,7 +83,7 @@ def print_address(folder: Path) -> None:
 
 def address(path: Path) -> str:
     """Return the address that a browser opens."""
-    return path.resolve().as_uri()
+    return resolved(path).as_uri()
 
 
 def skipped_lines(skipped: Mapping[str, int]) -> list[str]:

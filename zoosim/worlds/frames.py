@@ -1,9 +1,11 @@
 """Read a table that a user names."""
 
+import csv
 from pathlib import Path
 
 import polars as pl
 
+from zoosim.core.csv_header import check_header
 from zoosim.core.errors import DataError
 from zoosim.core.parquet import UNREADABLE, read_parquet
 
@@ -15,6 +17,9 @@ def read_frame(path: Path) -> pl.DataFrame:
     if path.suffix.lower() in (".parquet", ".pq"):
         return read_parquet(path)
     try:
-        return pl.read_csv(path, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
-    except UNREADABLE as error:
+        check_header(path)
+        return pl.read_csv(path, glob=False, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
+    except DataError:
+        raise
+    except (*UNREADABLE, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None

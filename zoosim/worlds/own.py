@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import reason_of
 from zoosim.core.errors import WorldError, ZoosimError
+from zoosim.core.files import resolved
 from zoosim.core.parameters import check_parameters
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, code_digest
@@ -45,7 +45,7 @@ def _is_range(value: Any) -> bool:
 def world_source(source: str) -> str:
     """Return FILE.py:Class with the file's whole path, so that it is found from everywhere."""
     file, _, name = source.rpartition(":")
-    return f"{Path(file).resolve()}:{name}"
+    return f"{resolved(file)}:{name}"
 
 
 @dataclass(frozen=True)

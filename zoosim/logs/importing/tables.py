@@ -1,22 +1,17 @@
 """Read a user's table as it is: CSV as words, so that nothing is guessed; Parquet and data frames with their types."""
 
 import csv
-import io
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from zoosim.core.csv_header import check_header
 from zoosim.core.errors import DataError
-from zoosim.core.parameters import shown
 from zoosim.core.parquet import UNREADABLE, read_parquet
 from zoosim.schema.values import MISSING
-
-LONGEST_HEADER = 1_000_000
-"""Characters in which the names of all columns have to stand."""
 
 
 def read_table(table: Any) -> tuple[pl.DataFrame, str]:
@@ -63,8 +58,8 @@ def _read_file(path: Path) -> pl.DataFrame:
     if path.suffix.lower() in (".parquet", ".pq"):
         return read_parquet(path)
     try:
-        _check_header(path)
-        frame = pl.read_csv(path, infer_schema=False, null_values=sorted(MISSING))
+        check_header(path)
+        frame = pl.read_csv(path, glob=False, infer_schema=False, null_values=sorted(MISSING))
         return _checked_end(path, frame)
     except DataError:
         raise
@@ -72,28 +67,6 @@ def _read_file(path: Path) -> pl.DataFrame:
         reason = str(error).splitlines()[0]
         hint = "save it as UTF-8" if "utf-8" in reason.lower() else "perhaps truncated"
         raise DataError(f"{path}: cannot be read as a table, {hint}: {reason}") from None
-
-
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What stands between values in tables that are not read."""
-
-
-JSON_START = re.compile(r"\s*(\{|\[\s*[\[{])")
-
-
-def _check_header(path: Path) -> None:
-    """Refuse what is no CSV file by its first line, or calls two columns the same."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        start = file.read(LONGEST_HEADER)
-    if JSON_START.match(start):
-        raise DataError(f"{path}: holds JSON, expected CSV or Parquet; convert it, such as by pandas or polars")
-    names = [name.strip() for name in next(csv.reader(io.StringIO(start, newline="")), [])]
-    separators = [what for separator, what in SEPARATORS.items() if len(names) == 1 and separator in names[0]]
-    if separators:
-        raise DataError(f"{path}: has {separators[0]} between its columns, expected commas; save it with commas")
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
-    if repeated:
-        raise DataError(f"{path}: calls two columns {shown(repeated[0])}, expected each name once; rename one")
 
 
 def _checked_end(path: Path, frame: pl.DataFrame) -> pl.DataFrame:

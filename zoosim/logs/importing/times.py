@@ -8,6 +8,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
+from zoosim.logs.checks import is_in_calendar
 from zoosim.logs.importing.dates import in_iso_order
 from zoosim.schema.values import LAST_COUNTED, MICROSECONDS, NUMBER, DateOrder, Epoch, epoch_of, numbers_of
 
@@ -15,7 +16,6 @@ ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
 """An offset of hours alone, such as +00, as PostgreSQL writes it."""
 
-LAST_YEAR = 9999
 MICROSECONDS_OF_YEAR = 365.2425 * 86_400e6
 
 
@@ -31,16 +31,21 @@ class TimeNotation(NamedTuple):
 
 
 def read_times(column: pl.Series, notation: TimeNotation, source: str) -> pl.Series:
-    """Return a column of times in UTC; what cannot be read is null.
+    """Return a column of times in UTC; what cannot be read, or is beyond the years 1 to 9999, is null.
 
     Words in ISO 8601, or with day and month first, all name the same offset, or none. Raises `DataError` for mixed time
     zones, naming the first row that differs, and where nothing tells what numbers count, or day from month.
     """
+    times = _in_utc(column, notation, source)
+    return times.to_frame().select(pl.when(is_in_calendar(times)).then(times)).to_series().alias(column.name)
+
+
+def _in_utc(column: pl.Series, notation: TimeNotation, source: str) -> pl.Series:
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     dtype = column.dtype
     if isinstance(dtype, pl.Datetime):
-        column = column.to_frame().select(pl.when(column.dt.year() <= LAST_YEAR).then(column)).to_series()
+        column = column.to_frame().select(pl.when(is_in_calendar(column)).then(column)).to_series()
         if dtype.time_zone is None:
             return _placed(column, notation.time_zone, source)
         return column.dt.convert_time_zone("UTC").dt.cast_time_unit("us")

@@ -4,12 +4,15 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Len
+from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.limits import NOT_NEGATIVE, first_flaw
+from zoosim.core.files import resolved
+from zoosim.core.limits import INPUTS, NOT_NEGATIVE, first_flaw
 from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.types import frozen
 from zoosim.schema.schema import FittedSchema
@@ -22,6 +25,25 @@ ARRAYS = (
     *("products", "product_ids", "categories"),
 )
 """The fields of a shop that are arrays."""
+
+
+class Facts(BaseModel):
+    """What a world rests on, as its file holds it; more may be said."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    log: str
+    rows: NonNegativeInt
+    visitors: NonNegativeInt
+    reward: str
+    responses: NonNegativeInt
+    mean_reward: FiniteFloat
+    steps: PositiveInt
+    skipped: dict[str, NonNegativeInt]
+    segments: list[str]
+    segments_how: str
+    spreads: dict[str, Annotated[list[FiniteFloat], Len(2, 2)]]
+
 
 TASTES = ("keys", "information", "target")
 """The arrays of visitors' effects."""
@@ -54,7 +76,7 @@ def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
 
 def load_world(path: str | os.PathLike[str]) -> FittedShop:
     """Return the shop of a file that `fit-world` wrote; raises `DataError`."""
-    where = Path(path).resolve()
+    where = resolved(path)
     digest = packed_digest(where, PACKING)
     return _load(where, digest)
 
@@ -95,7 +117,7 @@ def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) ->
         category_names=tuple(map(str, header["category_names"])),
         names=tuple(map(str, header["names"])),
         fitted=None if fitted is None else FittedSchema.from_json(json.dumps(fitted), source),
-        facts=dict(header["facts"]),
+        facts=Facts.model_validate(header["facts"]).model_dump(),
     )
 
 
@@ -107,6 +129,8 @@ def _check(shop: FittedShop) -> None:
     """Refuse arrays that do not fit each other with `ValueError`."""
     rows, q = shop.n_rows, shop.mixing.shape[1] + 1
     expected = {
+        "features": (rows, *shop.features.shape[1:2]),
+        "products": (shop.n_products, *shop.products.shape[1:2]),
         "users": (rows,),
         "levels": (rows,),
         "segments": (rows,),
@@ -117,10 +141,13 @@ def _check(shop: FittedShop) -> None:
         "categories": (shop.n_products,),
     }
     for name, shape in expected.items():
-        if getattr(shop, name).shape != shape or not np.isfinite(getattr(shop, name)).all():
-            raise ValueError(f"{name} of shape {getattr(shop, name).shape}, expected finite numbers of {shape}")
-    if not rows or len(shop.names) not in (0, shop.n_products) or shop.facts["steps"] < 1:
-        raise ValueError("no visits, or not a name for each product")
+        array = getattr(shop, name)
+        if array.shape != shape:
+            raise ValueError(f"{name} of shape {array.shape}, expected {shape}")
+        if array.dtype.kind == "f" and (flaw := first_flaw(name, array, INPUTS)):
+            raise ValueError(flaw)
+    if not rows or not shop.n_draws or len(shop.names) not in (0, shop.n_products):
+        raise ValueError("no visits, no draws, or not a name for each product")
     _check_effects(shop)
 
 
@@ -132,6 +159,8 @@ def _check_effects(shop: FittedShop) -> None:
     _check_whole("visitors", shop.visitors.keys, shop.n_users)
     _check_whole("tastes", shop.tastes.keys, shop.n_users * n_categories)
     for tastes in (shop.visitors, shop.tastes):
+        if not np.isfinite(_spreads(tastes)).all():
+            raise ValueError(f"spreads of {_spreads(tastes)}, expected finite numbers")
         flaw = first_flaw("information", tastes.information, NOT_NEGATIVE) or first_flaw("target", tastes.target)
         if flaw or not tastes.keys.shape == tastes.information.shape == tastes.target.shape:
             raise ValueError(flaw or "effects of other lengths than their keys")

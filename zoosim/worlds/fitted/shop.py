@@ -44,14 +44,16 @@ class Tastes(NamedTuple):
     error: float
 
     def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the effects of keys 0 to `count - 1`, their variance being uncertain, too."""
+        """Draw the effects of keys 0 to `count - 1`, their variance being uncertain, too; others may be known."""
         spread = self._draw_spread(float(rng.random()))
         noise = rng.normal(size=count)
         if spread <= 0.0:
             return np.zeros(count)
         drawn = np.sqrt(spread) * noise
         mean, variance = self._posterior(spread)
-        drawn[self.keys] = mean + np.sqrt(variance) * noise[self.keys]
+        is_drawn = self.keys < count
+        keys = self.keys[is_drawn]
+        drawn[keys] = mean[is_drawn] + np.sqrt(variance[is_drawn]) * noise[keys]
         # Rows that vary more would respond more often, so that their level is lowered to what the model found.
         return np.asarray(drawn - (self._level(spread) - self._level(self.spread)))
 

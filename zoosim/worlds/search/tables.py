@@ -36,6 +36,7 @@ import polars as pl
 
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.files import resolved
 from zoosim.core.search_config import CATEGORIES, QUERY_TYPES, SEGMENTS, Category, QueryType, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
@@ -111,7 +112,7 @@ def _shares_of_names(file: str, column: str) -> tuple[list[str], list[float]]:
 
 
 def _whole_path(file: str) -> str:
-    return str(Path(file).resolve())
+    return str(resolved(file))
 
 
 def digest(config: SearchConfig) -> str:

@@ -18,7 +18,7 @@ import typer.main
 from zoosim import __version__
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
-from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
+from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError, printable
 from zoosim.watched import limit_time, watch
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:
     if json:
         typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
         for note in result.notes:
-            typer.echo(f"note: {note}", err=True)
+            typer.echo(printable(f"note: {note}"), err=True)
     else:
         print_result(result, wide=wide)
     _print_failures(result.failures, debug)
@@ -266,7 +266,7 @@ def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
     for policy in dict.fromkeys(failure.policy for failure in failures):
         first, *others = [failure for failure in failures if failure.policy == policy]
         more = f" (and {len(others)} more seeds)" if others else ""
-        typer.echo(f"zoosim: {first}{more}", err=True)
+        typer.echo(printable(f"zoosim: {first}{more}"), err=True)
         if debug:
             typer.echo(first.details, err=True)
 
@@ -369,7 +369,7 @@ def log(
     from zoosim.api import runs
 
     mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
-    typer.echo(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})")
+    typer.echo(printable(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})"))
 
 
 @app.command()
@@ -389,7 +389,7 @@ def schema(
     if out is None:
         typer.echo(text, nl=False)
     else:
-        typer.echo(f"Schema: {out}", err=True)
+        typer.echo(printable(f"Schema: {out}"), err=True)
 
 
 @app.command("import")
@@ -420,7 +420,7 @@ def import_table(
         imported = import_log(table, schema, out, products=products, like=like, **options)
     print_import(imported)
     _print_skipped(imported.skipped)
-    typer.echo(f"Log: {out}")
+    typer.echo(printable(f"Log: {out}"))
 
 
 @app.command("export")
@@ -433,7 +433,7 @@ def export_service(service: option.ServedLog, out: option.ExportedLog, debug: op
     from zoosim.api.served import export_log
 
     _print_skipped(export_log(service, out))
-    typer.echo(f"Log: {out}")
+    typer.echo(printable(f"Log: {out}"))
 
 
 @app.command()
@@ -492,7 +492,7 @@ def train(
             progress=status.show,
         )
     print_training(training, wide=wide, has_page=report is not None)
-    typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
+    typer.echo(printable(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)"))
     if report is not None:
         typer.echo(f"Page: {address(report)}")
 

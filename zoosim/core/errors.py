@@ -20,6 +20,11 @@ def one_line(text: str) -> str:
     """Return a text as one line that a terminal prints as it is, whatever names out of files it quotes."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Return a text without what a terminal would obey, such as colours and titles in names out of files."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _written(char) for char in text)

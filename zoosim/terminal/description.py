@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from zoosim.core.errors import printable
 from zoosim.policies.files import MODEL, file_and_class
 from zoosim.terminal.output import address, print_lines, print_table
 
@@ -20,7 +21,7 @@ def print_description(description: "Description", source: str) -> None:
         description: The description.
         source: What was described, as it was typed.
     """
-    typer.echo(typer.style(description._headline(), bold=True))
+    typer.echo(typer.style(printable(description._headline()), bold=True))
     for table in description._tables():
         print_table(table)
     path = Path(file_and_class(source)[0])

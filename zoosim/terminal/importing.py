@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zoosim.terminal.output import output_width, print_list
+from zoosim.terminal.output import echo, output_width, print_list
 
 if TYPE_CHECKING:
     from zoosim.logs.importing.summary import Imported
@@ -18,4 +18,4 @@ def print_import(imported: "Imported") -> None:
     print_list(imported.columns)
     notes = imported.notes | imported.drift
     for name, note in notes.items():
-        typer.echo(textwrap.fill(f"note: column {name}: {note}", output_width(), subsequent_indent="  "), err=True)
+        echo(textwrap.fill(f"note: column {name}: {note}", output_width(), subsequent_indent="  "), err=True)

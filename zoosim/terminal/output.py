@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from zoosim.core.errors import printable
 from zoosim.core.files import resolved
 from zoosim.core.number_format import counted
 from zoosim.core.tables import Table, fit_table
@@ -18,6 +19,11 @@ NARROWEST = 40
 
 WIDTH = 80
 """Characters of a line where there is no terminal, and the variable COLUMNS says nothing."""
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print lines, of names out of files too: what a terminal would obey is written out."""
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
 
 
 def output_width() -> int:
@@ -35,12 +41,12 @@ def print_table(table: Table, *, wide: bool = False, has_page: bool = False) -> 
     """
     title, lines, left_out = fit_table(table, None if wide else output_width())
     for line in title:
-        typer.echo(typer.style(line, bold=True))
+        typer.echo(typer.style(printable(line), bold=True))
     for line in lines:
-        typer.echo(line)
+        echo(line)
     if left_out:
         columns = f"{left_out} more columns" if left_out > 1 else "1 more column"
-        typer.echo(f"{columns}: --wide{' or the page' if has_page else ''} has {'them' if left_out > 1 else 'it'}")
+        echo(f"{columns}: --wide{' or the page' if has_page else ''} has {'them' if left_out > 1 else 'it'}")
     typer.echo()
 
 
@@ -50,9 +56,9 @@ def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         if is_terminal:
             wrapped = textwrap.wrap(line, output_width(), break_long_words=False, break_on_hyphens=False)
-            typer.echo("\n".join(wrapped))
+            echo("\n".join(wrapped))
         else:
-            typer.echo(line)
+            echo(line)
 
 
 def print_list(items: Mapping[str, str], indent: int = 0, *, err: bool = False) -> None:
@@ -69,16 +75,16 @@ def print_list(items: Mapping[str, str], indent: int = 0, *, err: bool = False) 
         head = " " * indent + name
         lines = textwrap.wrap(text, width - column, break_on_hyphens=False) or [""]
         if len(head) > column - 2:
-            typer.echo(head, err=err)
+            echo(head, err=err)
             head = ""
-        typer.echo((head.ljust(column) + lines[0]).rstrip(), err=err)
+        echo((head.ljust(column) + lines[0]).rstrip(), err=err)
         for line in lines[1:]:
-            typer.echo(" " * column + line, err=err)
+            echo(" " * column + line, err=err)
 
 
 def print_address(folder: Path) -> None:
     """Print the address of the page in a folder."""
-    typer.echo(f"Page: {address(folder / 'report.html')}")
+    echo(f"Page: {address(folder / 'report.html')}")
 
 
 def address(path: Path) -> str:

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from zoosim.rehearsal.advice import FIRST, TEST, label
 from zoosim.report.recommend import next_commands, rehearsal_table, shop_table
-from zoosim.terminal.output import print_address, print_lines, print_table
+from zoosim.terminal.output import echo, print_address, print_lines, print_table
 
 if TYPE_CHECKING:
     from zoosim.api.recommend import Recommendation
@@ -19,7 +17,7 @@ def print_recommendation(recommendation: "Recommendation", *, wide: bool = False
     """Print what to do and how to go on, what policies earned in the rehearsal, and what kind of shop it is."""
     print_lines([recommendation.verdict])
     for _, command in next_commands(recommendation):
-        typer.echo(f"  {command}")  # never broken, so that it can be copied
+        echo(f"  {command}")  # never broken, so that it can be copied
     if recommendation.rehearsal is not None:
         content = rehearsal_table(recommendation, recommendation.rehearsal)
         print_table(content.as_text(essential=ESSENTIAL), wide=wide, has_page=True)

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from zoosim.cli import run_command  # once, for all children
+
 SECONDS = 60
 """How long a command may take; the machine may be busy, so that what counts is the processor time."""
 
@@ -47,8 +49,6 @@ def run_commands(commands: Sequence[Sequence[str]], cwd: Path, root: Path) -> li
 
 def main() -> None:
     """Run what standard input says."""
-    import zoosim.cli  # noqa: F401 # once, for all children
-
     for line in sys.stdin.read().splitlines():
         print(json.dumps(_run(json.loads(line))), flush=True)
 
@@ -70,8 +70,6 @@ def _run(words: list[str]) -> Ended:
 
 
 def _run_in_child(words: list[str]) -> None:
-    from zoosim.cli import run_command
-
     signal.alarm(SECONDS)
     resource.setrlimit(resource.RLIMIT_DATA, (6_000_000_000,) * 2)
     sys.argv = ["zoosim", *words]

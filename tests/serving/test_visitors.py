@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from zoosim.serving import visitors
-from zoosim.serving.visitors import DAY, LEAST, MOST_DECISIONS, VisitorBounds
+from zoosim.serving.clock import DAY
+from zoosim.serving.visitors import LEAST, MOST_DECISIONS, VisitorBounds
 
 
 def decide(bounds: VisitorBounds, visitor: str, decisions: int, time: int = 1, per_visitor: int = 3) -> int:

@@ -1,4 +1,4 @@
-"""Arrays that grow, shrink, get a column of ones; rows spread evenly; and numbers from outside as arrays."""
+"""Arrays that grow, shrink, get a column of ones; rows spread evenly; codes; and numbers from outside as arrays."""
 
 from typing import Any
 
@@ -34,6 +34,11 @@ def resized(array: np.ndarray, *shape: int) -> np.ndarray:
 def with_ones(columns: FloatArray) -> FloatArray:
     """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
     return np.hstack([np.ones((len(columns), 1)), columns])
+
+
+def codes_of(values: np.ndarray) -> IntArray:
+    """Return a number from 0 for each of `values (n,)`, the same for the same value, in the values' order."""
+    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
 
 
 def evenly_spread(n: int, most: int) -> IntArray:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream
@@ -149,7 +150,7 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundCh
     """Return the effects that rows of a log may share."""
     n, n_categories = len(log), len(features.category_names)
     ids = np.arange(n) if log.user_ids is None else log.user_ids
-    users = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    users = codes_of(ids)
     category = features.categories[log.actions]
     taste_keys, tastes = np.unique(users * n_categories + category, return_inverse=True)
     times = np.zeros(n, np.int64) if log.times is None else log.times

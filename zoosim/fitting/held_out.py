@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.errors import DataError
 from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval
@@ -169,7 +170,7 @@ def _at_later_rows(models: FittedModels, earlier: Log, later: Log) -> FittedShop
     else:
         known = np.unique(earlier.user_ids)
         place = np.searchsorted(known, later.user_ids).clip(max=n_known - 1)
-        new = n_known + np.unique(later.user_ids, return_inverse=True)[1].reshape(-1)
+        new = n_known + codes_of(later.user_ids)
         users = np.where(known[place] == later.user_ids, place, new)
     hours = np.zeros(len(later)) if later.times is None else models.hours[later.times // HOUR % HOURS]
     return replace(

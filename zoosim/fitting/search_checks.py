@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.number_format import with_interval
 from zoosim.core.rng import stream
 from zoosim.core.search_config import Behaviour
@@ -185,7 +186,7 @@ def _by_part(later: LaterSearches, expected: FloatArray) -> tuple[PartCheck, ...
     design = later.design
     surplus = design.clicks - expected
     inflation = 1.0 + len(design.segment) * (1.0 / later.n_earlier + 1.0 / (REPEATS * len(design.segment)))
-    users = np.unique(later.users, return_inverse=True)[1].reshape(-1)
+    users = codes_of(later.users)
     raw = []
     for kind, name, mask in _parts(later):
         total = float((expected * mask).sum())

@@ -7,15 +7,13 @@ clock may have been set while none could tell. The log keeps its gaps among the 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zoosim.serving.clock import MICROSECONDS, Gap
+from zoosim.serving.clock import DAY, Gap
 
 GAPS = "gaps"
 """The part of the changes in a log that are its gaps, and the name of their list in it."""
 
 MOST_GAPS = 50
 """Gaps that are kept apart; what is merged beyond that keeps rows longer, never shorter."""
-
-DAY = 86_400 * MICROSECONDS
 
 
 def gaps_in(changes: Mapping[str, Any]) -> list[Gap]:

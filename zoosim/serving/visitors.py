@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.serving.clock import MICROSECONDS
-
-DAY = 86_400 * MICROSECONDS
+from zoosim.serving.clock import DAY
 
 SHARE = 0.05
 """Share of a day's visitors who have to decide as often before more than the setting is learned of one."""

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from zoosim.off_policy.checks.groups import group_growth, neighbour_groups, numbered, time_groups
+from zoosim.core.arrays import codes_of
+from zoosim.off_policy.checks.groups import group_growth, neighbour_groups, time_groups
 from zoosim.off_policy.checks.rows import rows_in_words
 
 
@@ -38,7 +39,7 @@ def test_groups_are_of_rows_that_share_a_time_or_a_place() -> None:
     assert by_hour.of_row[[0, 5, 6]].tolist() == [0, 0, 1]
     assert [int(group.of_row.max()) + 1 for group in neighbour_groups(np.arange(600)[::-1])] == [75, 19]
     assert neighbour_groups(np.arange(600)[::-1])[0].of_row[[599, 592, 591]].tolist() == [0, 0, 1]
-    assert numbered(np.array([5.5, -1.0, 5.5])).tolist() == [1, 0, 1]
+    assert codes_of(np.array([5.5, -1.0, 5.5])).tolist() == [1, 0, 1]
 
 
 def test_rows_are_named_in_runs() -> None:

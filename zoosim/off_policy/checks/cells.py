@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.arrays import evenly_spread
+from zoosim.core.arrays import codes_of, evenly_spread
 from zoosim.core.types import FloatArray, IntArray
 
 BINS = 64
@@ -49,7 +49,7 @@ def find_cells(features: FloatArray, actions: IntArray, scores: FloatArray, most
     cells = np.zeros(len(actions), np.int64)
     for split in few.splits:
         cells = 2 * cells + (features[:, split.column] > split.limit)
-    return np.unique(cells, return_inverse=True)[1].reshape(-1)
+    return codes_of(cells)
 
 
 class _Grid:
@@ -57,7 +57,7 @@ class _Grid:
 
     def __init__(self, features: FloatArray, actions: IntArray, scores: FloatArray) -> None:
         self.features = features
-        self.actions = np.unique(actions, return_inverse=True)[1].reshape(-1)
+        self.actions = codes_of(actions)
         self.scores = scores
         self.cells = np.zeros(len(actions), np.int64)
         self.splits: list[Split] = []
@@ -75,7 +75,7 @@ class _Grid:
     def best_split(self) -> Split | None:
         """Return the limit that explains most of what is left; None where none explains anything."""
         best, least = None, self.variance() * (1.0 - 1e-6)
-        groups = np.unique(self._groups, return_inverse=True)[1].reshape(-1)
+        groups = codes_of(self._groups)
         for column, (limits, bins) in enumerate(zip(self._limits, self._bins, strict=True)):
             n_bins = len(limits) + 1
             shape = (int(groups.max()) + 1, n_bins)
@@ -106,7 +106,7 @@ class _Grid:
         """Part all cells."""
         self.splits.append(split)
         parted = 2 * self.cells + (self.features[:, split.column] > split.limit)
-        self.cells = np.unique(parted, return_inverse=True)[1].reshape(-1)
+        self.cells = codes_of(parted)
 
 
 def _limits(values: FloatArray) -> FloatArray:

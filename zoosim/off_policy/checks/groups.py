@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import DAY, HOUR, Log
 
@@ -71,7 +72,7 @@ def time_groups(times: IntArray | None) -> list[Group]:
     if times is None:
         return []
     groups = [("rows of a day", DAY), ("rows of an hour", HOUR)]
-    by_time = [Group(name, numbered(times // span)) for name, span in groups]
+    by_time = [Group(name, codes_of(times // span)) for name, span in groups]
     return [group for group in by_time if _is_telling(group)]
 
 
@@ -88,16 +89,11 @@ def shared_number_groups(log: Log, measured: list[int]) -> list[Group]:
     groups = []
     for column in measured:
         name = log.visitor_features[column] if column < len(log.visitor_features) else f"column {column}"
-        groups.append(Group(f"rows with the same {name}", numbered(log.features[:, column])))
-    sets = numbered(log.candidate_set)
+        groups.append(Group(f"rows with the same {name}", codes_of(log.features[:, column])))
+    sets = codes_of(log.candidate_set)
     if int(sets.max()) < MOST_SETS * len(log):
         groups.append(Group("rows with the same candidates", sets))
     return [group for group in groups if _is_telling(group)]
-
-
-def numbered(values: np.ndarray) -> IntArray:
-    """Return a number from 0 for each of `values (n,)`, the same for the same value."""
-    return np.asarray(np.unique(values, return_inverse=True)[1]).reshape(-1)
 
 
 def _is_telling(group: Group) -> bool:

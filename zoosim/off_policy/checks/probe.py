@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from zoosim.core.arrays import evenly_spread
+from zoosim.core.arrays import codes_of, evenly_spread
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -16,7 +16,6 @@ from zoosim.off_policy.checks.groups import (
     Growth,
     group_growth,
     neighbour_groups,
-    numbered,
     shared_number_groups,
     time_groups,
 )
@@ -150,7 +149,7 @@ class Probe:
         """The number of each row's user, from 0; of its own where the log names none `(n,)`."""
         if not self.names_users or self.log.user_ids is None:
             return np.arange(len(self))
-        return numbered(self.log.user_ids)
+        return codes_of(self.log.user_ids)
 
     @cached_property
     def visitor_of_row(self) -> IntArray | None:
@@ -161,7 +160,7 @@ class Probe:
         columns = [column for column in self.measured if self._is_of_visitors(column)]
         if not columns:
             return None
-        return numbered(row_keys(self.log.features[:, columns]))
+        return codes_of(row_keys(self.log.features[:, columns]))
 
     @cached_property
     def measured(self) -> list[int]:

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import stats
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.choices import Choices, orthonormal
@@ -104,7 +105,7 @@ class _CellMeans:
         rewards = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))
         k = probe.log.n_actions
         pairs, group = np.unique(cells * k + probe.log.actions, return_inverse=True)
-        self.cell, self.action = pairs // k, np.unique(pairs % k, return_inverse=True)[1].reshape(-1)
+        self.cell, self.action = pairs // k, codes_of(pairs % k)
         self.n_cells = int(cells.max()) + 1
         self.rows = np.bincount(group).astype(np.float64)
         self.means = np.bincount(group, rewards) / self.rows

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models.linear_rewards import RewardModel, fit_linear_model, shared_first
 from zoosim.off_policy.checks.probe import SAMPLE, Probe, sure_errors
@@ -65,7 +66,7 @@ class _Contrast:
         n_rows = max(1, min(SAMPLE, MOST_CELLS // probe.log.n_actions))
         rows = probe.sample[:: -(-len(probe.sample) // n_rows)]
         self._inputs = np.ascontiguousarray(probe.inputs[rows])
-        self._group: IntArray = np.unique(probe.clusters.group[rows], return_inverse=True)[1].reshape(-1)
+        self._group: IntArray = codes_of(probe.clusters.group[rows])
         self._actions = probe.log.actions[rows]
         self._propensities = probe.log.propensities[rows]
         masks, mask_of = probe.log.candidates.distinct_masks(probe.log.candidate_set[rows])

@@ -141,7 +141,7 @@ class _Learner:
         self._published = self._replica.position
         self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
-        self._bounded = self._replica.join.counts[BEYOND_BOUND]
+        self._bounded = 0
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""

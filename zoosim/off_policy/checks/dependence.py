@@ -32,7 +32,8 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, we
     influence = influence / largest  # whose fourth powers are summed up, and vanish where rewards are tiny
     _check_repeated(findings, probe, influence)
     # Of as many rewards, weighted ones hold so much less of what groups share.
-    dilution = float((weights**2).mean()) / max(float(weights.mean()) ** 2, 1e-300)
+    shares = weights / max(float(weights.sum()), np.finfo(float).tiny)
+    dilution = max(float((shares**2).sum()) * len(shares), 1.0)
     for group, growth in zip(probe.groups, probe.reward_growths, strict=True):
         is_large = 1.0 + (growth.factor - 1.0) / dilution > GROUP_VARIANCE
         if is_large and growth.errors > GROUP_ERRORS:

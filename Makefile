@@ -1,8 +1,8 @@
 PYTHON_BIN := .venv/bin/python
-SOURCES := $(wildcard zoosim tests studies benchmarks examples)
+SOURCES := $(wildcard zoosim tests studies benchmarks examples scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-processors check format bench soak clean
+.PHONY: help setup demo test test-slow test-processors check audit format bench soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ check: setup ## check format, lint and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy $(SOURCES)
+
+audit: setup ## hold the pinned packages against an index, the image and what is installed
+	$(PYTHON_BIN) scripts/pins.py audit
 
 format: setup ## format the code and apply the safe lint fixes
 	.venv/bin/ruff format .

@@ -1,11 +1,14 @@
-"""Rewards that go by an earlier choice than that of their row: clocks of hosts that differ, or clicks joined late."""
+"""Rewards booked on another row than that of their choice: clocks of hosts that differ, or clicks joined late."""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.choices import Choices
-from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows, sure_errors
 from zoosim.off_policy.verdict import Findings
 
 ROWS_LATE = (1, 2, 3, 4, 5, 6)
@@ -18,73 +21,137 @@ SECOND = 1_000_000
 CHANCE = 2e-3
 """How likely a sound log fails: few rows in thousands are enough to fool, and hard to see."""
 
+LIKELY = 0.05
+"""How likely rewards go by the choices of other rows, where these are those that a moved clock would join them to."""
+
 RUNS, RUN = 10, 2_000
 """Runs of neighbouring rows that are looked at."""
 
 
-def check_clocks(findings: Findings, probe: Probe, choices: Choices) -> None:
-    """Look for rewards that go by what was shown before: in an earlier row, at an earlier time, or to the same user.
+class _Lag(NamedTuple):
+    """Rows that were `shown`, and those in which their rewards would be booked, so much earlier or later."""
 
-    What visitors were shown by chance says nothing of what is earned afterwards in other rows.
+    name: str
+    shown: IntArray
+    earned: IntArray
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether there are enough rows."""
+        return len(self.shown) >= LEAST_ROWS
+
+
+def check_clocks(findings: Findings, probe: Probe, choices: Choices) -> None:
+    """Look for rewards that go by what was shown in another row: before, at another time, or to the same user.
+
+    What visitors were shown by chance says nothing of what is earned afterwards in other rows. Nor do rewards of a row
+    go by how many decisions, some time before it, ended within the pause that follows it: where clocks differ, all
+    clicks of these are joined to it.
     """
     order = probe.order
     if order is None or not probe.residuals.any() or len(np.unique(probe.log.actions)) < 2:
         return
     order = order[runs_of_rows(len(order), RUNS, RUNS * RUN)]
-    lags = [(f"{lag} row{'s' * (lag > 1)}", order[:-lag], order[lag:]) for lag in ROWS_LATE]
+    lags = [lag for lag in _lags(probe, order) if lag.is_telling]
+    if not lags:
+        return
+    likelihoods = _likelihoods(choices, lags)
+    worst = int(likelihoods.argmin())
+    if likelihoods[worst] < CHANCE / len(lags):
+        _add(findings, probe, lags[worst], "before")
+        return
+    delay = _crowded_delay(probe, order, choices)
+    if delay is not None:
+        _add(findings, probe, *delay)
+
+
+def _add(findings: Findings, probe: Probe, lag: _Lag, when: str) -> None:
+    is_named = np.zeros(len(probe), bool)
+    is_named[lag.earned[probe.log.rewards[lag.earned] != 0.0]] = True
+    observation = f"rewards go by what was shown {lag.name} {when} their own"
+    advice = "some stand in the wrong row, by clocks that differ or a late join"
+    findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+
+
+def _lags(probe: Probe, order: IntArray) -> list[_Lag]:
+    """Return how late rewards may be: by rows, by rows of their user, and by time."""
+    lags = [_Lag(f"{lag} row{'s' * (lag > 1)}", order[:-lag], order[lag:]) for lag in ROWS_LATE]
     user = probe.people
     if user is not None:
         by_user = order[np.argsort(user[order], kind="stable")]
         is_same = user[by_user[1:]] == user[by_user[:-1]]
-        lags.append(("one row of the user", by_user[:-1][is_same], by_user[1:][is_same]))
-    lags += _delays(probe, order)
-    lags = [lag for lag in lags if len(lag[1]) >= LEAST_ROWS]
-    if not lags:
-        return
-    likelihoods = _likelihoods(choices, [(shown, earned) for _, shown, earned in lags])
-    worst = int(likelihoods.argmin())
-    if likelihoods[worst] < CHANCE / len(lags):
-        name, _, earned = lags[worst]
-        is_named = np.zeros(len(probe), bool)
-        is_named[earned[probe.log.rewards[earned] != 0.0]] = True
-        observation = f"rewards go by what was shown {name} before their own"
-        advice = "some stand in the wrong row, by clocks that differ or a late join"
-        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+        lags.append(_Lag("one row of the user", by_user[:-1][is_same], by_user[1:][is_same]))
+    return lags + [_delayed(probe, order, delay) for delay in _delays(probe, order)]
 
 
-def _delays(probe: Probe, order: IntArray) -> list[tuple[str, IntArray, IntArray]]:
-    """Return rows beside those that were the last ones some time after them."""
-    times = probe.log.times
-    if times is None:
-        return []
-    times = times[order]
-    spacing = float(np.median(np.diff(times)))
-    if not spacing:
-        return []
-    delays = []
-    for delay in np.linspace(SPACINGS / STEPS, SPACINGS, STEPS) * spacing:
-        place = np.searchsorted(times, times + int(delay), side="right") - 1
-        is_later = place > np.arange(len(order))
-        delays.append((f"{delay / SECOND:.3g} s", order[is_later], order[place[is_later]]))
-    return delays
+def _delays(probe: Probe, order: IntArray) -> FloatArray:
+    """Return how late rewards may be in time, in microseconds."""
+    if probe.log.times is None:
+        return np.zeros(0)
+    spacing = float(np.median(np.diff(probe.log.times[order])))
+    return np.linspace(SPACINGS / STEPS, SPACINGS, STEPS) * spacing if spacing else np.zeros(0)
 
 
-def _likelihoods(choices: Choices, pairs: list[tuple[IntArray, IntArray]]) -> FloatArray:
-    """Return how likely chance makes rewards of rows go by the choices of others as they do, for each pair of both.
+def _delayed(probe: Probe, order: IntArray, delay: float) -> _Lag:
+    """Return rows beside those, other than themselves, that were the last ones some time after them, or before."""
+    assert probe.log.times is not None
+    times = probe.log.times[order]
+    place = np.searchsorted(times, times + int(delay), side="right") - 1
+    is_other = (place >= 0) & (place != np.arange(len(order)))
+    return _Lag(f"{abs(delay) / SECOND:.3g} s", order[is_other], order[place[is_other]])
+
+
+def _crowded_delay(probe: Probe, order: IntArray, choices: Choices) -> tuple[_Lag, str] | None:
+    """Return the time by which clocks differ, if rows have most rewards to which it would join most decisions.
+
+    And whether those decisions were made "before" or "after" the rows' own.
+    """
+    delays = _delays(probe, order)
+    if not len(delays):
+        return None
+    errors = np.array([_crowding_errors(probe, order, delay) for delay in delays])
+    worst = int(np.abs(errors).argmax())
+    if abs(errors[worst]) < sure_errors(len(delays)):
+        return None
+    lag = _delayed(probe, order, math.copysign(delays[worst], errors[worst]))
+    is_likely = lag.is_telling and float(_likelihoods(choices, [lag])[0]) > LIKELY
+    return None if is_likely else (lag, "before" if errors[worst] > 0.0 else "after")
+
+
+def _crowding_errors(probe: Probe, order: IntArray, delay: float) -> float:
+    """Return by how many standard errors rewards are more where a delay joins more decisions of others to a row.
+
+    More than the same delay to the other side does, so that what goes by busy times or long pauses falls out. Mirrored
+    in time, the pause after a row begins with the row after it: that one is left out as is the row itself.
+    """
+    assert probe.log.times is not None
+    times = probe.log.times[order]
+    place = np.empty(len(probe), np.int64)
+    place[order] = np.arange(len(order))
+    crowding = np.zeros(len(probe))
+    for sign in (1.0, -1.0):
+        _, shown, earned = _delayed(probe, order, sign * delay)
+        is_counted = (probe.users[shown] != probe.users[earned]) & (place[shown] != place[earned] + 1)
+        crowding += sign * np.bincount(earned[is_counted], minlength=len(probe))
+    is_at_an_end = (times < times[0] + delay) | (times > times[-1] - delay)
+    crowding[order[is_at_an_end]] = 0.0
+    weighted = crowding * probe.residuals
+    error = float(np.sqrt((weighted**2).sum()))
+    return float(weighted.sum()) / error if error else 0.0
+
+
+def _likelihoods(choices: Choices, lags: list[_Lag]) -> FloatArray:
+    """Return how likely chance makes rewards of rows go by the choices of others as they do, for each lag.
 
     Either by some of all terms that tell choices apart, or as rewards go by the choices of their own rows.
-
-    Args:
-        choices: What tells choices apart.
-        pairs: Rows that were shown, and those in which their rewards may be booked.
     """
     n = len(choices.rewards)
     rewards = choices.rewards - choices.own
-    summed = np.stack([np.bincount(shown, rewards[earned], n) for shown, earned in pairs])
+    summed = np.stack([np.bincount(lag.shown, rewards[lag.earned], n) for lag in lags])
     products = summed @ choices.terms
-    variances = np.array([float((rewards[earned] ** 2).mean()) for _, earned in pairs])
+    variances = np.array([float((rewards[lag.earned] ** 2).mean()) for lag in lags])
     variances = np.maximum(variances, 1e-300)
     in_any_way = stats.chi2.sf((products**2).sum(axis=1) / variances, products.shape[1])
-    sizes = np.array([float((choices.own[shown] ** 2).sum()) for shown, _ in pairs])
+    sizes = np.array([float((choices.own[lag.shown] ** 2).sum()) for lag in lags])
     errors = (summed @ choices.own) / np.sqrt(np.maximum(sizes * variances, 1e-300))
     return np.asarray(2.0 * np.minimum(in_any_way, stats.norm.sf(errors)))

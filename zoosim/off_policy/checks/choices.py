@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe
 
 LEAST_SIZE = 1e-6
@@ -38,6 +38,13 @@ class Choices:
     def without_features(self, values: FloatArray) -> FloatArray:
         """Return `values (n, m)` less a linear model of the features."""
         return np.asarray(values - self._features @ (self._features.T @ values))
+
+    def of_rows(self, rows: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `values (n,)` of some rows less what goes by features among them `(r,)`, and those rows' terms."""
+        features = orthonormal(self._features[rows])
+        values = values[rows] - features @ (features.T @ values[rows])
+        terms = self.terms[rows] - features @ (features.T @ self.terms[rows])
+        return values, orthonormal(terms)
 
 
 def orthonormal(values: FloatArray) -> FloatArray:

@@ -56,7 +56,7 @@ def check_returns(findings: Findings, probe: Probe, choices: Choices) -> None:
             advice = "they may be booked when they were known; book each on the row that it takes back"
             findings.add(f"{observation}: {advice}{rows}", useless=False)
             return
-    by_choice = _by_choice(probe, choices, losses)
+    by_choice = _by_choice(probe.log.rewards, choices)
     least = EXPECTED_ERRORS_OF_MIRRORED if _are_mirrored(rewards) else EXPECTED_ERRORS
     if by_choice.expected > least and abs(by_choice.actual) < FEW_ERRORS and by_choice.likelihood > LIKELY:
         observation = "negative rewards do not go by what was shown, as positive ones do"
@@ -98,20 +98,21 @@ class _ByChoice(NamedTuple):
     likelihood: float
 
 
-def _by_choice(probe: Probe, choices: Choices, losses: FloatArray) -> _ByChoice:
-    gains = np.maximum(probe.log.rewards, 0.0)
-    losses = choices.without_features(losses[:, None])[:, 0]
+def _by_choice(rewards: FloatArray, choices: Choices) -> _ByChoice:
+    """Look at rows that earn nothing, or less: a row that earns takes another one's return without falling below 0."""
+    gains = np.maximum(rewards, 0.0)
+    earns_nothing = rewards <= 0.0
+    losses, terms = choices.of_rows(earns_nothing, (rewards < 0.0).astype(np.float64))
     spread = float(losses.std())
     effects = choices.terms.T @ gains
-    products = choices.terms.T @ losses
-    size = math.sqrt(float((effects**2).sum())) * spread
-    if not size or not gains.mean():
-        return _ByChoice(0.0, 0.0, 1.0)
-    relative = float((probe.log.rewards < 0.0).mean()) / float(gains.mean())
     # The effects that chance makes are taken out, one for each of the terms.
     real = float((effects**2).sum()) - len(effects) * float((choices.rewards - choices.own).var())
+    if real <= 0.0 or not spread:
+        return _ByChoice(0.0, 0.0, 1.0)
+    relative = float((rewards < 0.0).mean()) / float(gains.mean())
+    expected = relative * real / (math.sqrt(float((effects**2).sum())) * spread)
+    products = terms.T @ losses
+    own = terms.T @ (choices.terms @ effects)[earns_nothing]
+    actual = float(own @ products) / max(1e-300, math.sqrt(float((own**2).sum())) * spread)
     likelihood = float(stats.chi2.sf(float((products**2).sum()) / spread**2, len(products)))
-    expected = relative * max(0.0, real) / size
-    # A row with a purchase takes no return of another one without earning 0, so that some effect is left.
-    among_others = float(effects @ products) / size + float((gains > 0.0).mean()) * expected
-    return _ByChoice(expected, among_others, likelihood)
+    return _ByChoice(expected, actual, likelihood)

@@ -1,9 +1,11 @@
 """Amounts that were cut, returns booked elsewhere or not yet, and rewards that clocks moved; and sound ones."""
 
+import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import amounts
-from benchmarks.quality.fooled.shop import Way
+from benchmarks.quality.fooled.amounts import SECOND
+from benchmarks.quality.fooled.shop import START, Shop, Way, draw_rows
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
 from zoosim.off_policy.verdict import TRUST
@@ -31,3 +33,40 @@ def test_a_fault_of_rewards_is_named_and_never_trusted(way: Way, reason: str) ->
 def test_sound_rewards_have_none_of_the_faults(way: Way) -> None:
     _, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
     assert [each for each in reasons if "up the standard error" not in each] == []
+
+
+@pytest.mark.parametrize(("sign", "when"), [(1, "before"), (-1, "after")])
+def test_clocks_are_told_by_pauses_where_choices_hardly_tell(sign: int, when: str) -> None:
+    """Half of the clicks are booked 40 s late, or early; what is clicked goes little by what was shown."""
+    rng = stream(SEED, "clocks", str(sign))
+    shop = Shop(rng)
+    shop.taste *= 0.8
+    times = START + np.cumsum(rng.exponential(15 * SECOND, size=4_000).astype(np.int64))
+    rows = draw_rows(shop, times=times)
+    place = np.arange(4_000)
+    is_moved = (rng.random(4_000) < 0.5) & (rows.rewards > 0.0)
+    moved = np.searchsorted(times, times[is_moved] + sign * 40 * SECOND, side="right") - 1
+    place[is_moved] = np.maximum(moved, 0)
+    rows.rewards = np.minimum(1.0, np.bincount(place, rows.rewards, 4_000))
+    _, reasons = reasons_of(rows.case(shop.value()))
+    assert any(f" s {when} their own: some stand in the wrong row" in each for each in reasons), reasons
+
+
+def test_rewards_before_pauses_are_sound_where_no_clock_explains_them() -> None:
+    """Who clicks stays for longer, so that the next decision is later; it goes by no earlier choice."""
+    for seed in range(3):
+        rng = stream(seed, "pauses")
+        rows = draw_rows(Shop(rng))
+        pauses = rng.exponential(15 * SECOND, size=len(rows)) * np.where(rows.rewards > 0.0, 3.0, 1.0)
+        rows.times = START + np.cumsum(pauses.astype(np.int64))
+        rows.times = np.append(START, rows.times[:-1])
+        _, reasons = reasons_of(rows.case(rows.shop.value()))
+        assert not any("stand in the wrong row" in each for each in reasons), reasons
+
+
+def test_returns_on_rows_that_earn_are_no_sign_of_their_own_rows() -> None:
+    """Returns anywhere leave 0 on rows that earn, so that fewer fall below 0 where more is bought."""
+    for seed in (4, 10):
+        way = amounts.returns_booked_on_the_decisions_of_the_day
+        _, reasons = reasons_of(way(stream(seed, "fooled", way.__name__)))
+        assert any("negative rewards do not go by what was shown" in each for each in reasons), reasons

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality.fooled import learned, pages
+from benchmarks.quality.fooled import learned, pages, sound
 from benchmarks.quality.fooled.shop import Way
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
 from zoosim.off_policy.checks.cells import find_cells
+from zoosim.off_policy.checks.preferences import cell_effects
+from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.verdict import TRUST
 
 SEED = 1
@@ -15,7 +18,9 @@ SEED = 1
 FAULTS: list[tuple[Way, str]] = [
     (learned.mean_clicks_of_cells_of_these_rows, "follow the mean rewards of 12 cells closer than chance allows"),
     (learned.best_of_cells_of_these_rows, "the policy prefers what earned most in these rows in"),
+    (learned.best_of_many_cells_of_these_rows, "the policy prefers what earned most in these rows in"),
     (learned.ridge_with_noise_of_these_rows, "follow these rows' rewards closer than chance allows"),
+    (learned.greedy_ridge_of_these_rows, "the policy prefers what a linear model of these rows does in"),
 ]
 
 
@@ -24,6 +29,29 @@ def test_a_policy_of_these_rows_is_named_and_never_trusted(way: Way, reason: str
     verdict, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
     assert any(reason in each for each in reasons), reasons
     assert verdict != TRUST
+
+
+def test_a_policy_that_knows_the_truth_is_not_one_of_these_rows() -> None:
+    """It always takes what is truly best, where effects are linear on the logit scale."""
+    for seed in range(3):
+        _, reasons = reasons_of(sound.sure_policy(stream(seed, "fooled", "sure_policy")))
+        assert not any("judge it by rows that it has not seen" in each for each in reasons), reasons
+
+
+def test_effects_of_noise_alone_are_followed_by_who_fits_them() -> None:
+    """Rewards of chance alone: the best mean of each cell is followed by one policy, another one by a sound policy."""
+    rng = np.random.default_rng(0)
+    case = sound.plain(stream(SEED, "fooled", "plain"))
+    case.log.rewards[:] = rng.random(len(case.log)) < 0.3
+    probe = Probe(case.log, make_clusters(len(case.log)), 1.0)
+    cells = rng.integers(20, size=len(case.log))
+    effects = cell_effects(probe, cells)
+    k = case.log.n_actions
+    followed = np.arange(k) == effects.fitted.argmax(axis=1)[:, None]
+    others = np.arange(k) == rng.integers(k, size=20)[:, None]
+    assert effects.are_followed(followed, 0.05)
+    assert effects.agreement(followed) == 1.0
+    assert not effects.are_followed(others, 0.05)
 
 
 @pytest.mark.parametrize("way", learned.OF_OTHER_ROWS, ids=[way.__name__ for way in learned.OF_OTHER_ROWS])
@@ -52,3 +80,13 @@ def test_cells_are_those_of_the_policy() -> None:
     assert cells.max() + 1 == 6
     assert len(pairs) < 12  # but for a few rows at the limit
     assert find_cells(features, actions, rng.normal(size=4_000), 100) is None  # noise has none
+
+
+def test_limits_that_were_set_too_early_are_left_out() -> None:
+    """Quarters of two numbers: the first limit explains most where it lies between two true ones."""
+    for seed in (7, 11):
+        case = learned.best_of_many_cells_of_these_rows(stream(seed, "fooled", "best_of_many_cells_of_these_rows"))
+        scores = np.log(case.log.columns["p_new"])
+        cells = find_cells(case.log.features, case.log.actions, scores, 100)
+        assert cells is not None
+        assert cells.max() + 1 == 48

@@ -1,5 +1,6 @@
 """Cells of visitors within which a policy's probabilities are the same."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,11 @@ BINS = 64
 SAMPLE = 5_000
 """Limits of each feature that are tried, and rows that they are tried on."""
 
-SPLITS = 8
-"""How many limits there may be."""
+SPLITS, TRIED_SPLITS = 8, 16
+"""How many limits there may be, and may be tried: those set first are set better once others are known."""
+
+SPARE_CELLS = 4
+"""How many times as many cells there may be before limits are left out."""
 
 UNEXPLAINED = 0.03
 """Share of the variance of probabilities, beside that between products, that may be left within cells."""
@@ -40,16 +44,23 @@ def find_cells(features: FloatArray, actions: IntArray, scores: FloatArray, most
     few = _Grid(features[rows], actions[rows], scores[rows])
     total = few.variance()
     while total and few.variance() > UNEXPLAINED * total:
-        split = few.best_split() if len(few.splits) < SPLITS else None
+        split = few.best_split() if len(few.splits) < TRIED_SPLITS else None
         if split is None:
             return None
         few.add(split)
-        if few.cells.max() >= most_cells:
+        if few.cells.max() >= SPARE_CELLS * most_cells:
             return None
-    cells = np.zeros(len(actions), np.int64)
-    for split in few.splits:
-        cells = 2 * cells + (features[:, split.column] > split.limit)
-    return codes_of(cells)
+    few.leave_out_needless(UNEXPLAINED * total)
+    cells = _cells_of(features, few.splits)
+    return None if len(few.splits) > SPLITS or cells.max() >= most_cells else cells
+
+
+def _cells_of(features: FloatArray, splits: Sequence[Split]) -> IntArray:
+    """Return the number of each visitor's cell `(n,)`."""
+    cells = np.zeros(len(features), np.int64)
+    for split in splits:
+        cells = codes_of(2 * cells + (features[:, split.column] > split.limit))
+    return cells
 
 
 class _Grid:
@@ -104,9 +115,19 @@ class _Grid:
 
     def add(self, split: Split) -> None:
         """Part all cells."""
-        self.splits.append(split)
-        parted = 2 * self.cells + (self.features[:, split.column] > split.limit)
-        self.cells = codes_of(parted)
+        self._set([*self.splits, split])
+
+    def leave_out_needless(self, most_variance: float) -> None:
+        """Take out limits, the first ones first, as long as no more variance than that is left within cells."""
+        for split in list(self.splits):
+            splits = self.splits
+            self._set([other for other in splits if other is not split])
+            if self.variance() > most_variance:
+                self._set(splits)
+
+    def _set(self, splits: list[Split]) -> None:
+        self.splits = splits
+        self.cells = _cells_of(self.features, splits)
 
 
 def _limits(values: FloatArray) -> FloatArray:

@@ -4,10 +4,11 @@ import numpy as np
 from scipy import stats
 
 from zoosim.core.arrays import codes_of
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.choices import Choices, orthonormal
 from zoosim.off_policy.checks.leaks import LEAST_CHANCE
+from zoosim.off_policy.checks.preferences import cell_effects, linear_effects
 from zoosim.off_policy.checks.probe import CHANCE, Probe
 from zoosim.off_policy.verdict import Findings
 
@@ -19,10 +20,20 @@ ROWS_PER_MEAN = 5
 FEWEST_CELLS = 4
 """How many rows each mean of a cell and an action must have on average, and how many cells there must be."""
 
-LIKELY = 3e-3
-"""How likely the best of all policies agrees with the best of the rows' means as often; few policies are that good."""
+LIKELY, LIKELY_IN_FEW_CELLS, FEW_CELLS = 0.005, 0.05, 24
+"""How likely the best of all policies comes as close to what fits the rows best; few policies are that good.
 
-DRAWS = 2_000
+Up to so few cells tell no more surely.
+"""
+
+PREFERRED = 0.5
+"""Probability above which an action is the one that a policy prefers."""
+
+PREFERRING, FEWEST_PREFERRED = 0.8, 100
+"""Share of the visits in which it must prefer one, as it may know most of some visits alone, and rows that show one."""
+
+SAME = 1e-9
+"""Difference of scores that is none."""
 
 
 def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances: FloatArray) -> None:
@@ -40,23 +51,51 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
     scores = np.log(np.maximum(chances, LEAST_CHANCE))
     if not scores.std():
         return
-    advice = "it was made from the rows that judge it; judge it by rows that it has not seen"
-    if _leaves_too_little(choices, np.column_stack([scores, chances])):
-        observation = "the policy's probabilities follow these rows' rewards closer than chance allows"
+    known = np.column_stack([scores, chances])
+    observation = _linear_observation(probe, choices, known) or _cell_observation(probe, known)
+    if observation:
+        advice = "it was made from the rows that judge it; judge it by rows that it has not seen"
         findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
-        return
-    cells = find_cells(probe.inputs, probe.log.actions, scores, _most_cells(probe))
+
+
+def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> str:
+    """Return what linear models of rewards say against a policy of which so much is `known (n, 2)`, if anything."""
+    if _leaves_too_little(choices, known):
+        return "the policy's probabilities follow these rows' rewards closer than chance allows"
+    prefers = known[:, 1] > PREFERRED
+    preferring = float((prefers / probe.log.propensities).mean())
+    if int(prefers.sum()) < FEWEST_PREFERRED or preferring < PREFERRING:
+        return ""
+    found = linear_effects(probe, prefers)
+    if found is None:
+        return ""
+    effects, is_preferred = found
+    if not is_preferred.any() or not effects.are_followed(is_preferred, LIKELY):
+        return ""
+    share = f"{100 * effects.agreement(is_preferred):.0f}% of the rows that show it"
+    return (
+        f"the policy prefers what a linear model of these rows does in {share}, more often than the best policy would"
+    )
+
+
+def _cell_observation(probe: Probe, known: FloatArray) -> str:
+    """Return what means of cells of visitors say against a policy, if anything."""
+    cells = find_cells(probe.inputs, probe.log.actions, known[:, 0], _most_cells(probe))
     if cells is None or cells.max() + 1 < FEWEST_CELLS:
-        return
-    means = _CellMeans(probe, cells, np.column_stack([scores, chances]))
-    if means.leave_too_little():
-        observation = f"the policy's probabilities follow the mean rewards of {means.n_cells} cells closer than"
-        findings.add(f"{observation} chance allows: {advice}{probe.every_row}", useless=False)
-        return
-    agreeing, likelihood = means.agreement()
-    if likelihood < LIKELY:
-        observation = f"the policy prefers what earned most in these rows in {agreeing} of {means.n_cells} cells"
-        findings.add(f"{observation}, more often than the best policy would: {advice}{probe.every_row}", useless=False)
+        return ""
+    n_cells = int(cells.max()) + 1
+    if _means_leave_too_little(probe, cells, known):
+        return f"the policy's probabilities follow the mean rewards of {n_cells} cells closer than chance allows"
+    effects = cell_effects(probe, cells)
+    is_preferred = _preferred(cells, probe.log.actions, known[:, 0], effects.shown)
+    likely = LIKELY_IN_FEW_CELLS if n_cells <= FEW_CELLS else LIKELY
+    if not is_preferred.any() or not effects.are_followed(is_preferred, likely):
+        return ""
+    agreeing = round(effects.agreement(is_preferred) * int(is_preferred.sum()))
+    return (
+        f"the policy prefers what earned most in these rows in {agreeing} of {n_cells} cells, "
+        "more often than the best policy would"
+    )
 
 
 def most_terms(n: int) -> int:
@@ -98,67 +137,31 @@ def _scaled(values: FloatArray) -> FloatArray:
     return np.asarray(values / np.maximum(np.sqrt((values**2).sum(axis=0)), 1e-300))
 
 
-class _CellMeans:
-    """Mean rewards and scores per cell and action, of those that have rows."""
+def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) -> bool:
+    """Return whether mean rewards per cell and action lie closer to what is known of a policy than chance lets them."""
+    rewards = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))
+    pairs, group = np.unique(cells * probe.log.n_actions + probe.log.actions, return_inverse=True)
+    cell, action = pairs // probe.log.n_actions, codes_of(pairs % probe.log.n_actions)
+    rows = np.bincount(group).astype(np.float64)
+    means = np.bincount(group, rewards) / rows
+    squares = np.bincount(group, (rewards - means[group]) ** 2)
+    overall = float(squares.sum()) / max(1.0, len(rewards) - len(pairs))
+    # Variances of few rows are uncertain: as if each had ten further rows of the common variance.
+    variance = (squares + 10.0 * overall) / (np.maximum(rows - 1.0, 1.0) + 10.0)
+    weights = np.sqrt(rows / np.maximum(variance, 1e-300))[:, None]
+    mean_known = np.stack([np.bincount(group, column) / rows for column in known.T], axis=1)
+    main_effects = [np.eye(int(cell.max()) + 1)[cell], np.eye(int(action.max()) + 1)[action]]
+    basis = orthonormal(weights * np.column_stack([*main_effects, mean_known]))
+    values = weights[:, 0] * means
+    left = values - basis @ (basis.T @ values)
+    degrees = len(values) - basis.shape[1]
+    return degrees > 0 and _is_too_small(float((left**2).sum()), float(degrees), degrees)
 
-    def __init__(self, probe: Probe, cells: IntArray, known: FloatArray) -> None:
-        rewards = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))
-        k = probe.log.n_actions
-        pairs, group = np.unique(cells * k + probe.log.actions, return_inverse=True)
-        self.cell, self.action = pairs // k, codes_of(pairs % k)
-        self.n_cells = int(cells.max()) + 1
-        self.rows = np.bincount(group).astype(np.float64)
-        self.means = np.bincount(group, rewards) / self.rows
-        self.known = np.stack([np.bincount(group, column) / self.rows for column in known.T], axis=1)
-        squares = np.bincount(group, (rewards - self.means[group]) ** 2)
-        several = np.maximum(self.rows - 1.0, 1.0)
-        overall = float(squares.sum()) / max(1.0, len(rewards) - len(pairs))
-        # Variances of few rows are uncertain: as if each had ten further rows of the common variance.
-        self.variance = (squares + 10.0 * overall) / (several + 10.0)
 
-    @property
-    def _main_effects(self) -> FloatArray:
-        return np.column_stack([np.eye(self.n_cells)[self.cell], np.eye(int(self.action.max()) + 1)[self.action]])
-
-    def leave_too_little(self) -> bool:
-        """Return whether means lie closer to what is known of the policy than chance lets them."""
-        weights = np.sqrt(self.rows / np.maximum(self.variance, 1e-300))[:, None]
-        basis = orthonormal(weights * np.column_stack([self._main_effects, self.known]))
-        values = weights[:, 0] * self.means
-        left = values - basis @ (basis.T @ values)
-        degrees = len(values) - basis.shape[1]
-        return degrees > 0 and _is_too_small(float((left**2).sum()), float(degrees), degrees)
-
-    def agreement(self) -> tuple[int, float]:
-        """Return in how many cells the policy prefers the best mean, and how likely the best policy does as often.
-
-        The truth is drawn from what the means say of it, a normal model of effects of cells, of actions and of both.
-        """
-        truth, spread = self._posterior()
-        draws = truth + spread * np.random.default_rng(0).normal(size=(DRAWS, len(truth)))
-        agreeing, certainty = 0, []
-        for cell in range(self.n_cells):
-            own = np.flatnonzero(self.cell == cell)
-            scores = np.sort(self.known[own, 0])
-            if len(own) < 2 or scores[-1] <= scores[-2] + 1e-9:
-                continue
-            best = int(self.means[own].argmax())
-            agreeing += int(self.known[own, 0].argmax()) == best
-            certainty.append(float((draws[:, own].argmax(axis=1) == best).mean()))
-        # The number of agreeing cells is a sum of independent ones: its distribution by convolution.
-        chances = np.ones(1)
-        for share in certainty:
-            chances = np.convolve(chances, [1.0 - share, share])
-        return agreeing, float(chances[agreeing:].sum())
-
-    def _posterior(self) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of the truth, given the means (empirical Bayes, Morris 1983)."""
-        noise = self.variance / self.rows
-        weights = np.sqrt(1.0 / np.maximum(noise, 1e-300))[:, None]
-        basis = orthonormal(weights * self._main_effects)
-        expected = basis @ (basis.T @ (weights[:, 0] * self.means)) / weights[:, 0]
-        degrees = max(1, len(expected) - basis.shape[1])
-        excess = float(((self.means - expected) ** 2 / noise).sum()) - degrees
-        effects = max(0.0, excess / float((1.0 / noise).sum()) * len(expected) / degrees)
-        share = effects / (effects + noise)
-        return expected + share * (self.means - expected), np.sqrt(share * noise)
+def _preferred(cells: IntArray, actions: IntArray, scores: FloatArray, shown: FloatArray) -> BoolArray:
+    """Return which action a policy prefers in each cell, of those `shown (C, K)`; none where it prefers two alike."""
+    sums = np.bincount(cells * shown.shape[1] + actions, scores, shown.size).reshape(shown.shape)
+    means = np.where(shown > 0.0, sums / np.maximum(shown, 1.0), -np.inf)
+    is_best: BoolArray = means >= means.max(axis=1, keepdims=True) - SAME
+    is_best[is_best.sum(axis=1) > 1] = False
+    return is_best

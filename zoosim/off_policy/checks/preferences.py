@@ -1,0 +1,144 @@
+"""Whether a policy prefers what earned most in these rows more closely than a policy does that knows the truth."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.arrays import evenly_spread
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe
+
+DRAWS = 400
+"""How many times the truth is drawn from what the rows say of it."""
+
+MOST_CONTEXTS = 4_000
+"""Rows for which linear effects are drawn."""
+
+MOST_ACTIONS, ROWS_PER_EFFECT = 100, 5
+"""Actions up to which linear effects are drawn, and rows that each effect must have on average."""
+
+LEAST_SIGNAL = 0.02
+"""What effects explain at least, as a share of what noise does, so that they have an order."""
+
+ROUNDING = 1e-12
+
+
+class Effects(NamedTuple):
+    """How much more actions earn than others in some contexts, and which of them the log shows there.
+
+    `fitted (m, K)` is what fits the rows best. `draw` draws the truth `(m, K)` from what the rows say of it, effects
+    being normal (empirical Bayes, Morris 1983). `shown (m, K)` counts rows.
+    """
+
+    fitted: FloatArray
+    draw: Callable[[np.random.Generator], FloatArray]
+    shown: FloatArray
+
+    def are_followed(self, is_preferred: BoolArray, likely: float) -> bool:
+        """Return whether a policy comes closer to what fits the rows best than one that always takes the truly best.
+
+        It is closer the less it earns below that by the fit, in the rows that show what it prefers.
+
+        Args:
+            is_preferred: Which action the policy prefers in each context `(m, K)`.
+            likely: How likely the other one, which knows the truth, comes as close.
+        """
+        contexts = np.arange(len(self.fitted))
+        regrets = np.where(self.shown > 0.0, self.fitted.max(axis=1, keepdims=True) - self.fitted, 0.0)
+        own = _mean(regrets, self.shown * is_preferred)
+        rng = np.random.default_rng(0)
+        closer = 0
+        for _ in range(DRAWS):
+            best = self.draw(rng).argmax(axis=1)
+            closer += _mean(regrets[contexts, best], self.shown[contexts, best]) <= own + ROUNDING
+            if closer >= likely * DRAWS:
+                return False
+        return True
+
+    def agreement(self, is_preferred: BoolArray) -> float:
+        """Return the share of contexts, of those that show what a policy prefers, in which that fits the rows best."""
+        is_known = ((self.shown > 0.0) & is_preferred).any(axis=1)
+        return float((is_preferred.argmax(axis=1) == self.fitted.argmax(axis=1))[is_known].mean())
+
+
+def cell_effects(probe: Probe, cells: IntArray) -> Effects:
+    """Return effects in cells of visitors, by the number of each row's cell `(n,)`."""
+    actions, rewards = probe.log.actions, probe.log.rewards
+    shape = (int(cells.max()) + 1, probe.log.n_actions)
+    pair = cells * shape[1] + actions
+    shown = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    sums = np.bincount(pair, rewards, shape[0] * shape[1]).reshape(shape)
+    cell_means = sums.sum(axis=1) / shown.sum(axis=1)
+    fitted = np.where(shown > 0.0, sums / np.maximum(shown, 1.0) - cell_means[:, None], 0.0)
+    residuals = rewards - cell_means[cells] - fitted[cells, actions]
+    noise = _noise(residuals, int((shown > 0.0).sum()))
+    explained = float((shown * fitted**2).sum())
+    signal = _signal(explained, noise, int((shown > 0.0).sum())) / len(rewards)
+    precision = shown / noise + 1.0 / signal
+    means = shown * fitted / noise / precision
+    return Effects(fitted, lambda rng: means + rng.normal(size=shape) / np.sqrt(precision), shown)
+
+
+def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, BoolArray] | None:
+    """Return effects by a linear model per action, in rows spread evenly, and which of their actions a policy prefers.
+
+    Rare actions are left out, and the last features where there are too many. None where there are too many actions.
+
+    Args:
+        probe: The log.
+        prefers: Whether the policy prefers the logged action of each row `(n,)`.
+    """
+    counts = np.bincount(probe.log.actions, minlength=probe.log.n_actions)
+    common = np.flatnonzero(counts >= LEAST_ROWS)
+    if not 1 < len(common) <= MOST_ACTIONS:
+        return None
+    rows = np.flatnonzero(counts[probe.log.actions] >= LEAST_ROWS)
+    k, n = len(common), len(rows)
+    actions = np.searchsorted(common, probe.log.actions[rows])
+    inputs = np.column_stack([np.ones(n), probe.inputs[rows, : n // (ROWS_PER_EFFECT * k) - 1]])
+    d = inputs.shape[1]
+    rewards = probe.log.rewards[rows]
+    rewards = rewards - inputs @ np.linalg.lstsq(inputs.T @ inputs, inputs.T @ rewards, rcond=None)[0]
+    own_inputs = [inputs[actions == action] for action in range(k)]
+    moments = np.stack([own.T @ own for own in own_inputs])
+    products = np.stack([own.T @ rewards[actions == action] for action, own in enumerate(own_inputs)])
+    ridge = 1e-6 * n / k * np.eye(d)  # for features that do not vary among an action's rows
+    slopes = np.linalg.solve(moments + ridge, products[:, :, None])[:, :, 0]
+    noise = _noise(rewards - (inputs * slopes[actions]).sum(axis=1), k * d)
+    signal = _signal(float((slopes * products).sum()), noise, k * d) / float(np.trace(moments.sum(axis=0)))
+    covariances = np.linalg.inv(moments / noise + np.eye(d) / signal)
+    means = (covariances @ products[:, :, None])[:, :, 0] / noise
+    roots = np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2.0)
+    few = evenly_spread(n, MOST_CONTEXTS)
+    contexts = inputs[few]
+    excluded = np.where(_is_possible(probe, rows[few])[:, common], 0.0, -np.inf)
+
+    def draw(rng: np.random.Generator) -> FloatArray:
+        drawn = means + (roots @ rng.normal(size=(k, d, 1)))[:, :, 0]
+        return np.asarray(contexts @ drawn.T + excluded)
+
+    is_shown = actions[few][:, None] == np.arange(k)
+    effects = Effects(contexts @ slopes.T + excluded, draw, is_shown.astype(np.float64))
+    return effects, is_shown & prefers[rows[few]][:, None]
+
+
+def _is_possible(probe: Probe, rows: IntArray) -> BoolArray:
+    """Return which actions could be chosen in some rows `(r, K)`."""
+    masks, mask_of = probe.log.candidates.distinct_masks(probe.log.candidate_set[rows])
+    return np.asarray(masks[mask_of], bool)
+
+
+def _noise(residuals: FloatArray, n_effects: int) -> float:
+    return max(1e-300, float((residuals**2).sum()) / max(1, len(residuals) - n_effects))
+
+
+def _signal(explained: float, noise: float, n_effects: int) -> float:
+    """Return the sum of squares that effects explain beyond what as many do by chance."""
+    return max(explained - noise * n_effects, LEAST_SIGNAL * noise * n_effects)
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    """Return a weighted mean; infinite where all weights are 0."""
+    total = float(weights.sum())
+    return float((values * weights).sum()) / total if total else np.inf

@@ -86,7 +86,8 @@ class ModelFigures(NamedTuple):
     `unsupported` is the share of these choices whose predictions hardly any row has, `unseen` that of products which
     the model has not seen; `gap` is by how many standard
     errors the rewards of those rows are off their predictions. `correction` is what importance weights add to the
-    estimate, `correction_error` the standard error of both together.
+    estimate, `correction_error` the standard error of both together; `is_bias_in_error` says that the interval allows
+    for a correction beyond chance.
     """
 
     rewards: RewardCount
@@ -95,6 +96,7 @@ class ModelFigures(NamedTuple):
     gap: float
     correction: float
     correction_error: float
+    is_bias_in_error: bool = False
 
 
 def weight_figures(

@@ -171,7 +171,12 @@ def judge_direct(
     findings.above(model.gap, GAP_ERRORS, gap)
     if ess >= ESS.useless and model.correction_error > 0.0:
         off = abs(model.correction) / model.correction_error
-        findings.above(off, DISCREPANCY_ERRORS, f"weighted residuals find the reward model off by {off:.1f} errors")
+        observation = f"weighted residuals find the reward model off by {off:.1f} errors"
+        if model.is_bias_in_error:
+            allowing = f"{observation}; the interval is as much wider"
+            findings.above(off, DISCREPANCY_ERRORS._replace(useless=math.inf), allowing)
+        else:
+            findings.above(off, DISCREPANCY_ERRORS, observation)
     if not ess >= ESS.weak:
         rows = f"only {ess:,.0f} effective rows show the policy's own choices"
         findings.add(f"{rows}, too few to check the reward model by them", useless=False)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import DataError
+from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
@@ -35,7 +36,7 @@ from zoosim.off_policy.propensities.deterministic import PLANNED_ROWS
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import Target, make_target
 from zoosim.off_policy.training import TrainingJob
-from zoosim.off_policy.verdict import Verdict, judge_direct
+from zoosim.off_policy.verdict import DISCREPANCY_ERRORS, ESS, Verdict, judge_direct
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
@@ -157,16 +158,45 @@ class ProductEvaluation(PolicyEvaluation):
         return self._weights
 
     def terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate; their spread holds the error of estimated probabilities, too."""
+        """Return the terms of an estimate; their spread holds the error of estimated probabilities, too.
+
+        That of the direct method holds how far weighted residuals find its reward model off, beyond chance.
+        """
         terms = super().terms(estimator)
         if self._propensities is None:
-            return terms
+            return self._with_model_bias(terms) if estimator == DIRECT_METHOD else terms
         without = self.terms_with(estimator, np.zeros(len(self.log)))
         base = terms.base + self._propensities.error_terms(terms.base - without.base)
         if terms.top is None or terms.bottom is None:
             return Terms(base)
         top = terms.top + self._propensities.error_terms(terms.top)
         return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
+
+    def _with_model_bias(self, terms: Terms) -> Terms:
+        """Return terms of the direct method whose spread holds its bias, as far as the log's weights can tell of one.
+
+        What residuals add to the value varies by chance and by the bias: its square, less that of the standard error,
+        is the bias squared. It is spread over the rows with signs of their own; those of two policies go together.
+        """
+        correction, error = self._model_correction(standard_error(group_sums(self.clusters, terms)))
+        if self._weights.figures.ess < ESS.useless or abs(correction) <= DISCREPANCY_ERRORS.weak * error:
+            return terms
+        bias = math.copysign(math.sqrt(correction**2 - error**2), correction)
+        signs = stream(0, "model bias").choice([-1.0, 1.0], len(self.log))
+        return terms._replace(base=terms.base + bias * math.sqrt(len(signs)) * (signs - signs.mean()))
+
+    def _model_correction(self, own_error: float) -> tuple[float, float]:
+        """Return what weighted residuals of its held-out rows add to the direct method's value, and the error of both.
+
+        Args:
+            own_error: The standard error of the direct method's value.
+        """
+        assert self._predicted is not None
+        rows = self._predicted.held_out
+        residuals = np.zeros(len(self.log))
+        residuals[rows] = self.log.rewards[rows] - self._predicted.predicted
+        correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
+        return correction.value, math.hypot(standard_error(correction), own_error)
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`; the direct method has none."""
@@ -199,18 +229,17 @@ class ProductEvaluation(PolicyEvaluation):
         if estimator != DIRECT_METHOD:
             return super().verdict(estimator, estimated)
         assert self._predicted is not None
-        rows = self._predicted.held_out
-        residuals = np.zeros(len(self.log))
-        residuals[rows] = self.log.rewards[rows] - self._predicted.predicted
-        correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
         errors = error_figures(estimated.sums, None, estimated.drift)
+        own_terms = self.terms_with(estimator, self._weights.values)
+        correction, correction_error = self._model_correction(standard_error(group_sums(self.clusters, own_terms)))
         model = ModelFigures(
             rewards=estimated.rewards,
             unsupported=self._predicted.unsupported,
             unseen=self._predicted.unseen,
             gap=self._predicted.gap,
-            correction=correction.value,
-            correction_error=math.hypot(standard_error(correction), errors.error),
+            correction=correction,
+            correction_error=correction_error,
+            is_bias_in_error=self._propensities is None,
         )
         n_clusters = self.clusters.n_clusters
         return judge_direct(model, errors, estimated.interval, n_clusters, estimated.weights.ess, estimated.min_groups)

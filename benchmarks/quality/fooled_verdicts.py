@@ -31,10 +31,15 @@ from benchmarks.quality.fooled import (
     times,
     twins,
 )
-from benchmarks.quality.fooled.shop import Way
+from benchmarks.quality.fooled.shop import Case, Way
 from zoosim.core.rng import stream
 from zoosim.off_policy import findings
+from zoosim.off_policy.actions.base import PolicyEvaluation
+from zoosim.off_policy.checks.checks import LogChecks
 from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.findings import Estimate
+from zoosim.off_policy.options import Options
+from zoosim.off_policy.results import Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 
 LOGS, FIRST = 20, 1_000
@@ -167,10 +172,9 @@ def count(way: Way, seeds: Sequence[int]) -> Counts:
     trusted, trusted_unchecked, refused, missing = [], [], [], []
     for seed in seeds:
         case = way(stream(seed, "fooled", name))
-        with patch.object(findings, "LogChecks", return_value=None):
-            unchecked = evaluate(case.log, case.policies, compare=False).results
+        results, unchecked = _judge(case)
         trusted_unchecked += [row.verdict == TRUST for row in unchecked]
-        for row in evaluate(case.log, case.policies, compare=False).results:
+        for row in results:
             low = -np.inf if row.low is None else row.low
             high = np.inf if row.high is None else row.high
             trusted.append(row.verdict == TRUST)
@@ -181,6 +185,19 @@ def count(way: Way, seeds: Sequence[int]) -> Counts:
     fooled = np.array(trusted) & np.array(missing)
     counted = trusted_unchecked, trusted, refused, missing, fooled_unchecked, fooled
     return Counts(len(trusted), *(int(np.sum(each)) for each in counted))
+
+
+def _judge(case: Case) -> tuple[list[Result], list[Result]]:
+    """Return the results on a log, and the same without the checks of the log, in the same order."""
+    estimates = findings._estimates
+    unchecked: list[Result] = []
+
+    def both(policy: str, evaluated: PolicyEvaluation, options: Options, checks: LogChecks) -> list[Estimate]:
+        unchecked.extend(result for result, _ in estimates(policy, evaluated, options, None))
+        return estimates(policy, evaluated, options, checks)
+
+    with patch.object(findings, "_estimates", both):
+        return list(evaluate(case.log, case.policies, compare=False).results), unchecked
 
 
 def _counts_of(by_class: Mapping[str, Sequence[Counts]], names: Iterable[str]) -> list[Counts]:

@@ -12,8 +12,11 @@ BINS = 64
 SAMPLE = 5_000
 """Limits of each feature that are tried, and rows that they are tried on."""
 
-SPLITS, TRIED_SPLITS = 8, 16
-"""How many limits there may be, and may be tried: those set first are set better once others are known."""
+SPLITS, TRIED_SPLITS, NEARLY = 8, 16, 0.2
+"""How many limits there may be, and may be tried, as those set first are set better once others are known.
+
+If so many leave no more than this share of the variance.
+"""
 
 SPARE_CELLS = 4
 """How many times as many cells there may be before limits are left out."""
@@ -44,7 +47,10 @@ def find_cells(features: FloatArray, actions: IntArray, scores: FloatArray, most
     few = _Grid(features[rows], actions[rows], scores[rows])
     total = few.variance()
     while total and few.variance() > UNEXPLAINED * total:
-        split = few.best_split() if len(few.splits) < TRIED_SPLITS else None
+        n_splits = len(few.splits)
+        if n_splits >= TRIED_SPLITS or (n_splits == SPLITS and few.variance() > NEARLY * total):
+            return None
+        split = few.best_split()
         if split is None:
             return None
         few.add(split)
@@ -59,8 +65,8 @@ def _cells_of(features: FloatArray, splits: Sequence[Split]) -> IntArray:
     """Return the number of each visitor's cell `(n,)`."""
     cells = np.zeros(len(features), np.int64)
     for split in splits:
-        cells = codes_of(2 * cells + (features[:, split.column] > split.limit))
-    return cells
+        cells = 2 * cells + (features[:, split.column] > split.limit)
+    return codes_of(cells)
 
 
 class _Grid:
@@ -115,19 +121,16 @@ class _Grid:
 
     def add(self, split: Split) -> None:
         """Part all cells."""
-        self._set([*self.splits, split])
+        self.splits.append(split)
+        self.cells = codes_of(2 * self.cells + (self.features[:, split.column] > split.limit))
 
     def leave_out_needless(self, most_variance: float) -> None:
         """Take out limits, the first ones first, as long as no more variance than that is left within cells."""
         for split in list(self.splits):
-            splits = self.splits
-            self._set([other for other in splits if other is not split])
-            if self.variance() > most_variance:
-                self._set(splits)
-
-    def _set(self, splits: list[Split]) -> None:
-        self.splits = splits
-        self.cells = _cells_of(self.features, splits)
+            others = [other for other in self.splits if other is not split]
+            cells = _cells_of(self.features, others)
+            if _within(cells * (int(self.actions.max()) + 1) + self.actions, self.scores) <= most_variance:
+                self.splits, self.cells = others, cells
 
 
 def _limits(values: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.choices import Choices
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows, sure_errors
@@ -109,35 +110,14 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: Choices) -> tuple[_La
     delays = _delays(probe, order)
     if not len(delays):
         return None
-    errors = np.array([_crowding_errors(probe, order, delay) for delay in delays])
+    assert probe.log.times is not None
+    errors = _crowding_errors(probe.log.times[order], probe.users[order], probe.residuals[order], delays)
     worst = int(np.abs(errors).argmax())
     if abs(errors[worst]) < sure_errors(len(delays)):
         return None
     lag = _delayed(probe, order, math.copysign(delays[worst], errors[worst]))
     is_likely = lag.is_telling and float(_likelihoods(choices, [lag])[0]) > LIKELY
     return None if is_likely else (lag, "before" if errors[worst] > 0.0 else "after")
-
-
-def _crowding_errors(probe: Probe, order: IntArray, delay: float) -> float:
-    """Return by how many standard errors rewards are more where a delay joins more decisions of others to a row.
-
-    More than the same delay to the other side does, so that what goes by busy times or long pauses falls out. Mirrored
-    in time, the pause after a row begins with the row after it: that one is left out as is the row itself.
-    """
-    assert probe.log.times is not None
-    times = probe.log.times[order]
-    place = np.empty(len(probe), np.int64)
-    place[order] = np.arange(len(order))
-    crowding = np.zeros(len(probe))
-    for sign in (1.0, -1.0):
-        _, shown, earned = _delayed(probe, order, sign * delay)
-        is_counted = (probe.users[shown] != probe.users[earned]) & (place[shown] != place[earned] + 1)
-        crowding += sign * np.bincount(earned[is_counted], minlength=len(probe))
-    is_at_an_end = (times < times[0] + delay) | (times > times[-1] - delay)
-    crowding[order[is_at_an_end]] = 0.0
-    weighted = crowding * probe.residuals
-    error = float(np.sqrt((weighted**2).sum()))
-    return float(weighted.sum()) / error if error else 0.0
 
 
 def _likelihoods(choices: Choices, lags: list[_Lag]) -> FloatArray:
@@ -155,3 +135,40 @@ def _likelihoods(choices: Choices, lags: list[_Lag]) -> FloatArray:
     sizes = np.array([float((choices.own[lag.shown] ** 2).sum()) for lag in lags])
     errors = (summed @ choices.own) / np.sqrt(np.maximum(sizes * variances, 1e-300))
     return np.asarray(2.0 * np.minimum(in_any_way, stats.norm.sf(errors)))
+
+
+@jit
+def _crowding_errors(times: IntArray, users: IntArray, residuals: FloatArray, delays: FloatArray) -> FloatArray:
+    """Return by how many standard errors rewards are more where a delay joins more decisions of others to a row `(d,)`.
+
+    More than the same delay to the other side does, so that what goes by busy times or long pauses falls out. Mirrored
+    in time, the pause after a row begins with the row after it: that one is left out as is the row itself. Rows at the
+    ends, which have no decisions on one side, do not count.
+
+    Args:
+        times: When decisions were made, in order `(n,)`.
+        users: Numbers of their users `(n,)`.
+        residuals: Their rewards, less what is expected of them `(n,)`.
+        delays: By how much clocks may differ, in microseconds `(d,)`.
+    """
+    n = times.shape[0]
+    errors = np.zeros(delays.shape[0])
+    for number in range(delays.shape[0]):
+        delay = np.int64(delays[number])
+        crowding = np.zeros(n)
+        for sign in (1, -1):
+            place = -1  # of the last decision up to the moment at which the reward of row i is booked
+            for i in range(n):
+                while place + 1 < n and times[place + 1] <= times[i] + sign * delay:
+                    place += 1
+                if place >= 0 and place != i and place != i - 1 and users[place] != users[i]:
+                    crowding[place] += sign
+        total, squares = 0.0, 0.0
+        for i in range(n):
+            if times[0] + delay <= times[i] <= times[n - 1] - delay:
+                weighted = crowding[i] * residuals[i]
+                total += weighted
+                squares += weighted * weighted
+        if squares > 0.0:
+            errors[number] = total / np.sqrt(squares)
+    return errors

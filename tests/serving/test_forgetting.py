@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 SOMEBODY = "somebody@example.com"
@@ -104,6 +105,37 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
             await service.decide(DecideBody({"country": "fr"}, visitor_id=SOMEBODY))
 
     asyncio.run(go_on())
+
+
+def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path: Path, model: Path) -> None:
+    """Snapshots name the rows of visitors' first decisions alone, of which the log says whose they are."""
+    visitors = (SOMEBODY, "another", SOMEBODY, SOMEBODY, "a third")
+
+    async def use() -> None:
+        async with running(tmp_path, model) as service:
+            for visitor_id in visitors:
+                await service.decide(DecideBody({"country": "fr"}, visitor_id=visitor_id))
+
+    asyncio.run(use())
+    with closing(open_store(Address(tmp_path), read_only=True)) as store:
+        folder = tmp_path / "copies"
+        folder.mkdir()
+        before = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+        for row in store.read(0, 1_000):
+            before.apply(row)
+        assert counted_in(before) == {SOMEBODY: 3, "another": 1, "a third": 1}
+        write_snapshot(folder, before)
+
+        assert forget_visitor(tmp_path, SOMEBODY) == 3
+        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
+        resumed.visitors.admits(resumed.position + 1, 1, "another", 3)
+        assert counted_in(resumed) == {"another": 2, "a third": 1}
+
+
+def counted_in(replica: Replica) -> dict[str, int]:
+    """Return how many decisions of each visitor a replica's state counts, by what the log says of their rows."""
+    first_rows, decisions, _ = replica.visitors.state()[1].values()
+    return dict(zip(map(replica.visitor_at, first_rows.tolist()), decisions.tolist(), strict=True))
 
 
 def test_what_cannot_be_forgotten_is_refused(tmp_path: Path) -> None:

@@ -235,7 +235,13 @@ class Replica:
 
     def _is_within_bound(self, row: Row, decision: Decision | Search) -> bool:
         """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
-        return self.visitors.admits(row.time, decision.visitor_id, self.rules.per_visitor)
+        return self.visitors.admits(row.seq, row.time, decision.visitor_id, self.rules.per_visitor)
+
+    def visitor_at(self, seq: int) -> str:
+        """Return whose the decision at a row of the log is; empty where that is nobody's, or gone."""
+        row = self._find_row(seq)
+        decision = None if row is None else unpack(row)
+        return decision.visitor_id if isinstance(decision, Decision | Search) else ""
 
     def _knows_products(self, decision: Decision) -> bool:
         """Whether the log has what a decision rests on, which a server may lose."""

@@ -22,6 +22,9 @@ KEPT = 5
 
 PREFIX = "state-"
 
+VISITORS_FROM = "visitors from"
+"""What a snapshot calls the time from which it counts the decisions of visitors."""
+
 
 def write_snapshot(folder: Path, replica: Replica) -> Path:
     """Write what a service has learned up to a tick of its log, whole or not at all, and drop the oldest snapshots."""
@@ -41,7 +44,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "state": state,
         "products": products,
         "join": replica.join.state(),
-        "day": day,
+        VISITORS_FROM: day,
         "known_versions": sorted(replica.known_versions),
         "counts": dict(replica.counts),
     }
@@ -90,8 +93,8 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.join.load_state(header["join"])
         replica.catalogue.load_state(header["products"], arrays)
         unpack_state(replica.model.policy, header["state"], arrays)
-        if "day" in header:  # earlier releases bounded nobody
-            replica.visitors.load_state(header["day"], arrays)
+        if VISITORS_FROM in header:  # earlier releases counted nobody, or by hashes of ids
+            replica.visitors.load_state(header[VISITORS_FROM], arrays, replica.visitor_at)
         replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
         replica.position = int(header["position"])

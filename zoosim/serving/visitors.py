@@ -2,11 +2,14 @@
 
 A service cannot tell who means ill. What it can tell is who decides far more often than others: what these earn beyond
 is logged, and not learned. All follows from the log's rows, so that who reads them again bounds the same decisions.
+
+What is saved names nobody: of each visitor the first row of the day stands for it, and only the log says whose that is.
+So a visitor that is taken out of the log is not counted any more by who goes on from there.
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,42 +30,55 @@ MOST_DECISIONS = 1_000
 FADING = 0.5
 """What a day's visitors still count for on the next day, when they say how often visitors come."""
 
-ARRAYS = ("bounded visitors", "decisions of visitors", "visitors by decisions")
+ARRAYS = ("first rows of visitors", "decisions of visitors", "visitors by decisions")
 """The names of the arrays in its state."""
 
 
+class _Count(NamedTuple):
+    """The row of a visitor's first decision in the day, and how many decisions there were."""
+
+    first: int
+    decisions: int
+
+
 class VisitorBounds:
-    """Counts the decisions of each visitor in a day of the log, by a hash of its id."""
+    """Counts the decisions of each visitor in a day of the log."""
 
     def __init__(self) -> None:
         """Start with the first day."""
         self._began = 0
-        self._counts: dict[int, int] = {}
+        self._counts: dict[int, _Count] = {}
+        """By a hash of the visitor's id, to take little memory."""
+        self._loaded: list[_Count] = []
+        """Counts of a saved state, whose visitors the log has to name."""
+        self._visitor_at: Callable[[int], str]
         self._reached = np.zeros(MOST_DECISIONS)
         """How many visitors decided at least once, twice and so on, earlier days faded."""
 
     def __len__(self) -> int:
         """Return how many visitors are counted."""
-        return len(self._counts)
+        return len(self._counts) + len(self._loaded)
 
-    def admits(self, time: int, visitor_id: str, per_visitor: int) -> bool:
+    def admits(self, seq: int, time: int, visitor_id: str, per_visitor: int) -> bool:
         """Count a decision, and return whether it is learned.
 
         Args:
-            time: That of its row.
+            seq, time: Those of its row.
             visitor_id: Whose it is; what is nobody's is always learned.
             per_visitor: How many decisions of a visitor and a day are learned however few others make as many; 0 for
                 all.
         """
         if not visitor_id or not per_visitor:
             return True
+        self._name_loaded()
         if not self._counts or time >= self._began + DAY or len(self._counts) >= MOST_VISITORS:
             self._begin_day(time)
-        visitor = int.from_bytes(hashlib.blake2b(visitor_id.encode(), digest_size=8).digest(), "little")
-        number = self._counts.get(visitor, 0) + 1
+        visitor = _hash(visitor_id)
+        first, decisions = self._counts.get(visitor, _Count(seq, 0))
+        number = decisions + 1
         if number > MOST_DECISIONS:
             return False
-        self._counts[visitor] = number
+        self._counts[visitor] = _Count(first, number)
         self._reached[number - 1] += 1.0
         return number <= per_visitor or bool(self._reached[number - 1] >= max(LEAST, SHARE * self._reached[0]))
 
@@ -71,17 +87,42 @@ class VisitorBounds:
         self._counts = {}
         self._reached *= FADING
 
+    def _name_loaded(self) -> None:
+        """Ask the log whose the counts of a saved state are: those of who was forgotten are nobody's."""
+        for count in self._loaded:
+            visitor_id = self._visitor_at(count.first)
+            if visitor_id:
+                self._counts[_hash(visitor_id)] = count
+        self._loaded = []
+
     def state(self) -> tuple[int, dict[str, np.ndarray]]:
         """Return when the day began, and what was counted, as arrays."""
-        visitors = np.array(sorted(self._counts), np.uint64)
-        counts = np.array([self._counts[visitor] for visitor in visitors.tolist()], np.uint16)
-        return self._began, dict(zip(ARRAYS, (visitors, counts, self._reached.copy()), strict=True))
+        counts = sorted((*self._counts.values(), *self._loaded))
+        first = np.array([count.first for count in counts], np.int64)
+        decisions = np.array([count.decisions for count in counts], np.uint16)
+        return self._began, dict(zip(ARRAYS, (first, decisions, self._reached.copy()), strict=True))
 
-    def load_state(self, began: int, arrays: Mapping[str, Any]) -> None:
-        """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
-        visitors, counts, reached = (np.asarray(arrays[name]) for name in ARRAYS)
-        if len(visitors) > MOST_VISITORS or reached.shape != self._reached.shape:
-            raise ValueError(f"got {len(visitors):,} visitors and {reached.shape} counts of decisions")
+    def load_state(self, began: int, arrays: Mapping[str, Any], visitor_at: Callable[[int], str]) -> None:
+        """Take over what `state` returned.
+
+        Args:
+            began: When the day began.
+            arrays: What was counted.
+            visitor_at: Returns whose the decision at a row of the log is; empty where that is nobody's, or gone. It is
+                asked when the next decision is counted, since who only decides counts none.
+
+        Raises:
+            ValueError, LookupError: the arrays are not those of a state.
+        """
+        first, decisions, reached = (np.asarray(arrays[name]) for name in ARRAYS)
+        if len(first) > MOST_VISITORS or reached.shape != self._reached.shape:
+            raise ValueError(f"got {len(first):,} visitors and {reached.shape} counts of decisions")
         self._began = int(began)
-        self._counts = dict(zip(visitors.tolist(), counts.tolist(), strict=True))
+        self._counts = {}
+        self._loaded = [_Count(*count) for count in zip(first.tolist(), decisions.tolist(), strict=True)]
+        self._visitor_at = visitor_at
         self._reached = np.array(reached, float)
+
+
+def _hash(visitor_id: str) -> int:
+    return int.from_bytes(hashlib.blake2b(visitor_id.encode(), digest_size=8).digest(), "little")

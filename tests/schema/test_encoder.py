@@ -248,6 +248,31 @@ def test_numbers_of_vectors_are_clipped_to_what_most_lists_hold() -> None:
         assert nothing == 0.0
 
 
+@pytest.mark.parametrize("length", [1, 2, 9, 130])
+def test_lists_longer_than_those_of_the_table_are_shortened(length: int) -> None:
+    """A list with the largest number in every place is clipped nowhere, and yet far longer than any other."""
+    rng = np.random.default_rng(length)
+    lists = rng.normal(size=(300, length))
+    encoder = fit_encoder(pl.DataFrame({"text": lists.tolist()}), {"text": "vector"}, "table")
+    longest = np.linalg.norm(encoder.encode(pl.DataFrame({"text": lists.tolist()})), axis=1).max()
+    corners = np.full((50, length), np.abs(lists).max()) * rng.choice([-1.0, 1.0], (50, length))
+    frame = pl.DataFrame({"text": corners.tolist()})
+    encoded = encoder.encode(frame)
+    np.testing.assert_allclose(np.linalg.norm(encoded, axis=1), longest)
+    np.testing.assert_allclose(encoded / np.abs(encoded), corners / np.abs(corners))
+    assert_same_bits(encoder, frame)
+    assert not any(encoder.clipped({"text": one}) for one in lists.tolist())
+    assert all(encoder.clipped({"text": one}) for one in corners.tolist()) == (length > 1)
+
+
+def test_a_few_long_lists_set_no_length() -> None:
+    """5 of 200 lists of 10 ones are five times as long as the others; so they count as lists of twice those."""
+    lists = [[0.2] * 10] * 195 + [[1.0] * 10] * 5
+    encoder = fit_encoder(pl.DataFrame({"text": lists}), {"text": "vector"}, "table")
+    usual, long = (encoder.encode_one({"text": [number] * 10}) for number in (0.2, 1.0))
+    np.testing.assert_allclose(long, 2.0 * usual)
+
+
 def test_vectors_of_models_without_a_limit_are_clipped_as_well() -> None:
     column = VectorColumn(name="text", length=2, scale=2.0)
     assert column.encode_one([8e8, -3.0]) == [REACH, -1.5]

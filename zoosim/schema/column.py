@@ -76,6 +76,10 @@ class Column(Strict):
         """Whether the features say all that there is to a value; what is missing is said, too."""
         return True
 
+    def clips(self, value: Any) -> bool:
+        """Whether the features stand for a number nearer to most, as the value's own is far from them."""
+        return False
+
     def decode_one(self, features: FloatArray) -> Any:
         """Return a value that has these features, as near as they say it; None where it is missing or not said."""
         return None

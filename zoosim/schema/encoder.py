@@ -116,6 +116,10 @@ class Encoder(Strict):
             if value is not None and (name not in columns or not columns[name].expresses(value))
         }
 
+    def clipped(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the columns of which the values, given by column, hold numbers beyond the limits of the features."""
+        return [column.name for column in self.columns if column.clips(values.get(column.name))]
+
     def decode_one(self, features: FloatArray) -> dict[str, Any]:
         """Return values by column that have these features `(d,)`, without those that are missing or not said."""
         values = {column.name: column.decode_one(features[place]) for column, place in self.placed}

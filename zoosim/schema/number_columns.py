@@ -24,8 +24,14 @@ MOST_LISTS = 0.95
 BEYOND = 3.0
 """How many times as large as in these lists a number may be before it is clipped."""
 
+LONG = 2.0
+"""How many times as long, by the Euclidean norm, as these a list may be before it is shortened."""
+
 REACH = 10.0
 """Scaled numbers beyond which those of lists are clipped where the column was fitted without a limit."""
+
+ROUNDING = 1e-9
+"""The relative size of what rounding may do to a norm."""
 
 SKEWED = 1.0
 """Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
@@ -101,6 +107,11 @@ class NumberColumn(Column):
         beyond = FAR * (self.high - self.low)
         return self.low - beyond <= number <= self.high + beyond
 
+    def clips(self, value: Any) -> bool:
+        """Whether it is a number beyond the range."""
+        number = number_of(value)
+        return number is not None and not self.low <= number <= self.high
+
     def decode_one(self, features: FloatArray) -> Any:
         """Return the number within the range, to 12 digits, so that whole numbers are whole again."""
         if self.missing and features[-1]:
@@ -148,12 +159,17 @@ def _skewness(numbers: FloatArray) -> float:
 
 
 class VectorColumn(Column):
-    """A list of `length` numbers, such as the embedding of a text, over `scale`, clipped to -`reach` and `reach`."""
+    """A list of `length` numbers, such as the embedding of a text, over `scale`, clipped to -`reach` and `reach`.
+
+    What is longer than `longest`, by its Euclidean norm, is shortened to that: how much a list moves a linear model
+    grows with the square of its norm, whatever its single numbers are. Models of earlier releases have no such limit.
+    """
 
     type: Literal["vector"] = "vector"
     length: Annotated[int, Field(ge=1, le=10_000)]
     scale: Annotated[Finite, Field(gt=0)]
     reach: Annotated[Finite, Field(gt=0)] = REACH
+    longest: Annotated[Finite, Field(gt=0)] | None = None
 
     @classmethod
     def fitted(cls, name: str, column: pl.Series, **options: Any) -> "VectorColumn":
@@ -163,12 +179,17 @@ class VectorColumn(Column):
         if not readable:
             return cls(name=name, missing=True, length=1, scale=1.0)
         rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
-        limit = _limit(numbers)
-        scale = float(np.sqrt(np.square(np.clip(numbers, -limit, limit)).mean()))
         missing, length = len(rows) < column.len(), numbers.shape[1]
-        if not math.isfinite(scale) or not scale > 0.0 or not 0.0 < limit / scale < math.inf:
+        limit = _limit(np.abs(numbers).max(axis=1), BEYOND)
+        clipped = np.clip(numbers, -limit, limit)
+        longest = _limit(_norms(clipped), LONG)
+        scale = float(np.sqrt(np.square(_shortened(clipped, longest)).mean()))
+        is_usable = 0.0 < scale < math.inf and max(limit, longest) / scale < math.inf
+        if not is_usable:
             return cls(name=name, missing=missing, length=length, scale=1.0)
-        return cls(name=name, missing=missing, length=length, scale=scale, reach=limit / scale)
+        # Rounding must not shorten the longest list of the table.
+        longest_scaled = longest / scale * (1.0 + ROUNDING)
+        return cls(name=name, missing=missing, length=length, scale=scale, reach=limit / scale, longest=longest_scaled)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -180,12 +201,27 @@ class VectorColumn(Column):
         numbers = _vector(value)
         if numbers is None or len(numbers) != self.length:
             return self._or_missing(None, self.length)
-        scaled = [min(max(number / self.scale, -self.reach), self.reach) for number in numbers]
-        return self._or_missing(scaled, self.length)
+        return self._or_missing(self._scaled(numbers.reshape(1, -1))[0].tolist(), self.length)
+
+    def _scaled(self, numbers: FloatArray) -> FloatArray:
+        """Return the features of lists `(n, length)`."""
+        clipped = np.minimum(np.maximum(numbers / self.scale, -self.reach), self.reach)
+        return clipped if self.longest is None else _shortened(clipped, self.longest)
+
+    def clips(self, value: Any) -> bool:
+        """Whether it is a list as long as it should be with numbers, or a norm, beyond the limits."""
+        numbers = _vector(value)
+        if numbers is None or len(numbers) != self.length:
+            return False
+        return bool((self._scaled(numbers.reshape(1, -1))[0] != numbers / self.scale).any())
 
     def expresses(self, value: Any) -> bool:
         """Whether it is missing, or a list of numbers as long as it should be."""
-        return text_of_any(value) is None or len(_vector(value) or ()) == self.length
+        return text_of_any(value) is None or self._reads_one(value)
+
+    def _reads_one(self, value: Any) -> bool:
+        numbers = _vector(value)
+        return numbers is not None and len(numbers) == self.length
 
     def decode_one(self, features: FloatArray) -> Any:
         """Return the numbers."""
@@ -200,7 +236,7 @@ class VectorColumn(Column):
         rows, numbers = _vectors(lists, self.length)
         features = np.zeros((column.len(), len(self.features)))
         features[:, self.length :] = 1.0
-        features[rows, : self.length] = np.minimum(np.maximum(numbers / self.scale, -self.reach), self.reach)
+        features[rows, : self.length] = self._scaled(numbers)
         features[rows, self.length :] = 0.0
         return features, np.arange(column.len())
 
@@ -208,19 +244,34 @@ class VectorColumn(Column):
         """Return which are as long as they should be."""
         lists = _lists(values)
         if lists is None:
-            return which(values, lambda value: len(_vector(value) or ()) == self.length)
+            return which(values, self._reads_one)
         return np.isin(np.arange(values.len()), _vectors(lists, self.length)[0])
 
 
-def _limit(numbers: FloatArray) -> float:
-    """Return the largest number of lists `(n, length)`, or where a few have far larger ones, a multiple of the others'.
+def _limit(sizes: FloatArray, beyond: float) -> float:
+    """Return the largest size of lists `(n,)`, or where a few are far larger, `beyond` times the others' largest.
 
     A column's few largest lists may be mistakes, or made to be large: they must neither set the scale nor the limit.
     """
-    largest = np.abs(numbers).max(axis=1)
-    usual = float(np.quantile(largest, MOST_LISTS, method="nearest"))
-    most = float(largest.max())
-    return min(most, BEYOND * usual) if usual > 0.0 else most
+    usual = float(np.quantile(sizes, MOST_LISTS, method="nearest"))
+    most = float(sizes.max())
+    return min(most, beyond * usual) if usual > 0.0 else most
+
+
+def _norms(lists: FloatArray) -> FloatArray:
+    """Return the Euclidean norms of lists `(n, length)`, each computed from numbers of at most 1 in size."""
+    largest = np.abs(lists).max(axis=1)
+    unit = lists / np.where(largest > 0.0, largest, 1.0)[:, np.newaxis]
+    return np.asarray(largest * np.sqrt(np.square(unit).sum(axis=1)))
+
+
+def _shortened(lists: FloatArray, longest: float) -> FloatArray:
+    """Return lists `(n, length)` of which those with a norm over `longest` are scaled to it."""
+    norms = _norms(lists)
+    is_long = norms > longest
+    shortened = lists.copy()
+    shortened[is_long] *= (longest / norms[is_long])[:, np.newaxis]
+    return shortened
 
 
 def _lists(column: pl.Series) -> pl.Series | None:
@@ -245,10 +296,9 @@ def _vectors(lists: pl.Series, length: int) -> tuple[IntArray, FloatArray]:
     return rows[readable], numbers[readable]
 
 
-def _vector(value: Any) -> list[float] | None:
-    """Return a list of finite numbers, None where it is none."""
+def _vector(value: Any) -> FloatArray | None:
+    """Return a list of finite numbers `(length,)`, None where it is none."""
     if not isinstance(value, list | tuple | pl.Series | np.ndarray):
         return None
     numbers = [number_of(part) for part in value]
-    known = [number for number in numbers if number is not None]
-    return known if len(known) == len(numbers) else None
+    return None if None in numbers else np.array(numbers, float)

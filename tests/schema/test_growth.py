@@ -82,6 +82,24 @@ def test_a_range_that_was_too_narrow_gives_way_to_a_wider_one() -> None:
     assert after.encode_one({"price": 500.0})[0] < after.encode_one({"price": 1_500.0})[0]
 
 
+@pytest.mark.parametrize("extreme", [8e8, -8e8])
+@pytest.mark.parametrize("log_normal", [False, True])
+def test_a_visitor_who_sends_extreme_numbers_does_not_set_a_range(extreme: float, log_normal: bool) -> None:
+    """Of 250 requests 50 are those of one visitor; the others' features spread nearly as without it."""
+    numbers = np.random.default_rng(0).normal(10.0, 1.0, 200)
+    if log_normal:
+        numbers = np.exp(numbers / 2.0)
+    honest = [{"number": float(number)} for number in numbers]
+    names = [f"v{row}" for row in range(200)]
+    usual = grow_encoder(Encoder(), Observations(honest, names)).encoder
+    rows = [*honest, *[{"number": extreme}] * 50]
+    attacked = grow_encoder(Encoder(), Observations(rows, [*names, *["hostile"] * 50])).encoder
+    spreads = [np.std([encoder.encode_one(row)[0] for row in honest]) for encoder in (usual, attacked)]
+    assert spreads[0] == pytest.approx(1.0, rel=0.05)
+    assert spreads[1] > 0.35
+    assert abs(attacked.encode_one({"number": extreme})[0]) < 5.0
+
+
 def test_what_few_visitors_had_is_in_no_schema() -> None:
     """One visitor who comes often, and 19 who share a word, against 20 who do."""
 

@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from zoosim.core.errors import ZoosimError
+from zoosim.core.types import FloatArray
 from zoosim.schema.column import MOST_LEVELS
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import MOSTLY, infer_type
 from zoosim.schema.number_columns import NumberColumn
-from zoosim.schema.values import number_of, text_of
+from zoosim.schema.values import number_of, numbers_of, text_of
 
 FEWEST_VISITORS = 20
 """Different visitors from whom a column, a level or a value of another type must come before a schema takes it up."""
@@ -30,6 +32,9 @@ MOST_FEATURES = 1_024
 
 FIRST_LEVELS, BUCKETS = 20, 16
 """Levels of a column when it is taken up, and features that its others share: few, as are the rows."""
+
+MOST, BEYOND = 0.95, 3.0
+"""Share of visitors whose numbers are usual, and how many times as far as these, from the median, a range may go."""
 
 SEPARATOR = "|"
 SHARED = 4
@@ -138,10 +143,32 @@ def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyCol
             return _fitted_category(name, values, visitors)
         if kind == "words":
             return _fitted_words(name, values, visitors)
+        if kind == "number":
+            series = pl.Series(name, _within_usual(numbers_of(series), visitors))
         fitted: Any = COLUMN_TYPES[kind].fitted(name, series)
     except ZoosimError:  # a column that cannot be read is no feature
         return None
     return _rounded(fitted) if isinstance(fitted, NumberColumn) else fitted
+
+
+def _within_usual(numbers: FloatArray, visitors: Sequence[str]) -> FloatArray:
+    """Return numbers `(n,)`, NaN where one is missing, clipped where they lie far beyond those of most visitors.
+
+    Each visitor counts as much as another, so that one who comes often, or sends 8e8, does not set the range.
+    """
+    known = ~np.isnan(numbers)
+    if not known.any():
+        return numbers
+    n_rows = Counter(visitors)
+    weights = np.array([1.0 / n_rows[visitor] for visitor in visitors])[known]
+    order = np.argsort(numbers[known])
+    cumulative = np.cumsum(weights[order])
+    places = np.searchsorted(cumulative, np.array([1.0 - MOST, 0.5, MOST]) * cumulative[-1])
+    low, middle, high = numbers[known][order][places]
+    # Where most have one number there is no spread by which another could be far.
+    lowest = low - BEYOND * (middle - low) if low < middle else -np.inf
+    highest = high + BEYOND * (high - middle) if high > middle else np.inf
+    return np.clip(numbers, lowest, highest)
 
 
 def _fitted_category(name: str, values: Sequence[Any], visitors: Sequence[str]) -> CategoryColumn | None:

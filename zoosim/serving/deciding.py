@@ -11,6 +11,7 @@ from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.answers import decision_answer
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody, SlotBody
 from zoosim.serving.catalogue import Candidates
+from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import Current
 from zoosim.serving.events import Decision, Search, pack_floats, pack_unexpressed, pack_whole
 from zoosim.serving.fresh import EXPLORATION
@@ -23,8 +24,17 @@ from zoosim.serving.unexpressed import unexpressed_in
 class Decider:
     """Makes decisions, and the rankings of searches; what it makes counts once it is logged."""
 
-    def __init__(self, current: Current, products: Products, secret: bytes) -> None:
+    def __init__(self, current: Current, products: Products, secret: bytes, clipped: ClippedColumns) -> None:
+        """Decide by what is current.
+
+        Args:
+            current: What a service decides by.
+            products: What requests say of products.
+            secret: From which, with a decision's id, its draws follow.
+            clipped: Counts the decisions with clipped numbers.
+        """
         self._current = current
+        self._clipped = clipped
         self._products = products
         self._secret = secret
 
@@ -40,7 +50,10 @@ class Decider:
             usable = await self._products.usable(body.candidates, partial(self._check_slots, body, slots))
             candidates = self._current.catalogue.candidates(usable.versions)  # which may be another catalogue by now
             ignored = usable.ignored
-        return self.decide_among(candidates, slots, body, request, decision_id, ignored)
+        decided = self.decide_among(candidates, slots, body, request, decision_id, ignored)
+        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        self._clipped.note(self._current.model.fitted.visitors, visitors)
+        return decided
 
     def decide_among(
         self,

@@ -27,6 +27,7 @@ from zoosim.serving.bodies import (
     hash_of,
 )
 from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.deciding import Decider
@@ -117,7 +118,8 @@ class Service:
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._watch = Watch(self, loop)
         self._products = Products(self.current, self._writer, self.clock)
-        self._decider = Decider(self.current, self._products, secret)
+        self._clipped = ClippedColumns(self.counts)
+        self._decider = Decider(self.current, self._products, secret, self._clipped)
         self._logged = LoggedDecisions(self.current, self._reader)
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
         self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, self.clock)
@@ -296,6 +298,7 @@ class Service:
             "policy": policy_name(type(self.model.policy)),
             "facts": {name: fact for name, fact in self.model.facts.items() if name != GROWN_FROM},
             "unexpressed": self._watch.columns(),
+            "clipped": self._clipped.by_column(),
             "rules": rules_of(self.start),
             "rewards": dict(self.model.fitted.weights),
             "exploration": self.settings.exploration,

@@ -1,13 +1,16 @@
 """Q23: what 100 hostile visitors among 10,000 honest ones cost a service's shop, by policy and by way of attack.
 
 Everything but HTTP is the service's own: visitors are encoded by its model, what is shown is drawn as it draws it, and
-its learner reads the rows of its log. ZOOSIM_SEEDS, ZOOSIM_POLICIES and ZOOSIM_VISITORS set other ones.
+its learner reads the rows of its log. ZOOSIM_SEEDS, from ZOOSIM_FIRST on, ZOOSIM_POLICIES, ZOOSIM_ATTACKS and
+ZOOSIM_VISITORS set other ones; what a run found is kept in the file ZOOSIM_RESULTS, from which another goes on.
 """
 
+import json
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +23,7 @@ from zoosim.policies.model import Catalogue, Model
 from zoosim.policies.registry import find_class
 from zoosim.schema.encoder import fit_encoder
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.clock import MICROSECONDS
+from zoosim.serving.clock import DAY
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -34,7 +37,7 @@ from zoosim.serving.events import (
     pack_whole,
     start_key,
 )
-from zoosim.serving.ranker import Slot, Units, draw
+from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.replica import Replica
 from zoosim.serving.rules import Rules
 
@@ -66,15 +69,17 @@ ONE_VISITOR = 2_000
 PRODUCTS = 12
 COUNTRIES = ("AT", "DE", "FR", "NL")
 LENGTH = 4
-SECONDS_PER_VISIT = 5
-ROWS_PER_TICK = 20
+DAYS = 2
+"""Days of the log in which all visitors come, so that a bound per day is met on two."""
+
+VISITS_PER_TICK = 20
 EXPLORATION = 0.05
+NO_ATTACK, NO_BOUND = "no attack", "no attack and no bound per visitor"
 LAST = 0.2
 """The share of honest visits, the last ones, over which is averaged."""
 
 
-@dataclass(frozen=True)
-class Shop:
+class Shop(NamedTuple):
     """A shop with a known truth: clicks follow a logistic model of country, age and a vector of tastes.
 
     Attributes:
@@ -83,15 +88,17 @@ class Shop:
         tastes: What a visitor's vector changes `(LENGTH, K)`.
     """
 
-    seed: int
     countries: FloatArray
     ages: FloatArray
     tastes: FloatArray
 
-    def rates(self, visitor: Mapping[str, Any]) -> FloatArray:
-        """Return the true probability that a visitor clicks each product `(K,)`."""
-        logits = self.countries[COUNTRIES.index(visitor["country"])] + self.ages * (visitor["age"] - 43.0) / 15.0
-        return np.asarray(1.0 / (1.0 + np.exp(-(logits + np.array(visitor["tastes"]) @ self.tastes))))
+    def rates(self, visitors: Sequence[Mapping[str, Any]]) -> FloatArray:
+        """Return the true probabilities that visitors click each product `(n, K)`."""
+        countries = [COUNTRIES.index(visitor["country"]) for visitor in visitors]
+        ages = (np.array([visitor["age"] for visitor in visitors]) - 43.0) / 15.0
+        tastes = np.array([visitor["tastes"] for visitor in visitors])
+        logits = self.countries[countries] + ages[:, np.newaxis] * self.ages + tastes @ self.tastes
+        return np.asarray(1.0 / (1.0 + np.exp(-logits)))
 
 
 class Hostile(NamedTuple):
@@ -141,25 +148,24 @@ ATTACKS: dict[str, Hostile] = {
 
 def main() -> None:
     """Print for each policy what share of the oracle it reaches without an attack, and what each attack takes."""
-    seeds = range(FIRST, FIRST + int(os.environ.get("ZOOSIM_SEEDS", SEEDS)))
+    first = int(os.environ.get("ZOOSIM_FIRST", FIRST))
+    seeds = range(first, first + int(os.environ.get("ZOOSIM_SEEDS", SEEDS)))
     policies = os.environ.get("ZOOSIM_POLICIES", ",".join(POLICIES)).split(",")
+    attacks = [name for name in os.environ.get("ZOOSIM_ATTACKS", ",".join(ATTACKS)).split(",") if name]
     honest = int(os.environ.get("ZOOSIM_VISITORS", HONEST))
-    report(policies, seeds, honest)
+    path = os.environ.get("ZOOSIM_RESULTS")
+    report(policies, attacks, seeds, Results(honest, Path(path) if path else None))
 
 
-def report(policies: list[str], seeds: range, honest: int) -> None:
+def report(policies: list[str], attacks: list[str], seeds: range, results: "Results") -> None:
     """Print a line per policy and attack: points of oracle lost at the end, with the interval over seeds."""
     for policy in policies:
-        free, calm = (
-            np.array([share_of_oracle(policy, seed, None, honest, per_visitor) for seed in seeds])
-            for per_visitor in (0, Rules().per_visitor)
-        )
-        cost = _points(free - calm)
+        calm = results.shares(policy, NO_ATTACK, seeds)
+        cost = _points(results.shares(policy, NO_BOUND, seeds) - calm)
         print(f"Q23 {policy}: {calm.mean():.1%} of the oracle without an attack; the bound costs {cost}", flush=True)
-        for name, hostile in ATTACKS.items():
-            lost = calm - [share_of_oracle(policy, seed, hostile, honest) for seed in seeds]
-            print(f"Q23 {policy}, {name}: lost {_points(lost)}", flush=True)
-            print(f"Q23: {policy}, {name} done", file=sys.stderr, flush=True)
+        for attack in attacks:
+            lost = calm - results.shares(policy, attack, seeds)
+            print(f"Q23 {policy}, {attack}: lost {_points(lost)}", flush=True)
 
 
 def _points(values: FloatArray) -> str:
@@ -169,51 +175,123 @@ def _points(values: FloatArray) -> str:
     return f"{mean:.1f} points ({low:.1f} to {high:.1f})"
 
 
+class Results:
+    """Shares of the oracle by policy, attack and seed, kept in a file of JSON lines so that a run can go on from it.
+
+    After a change of the code begin with another file.
+    """
+
+    def __init__(self, honest: int, path: Path | None = None) -> None:
+        self._honest = honest
+        self._path = path
+        self._shares: dict[tuple[str, str, int, int], float] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                policy, attack, seed, visitors, share = json.loads(line)
+                self._shares[policy, attack, seed, visitors] = share
+
+    def shares(self, policy: str, attack: str, seeds: range) -> FloatArray:
+        """Return the share of the oracle that a policy reaches on each seed."""
+        return np.array([self._share(policy, attack, seed) for seed in seeds])
+
+    def _share(self, policy: str, attack: str, seed: int) -> float:
+        key = (policy, attack, seed, self._honest)
+        if key not in self._shares:
+            rules = {"per_visitor": 0} if attack == NO_BOUND else {}
+            share = share_of_oracle(policy, seed, ATTACKS.get(attack), self._honest, rules)
+            self._shares[key] = share
+            line = json.dumps([*key, share])
+            print(f"Q23: {line}", file=sys.stderr, flush=True)
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(f"{line}\n")
+        return self._shares[key]
+
+
 def share_of_oracle(
-    policy: str, seed: int, hostile: Hostile | None, honest: int, per_visitor: int | None = None
+    policy: str, seed: int, hostile: Hostile | None, honest: int, rules: Mapping[str, Any] | None = None
 ) -> float:
-    """Return what the last honest visitors are worth, as a share of what the best products would be to them.
+    """Return what the policy is worth to the last honest visitors, as a share of what the best products would be.
+
+    That is by the probabilities from which is drawn what they see, so no luck of their own is in it. With and without
+    an attack the same honest visitors come at the same times, with the same draws and the same mind to click.
 
     Args:
         policy: The name of the policy, which begins untrained.
         seed: Of shop and visitors.
         hostile: The attack, None for none.
         honest: How many honest visitors there are.
-        per_visitor: The service's setting, None for the one that it has.
+        rules: What differs from the rules that a service has.
     """
     shop = _shop(seed)
-    service = _Service(_model(policy, seed), {} if per_visitor is None else {"per_visitor": per_visitor})
+    service = _Service(_model(policy, seed), rules or {}, seed)
     rng = np.random.default_rng([seed, 2])
     visits = rng.permutation(np.repeat(np.arange(honest), rng.geometric(0.5, honest)))
-    traits = {name: _visitor(np.random.default_rng([seed, 3, name])) for name in range(honest)}
-    attack = np.zeros(0)
-    n_hostile = 0
-    if hostile is not None:
-        n_hostile = honest // 100 if hostile.visitors is None else hostile.visitors
-        attack = np.sort(rng.uniform(*hostile.when, n_hostile * hostile.visits)) * len(visits)
-    mean_rates = np.mean([shop.rates(traits[name]) for name in range(min(honest, 500))], axis=0)
-    target = int(np.argsort(mean_rates)[PRODUCTS // 3])
-    earned, best = [], []
-    came = 0
-    for number, name in enumerate(visits.tolist()):
-        while hostile is not None and came < len(attack) and attack[came] <= number:
-            posed = _visitor(rng)
-            shown = service.decide(hostile.disguise(posed), f"hostile {came % n_hostile}")
-            service.earn(hostile.reward(shop.rates(posed), shown, target))
-            came += 1
-        rates = shop.rates(traits[name])
-        shown = service.decide(traits[name], f"visitor {name}")
-        service.earn(float(rng.random() < rates[shown]))
-        if number >= (1.0 - LAST) * len(visits):
-            earned.append(rates[shown])
-            best.append(rates.max())
-    return float(np.sum(earned) / np.sum(best))
+    visitors = [_visitor(rng) for _ in range(honest)]
+    rates = shop.rates(visitors)
+    features = service.encoded(visitors)
+    thresholds = rng.random((len(visits), PRODUCTS))
+    target = int(np.argsort(rates.mean(axis=0))[PRODUCTS // 3])
+    attack = _Attack(hostile, shop, service, target, honest, seed)
+    first_counted = (1.0 - LAST) * len(visits)
+    earned = 0.0
+    for number, visitor in enumerate(visits.tolist()):
+        service.pass_time(DAYS * DAY / len(visits))
+        attack.come(number / len(visits))
+        drawn = service.decide(features[visitor], f"visitor {visitor}", f"visit {number}")
+        if thresholds[number, drawn.shown[0]] < rates[visitor, drawn.shown[0]]:
+            service.earn(f"visit {number}", 1.0)
+        if number >= first_counted:
+            earned += float(drawn.propensities @ rates[visitor])
+        if number % VISITS_PER_TICK == VISITS_PER_TICK - 1:
+            service.tick()
+    best = rates[visits[math.ceil(first_counted) :]].max(axis=1)
+    return float(earned / best.sum())
+
+
+class _Attack:
+    """Hostile visitors, who come between the honest ones."""
+
+    def __init__(
+        self, hostile: Hostile | None, shop: Shop, service: "_Service", target: int, honest: int, seed: int
+    ) -> None:
+        """Settle who comes when; None for nobody.
+
+        Args:
+            hostile: The way to attack.
+            shop, service: What is attacked.
+            target: The place of the product that it is for.
+            honest: How many honest visitors there are.
+            seed: Of the visitors.
+        """
+        self._service = service
+        self._target = target
+        self._hostile = hostile
+        self._came = 0
+        self._times = np.zeros(0)
+        if hostile is None:
+            return
+        rng = np.random.default_rng([seed, 5])
+        self._visitors = honest // 100 if hostile.visitors is None else hostile.visitors
+        self._times = np.sort(rng.uniform(*hostile.when, self._visitors * hostile.visits))
+        posed = [_visitor(rng) for _ in self._times]
+        self._rates = shop.rates(posed)
+        self._features = service.encoded([hostile.disguise(visitor) for visitor in posed])
+
+    def come(self, time: float) -> None:
+        """Let those visit who come by a time, as a share of the whole."""
+        while self._hostile is not None and self._came < len(self._times) and self._times[self._came] <= time:
+            visit = f"hostile visit {self._came}"
+            visitor_id = f"hostile {self._came % self._visitors}"
+            shown = self._service.decide(self._features[self._came], visitor_id, visit).shown[0]
+            self._service.earn(visit, self._hostile.reward(self._rates[self._came], shown, self._target))
+            self._came += 1
 
 
 def _shop(seed: int) -> Shop:
     rng = np.random.default_rng([seed, 1])
     countries = rng.normal(-1.0, 0.6, PRODUCTS) + rng.normal(0.0, 0.6, (len(COUNTRIES), PRODUCTS))
-    return Shop(seed, countries, rng.normal(0.0, 0.3, PRODUCTS), rng.normal(0.0, 0.3, (LENGTH, PRODUCTS)))
+    return Shop(countries, rng.normal(0.0, 0.3, PRODUCTS), rng.normal(0.0, 0.3, (LENGTH, PRODUCTS)))
 
 
 def _visitor(rng: np.random.Generator) -> dict[str, Any]:
@@ -242,25 +320,32 @@ def _model(policy: str, seed: int) -> Model:
 class _Service:
     """A service's log in memory, what it has learned, and how it decides."""
 
-    def __init__(self, model: Model, rules: Mapping[str, Any]) -> None:
+    def __init__(self, model: Model, rules: Mapping[str, Any], seed: int) -> None:
         self._rows: list[Row] = []
         self._model = model
-        self.replica = Replica(lambda digest: model, lambda seq: self._rows[seq - 1])
+        self._secret = b"secret %d" % seed
+        self._time = 1.0
+        self._replica = Replica(lambda digest: model, lambda seq: self._rows[seq - 1])
         start = Start("model", Rules(**rules).model_dump_json().encode())
         self._append(Kind.START, start_key(1), pack(start))
-        self._decided = 0
 
-    def decide(self, visitor: Mapping[str, Any], visitor_id: str) -> int:
-        """Return the place of what is shown to a visitor."""
-        self._decided += 1
-        features = frozen(self._model.fitted.visitors.encode_one(visitor))
-        candidates = self.replica.catalogue.everything()
-        unit = Units(b"secret", str(self._decided))
+    def encoded(self, visitors: Sequence[Mapping[str, Any]]) -> list[FloatArray]:
+        """Return the features of visitors, each `(d,)`."""
+        return [frozen(self._model.fitted.visitors.encode_one(visitor)) for visitor in visitors]
+
+    def pass_time(self, microseconds: float) -> None:
+        """Let time pass."""
+        self._time += microseconds
+
+    def decide(self, features: FloatArray, visitor_id: str, decision_id: str) -> Drawn:
+        """Return what is shown to a visitor, and how likely each product was."""
+        candidates = self._replica.catalogue.everything()
+        unit = Units(self._secret, decision_id)
         drawn = draw(self._model.policy, [Slot(features)], candidates, EXPLORATION, unit)
         decision = Decision(
             request=b"request",
             model="model",
-            state=self.replica.position,
+            state=self._replica.position,
             visitor_id=visitor_id,
             visitor=pack_floats(features),
             versions=pack_whole(candidates.versions),
@@ -269,18 +354,18 @@ class _Service:
             chances=drawn.chances,
             deferred=False,
         )
-        self._append(Kind.DECISION, decision_key(str(self._decided)), pack(decision))
-        return drawn.shown[0]
+        self._append(Kind.DECISION, decision_key(decision_id), pack(decision))
+        return drawn
 
-    def earn(self, reward: float) -> None:
-        """Give feedback to the last decision; what earns nothing gets none."""
+    def earn(self, decision_id: str, reward: float) -> None:
+        """Give feedback to a decision; what earns nothing gets none."""
         if reward:
-            key = feedback_key(str(self._decided), "feedback")
-            self._append(Kind.FEEDBACK, key, pack(Feedback({"click": reward}, 0)))
-        if not self._decided % ROWS_PER_TICK:
-            self._append(Kind.TICK, None, b"")
+            self._append(Kind.FEEDBACK, feedback_key(decision_id, "feedback"), pack(Feedback({"click": reward}, 0)))
+
+    def tick(self) -> None:
+        """Let the policy learn what is over."""
+        self._append(Kind.TICK, None, b"")
 
     def _append(self, kind: Kind, key: bytes | None, body: bytes) -> None:
-        time = (len(self._rows) * SECONDS_PER_VISIT + 1) * MICROSECONDS
-        self._rows.append(Row(len(self._rows) + 1, time, kind, key, body))
-        self.replica.apply(self._rows[-1])
+        self._rows.append(Row(len(self._rows) + 1, int(self._time), kind, key, body))
+        self._replica.apply(self._rows[-1])

@@ -100,6 +100,16 @@ def test_a_visitor_who_sends_extreme_numbers_does_not_set_a_range(extreme: float
     assert abs(attacked.encode_one({"number": extreme})[0]) < 5.0
 
 
+def test_a_visitor_who_sends_long_lists_does_not_set_their_scale() -> None:
+    lists = np.random.default_rng(0).normal(size=(200, 4)).tolist()
+    names = [f"v{row}" for row in range(200)]
+    rows = [*[{"text": one} for one in lists], *[{"text": [8e8, 0.0, 0.0, 0.0]}] * 50, {"text": None}]
+    encoder = grow_encoder(Encoder(), Observations(rows, [*names, *["hostile"] * 51])).encoder
+    norms = [np.linalg.norm(encoder.encode_one({"text": one})) for one in lists]
+    assert 1.0 < np.mean(norms) < 2.0
+    assert np.linalg.norm(encoder.encode_one({"text": [8e8] * 4})) < 2.0 * max(norms)
+
+
 def test_what_few_visitors_had_is_in_no_schema() -> None:
     """One visitor who comes often, and 19 who share a word, against 20 who do."""
 

@@ -108,7 +108,7 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
 
 
 def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path: Path, model: Path) -> None:
-    """Snapshots name the rows of visitors' first decisions alone, of which the log says whose they are."""
+    """Snapshots name the rows of visitors' newest decisions alone, of which the log says whose they are."""
     visitors = (SOMEBODY, "another", SOMEBODY, SOMEBODY, "a third")
 
     async def use() -> None:
@@ -134,8 +134,8 @@ def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path:
 
 def counted_in(replica: Replica) -> dict[str, int]:
     """Return how many decisions of each visitor a replica's state counts, by what the log says of their rows."""
-    first_rows, decisions, _ = replica.visitors.state()[1].values()
-    return dict(zip(map(replica.visitor_at, first_rows.tolist()), decisions.tolist(), strict=True))
+    rows, decisions, _ = replica.visitors.state()[1].values()
+    return dict(zip(map(replica.visitor_at, rows.tolist()), decisions.tolist(), strict=True))
 
 
 def test_what_cannot_be_forgotten_is_refused(tmp_path: Path) -> None:

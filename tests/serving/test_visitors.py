@@ -1,4 +1,4 @@
-"""How much one visitor teaches: bounded by what many others do, in a day, and in memory."""
+"""How much one visitor teaches: bounded by what many others do, and in memory."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,21 @@ def decide(bounds: VisitorBounds, visitor: str, decisions: int, time: int = 1, p
     return sum(bounds.admits(1, time, visitor, per_visitor) for _ in range(decisions))
 
 
-def test_one_visitor_teaches_no_more_than_the_setting_in_a_day() -> None:
+def test_one_visitor_teaches_no_more_than_the_setting() -> None:
     bounds = VisitorBounds()
     assert decide(bounds, "a", 2_000) == 3
     assert decide(bounds, "a", 2_000, time=DAY) == 0  # the day began with the first row, at 1
-    assert decide(bounds, "a", 2_000, time=DAY + 1) == 3
+
+
+def test_decisions_of_a_day_count_half_as_much_on_the_next() -> None:
+    bounds = VisitorBounds()
+    assert decide(bounds, "a", 5) == 3
+    assert decide(bounds, "a", 5, time=DAY + 1) == 1  # after 2 of 5
+    assert decide(bounds, "a", 5, time=2 * DAY + 1) == 0  # after 3 of 7
+    assert decide(bounds, "a", 5, time=5 * DAY + 1) == 2  # after 1 of 8
+    for day in range(10, 20):
+        assert decide(bounds, "b", 2, time=day * DAY) == 2  # who comes twice a day loses nothing
+    assert decide(bounds, "a", 5, time=20 * DAY) == 3
 
 
 def test_visitors_without_an_id_and_a_setting_of_0_bound_nothing() -> None:
@@ -52,7 +62,7 @@ def test_so_many_visitors_are_counted_and_no_more(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(visitors, "MOST_VISITORS", 100)
     bounds = VisitorBounds()
     for visitor in range(1_050):
-        assert bounds.admits(1, 1, f"{visitor}", 3)
+        assert decide(bounds, f"{visitor}", 2) == 2
         assert len(bounds) <= 100
     assert sum(len(array) for array in bounds.state()[1].values()) <= 2 * 100 + MOST_DECISIONS
 
@@ -79,12 +89,12 @@ def test_who_is_not_in_the_log_any_more_is_not_counted_any_more() -> None:
     for seq, visitor in enumerate(("a", "b", "a", "a")):
         before.admits(seq, 1, visitor, 3)
     after = VisitorBounds()
-    after.load_state(*before.state(), {0: "", 1: "b"}.__getitem__)
+    after.load_state(*before.state(), {3: "", 1: "b"}.__getitem__)
     assert (len(before), len(after)) == (2, 2)
     assert decide(after, "a", 10) == 3
     assert decide(after, "b", 10) == 2
-    first_rows, decisions, _ = after.state()[1].values()
-    assert (first_rows.tolist(), decisions.tolist()) == ([1, 1], [10, 11])
+    rows, decisions, _ = after.state()[1].values()
+    assert (rows.tolist(), decisions.tolist()) == ([1, 1], [10, 11])
 
 
 def test_a_broken_state_is_refused() -> None:

@@ -18,7 +18,7 @@ from zoosim.schema.column import MOST_LEVELS
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import MOSTLY, infer_type
-from zoosim.schema.number_columns import NumberColumn
+from zoosim.schema.number_columns import BEYOND, LONG, NumberColumn
 from zoosim.schema.values import number_of, numbers_of, text_of
 
 FEWEST_VISITORS = 20
@@ -33,8 +33,8 @@ MOST_FEATURES = 1_024
 FIRST_LEVELS, BUCKETS = 20, 16
 """Levels of a column when it is taken up, and features that its others share: few, as are the rows."""
 
-MOST, BEYOND = 0.95, 3.0
-"""Share of visitors whose numbers are usual, and how many times as far as these, from the median, a range may go."""
+USUAL = 0.95
+"""Share of the visitors whose numbers say what is usual."""
 
 SEPARATOR = "|"
 SHARED = 4
@@ -145,6 +145,8 @@ def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyCol
             return _fitted_words(name, values, visitors)
         if kind == "number":
             series = pl.Series(name, _within_usual(numbers_of(series), visitors))
+        elif kind == "vector":
+            series = pl.Series(name, _shortened(series.to_list(), visitors), pl.List(pl.Float64))
         fitted: Any = COLUMN_TYPES[kind].fitted(name, series)
     except ZoosimError:  # a column that cannot be read is no feature
         return None
@@ -152,23 +154,42 @@ def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyCol
 
 
 def _within_usual(numbers: FloatArray, visitors: Sequence[str]) -> FloatArray:
-    """Return numbers `(n,)`, NaN where one is missing, clipped where they lie far beyond those of most visitors.
-
-    Each visitor counts as much as another, so that one who comes often, or sends 8e8, does not set the range.
-    """
-    known = ~np.isnan(numbers)
-    if not known.any():
-        return numbers
-    n_rows = Counter(visitors)
-    weights = np.array([1.0 / n_rows[visitor] for visitor in visitors])[known]
-    order = np.argsort(numbers[known])
-    cumulative = np.cumsum(weights[order])
-    places = np.searchsorted(cumulative, np.array([1.0 - MOST, 0.5, MOST]) * cumulative[-1])
-    low, middle, high = numbers[known][order][places]
+    """Return numbers `(n,)`, NaN where one is missing, clipped where they lie far beyond those of most visitors."""
+    low, middle, high = _quantiles(numbers, visitors, (1.0 - USUAL, 0.5, USUAL))
     # Where most have one number there is no spread by which another could be far.
     lowest = low - BEYOND * (middle - low) if low < middle else -np.inf
     highest = high + BEYOND * (high - middle) if high > middle else np.inf
     return np.clip(numbers, lowest, highest)
+
+
+def _shortened(lists: Sequence[list[float] | None], visitors: Sequence[str]) -> list[list[float] | None]:
+    """Return lists of which those far longer, by the Euclidean norm, than the ones of most visitors are shortened."""
+    norms = np.array([np.nan if one is None else np.linalg.norm(np.array(one, float)) for one in lists])
+    (usual,) = _quantiles(norms, visitors, (USUAL,))
+    if not usual > 0.0:
+        return list(lists)
+    shares = np.minimum(LONG * usual / np.maximum(norms, usual), 1.0)
+    shortened = []
+    for numbers, share in zip(lists, shares.tolist(), strict=True):
+        is_long = numbers is not None and share < 1.0
+        shortened.append([share * number for number in numbers or ()] if is_long else numbers)
+    return shortened
+
+
+def _quantiles(numbers: FloatArray, visitors: Sequence[str], shares: Sequence[float]) -> FloatArray:
+    """Return quantiles of numbers `(n,)` without those that are NaN; NaN where all are.
+
+    Each visitor counts as much as another, so that one who comes often, or sends 8e8, does not move them.
+    """
+    known = ~np.isnan(numbers)
+    if not known.any():
+        return np.full(len(shares), np.nan)
+    n_rows = Counter(visitors)
+    weights = np.array([1.0 / n_rows[visitor] for visitor in visitors])[known]
+    order = np.argsort(numbers[known])
+    cumulative = np.cumsum(weights[order])
+    places = np.searchsorted(cumulative, np.array(shares) * cumulative[-1])
+    return np.asarray(numbers[known][order][places])
 
 
 def _fitted_category(name: str, values: Sequence[Any], visitors: Sequence[str]) -> CategoryColumn | None:

@@ -215,8 +215,8 @@ class _Learner:
         bounded = self._replica.join.counts[BEYOND_BOUND]
         if bounded > 10 * self._bounded:
             _complain(
-                f"{bounded:,} decisions are logged, and not learned, since their visitors decide far more often in a "
-                "day than others (per_visitor)"
+                f"{bounded:,} decisions are logged, and not learned, since their visitors decide far more often "
+                "than others (per_visitor)"
             )
             self._bounded = bounded
 

@@ -31,8 +31,9 @@ class Rules(Strict):
             the others the decision is learned when its wait is over.
         lowest, highest: The range of rewards. Feedback beyond it is refused; a sum of several is cut to it. Policies
             that learn from rewards in another range get them stretched to theirs.
-        per_visitor: How many decisions of a visitor and a day are learned for sure. Further ones are learned as far as
-            many visitors make as many, and else logged alone, so that nobody moves the policy alone; 0 learns all.
+        per_visitor: How many decisions of a visitor are learned for sure, those of earlier days counted half as much
+            with each day. Further ones are learned as far as many visitors make as many, and else logged alone, so
+            that nobody moves the policy alone; 0 learns all.
         mode: "online": the policy decides and learns; "apprentice": the first candidate is shown and the policy learns
             what it earns; "logging-only": the first candidate is shown and nothing is learned.
     """

@@ -1,10 +1,10 @@
-"""How much one visitor teaches: no more in a day than many others do, so that nobody moves a policy alone.
+"""How much one visitor teaches: no more than many others do, so that nobody moves a policy alone.
 
 A service cannot tell who means ill. What it can tell is who decides far more often than others: what these earn beyond
 is logged, and not learned. All follows from the log's rows, so that who reads them again bounds the same decisions.
 
-What is saved names nobody: of each visitor the first row of the day stands for it, and only the log says whose that is.
-So a visitor that is taken out of the log is not counted any more by who goes on from there.
+What is saved names nobody: of each visitor the row of the newest decision stands for it, and only the log says whose
+that is. So a visitor that is taken out of the log is not counted any more by who goes on from there.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import numpy as np
 from zoosim.serving.clock import DAY
 
 SHARE = 0.05
-"""Share of a day's visitors who have to decide as often before more than the setting is learned of one."""
+"""Share of the visitors who have to decide as often before more than the setting is learned of one."""
 
 LEAST = 200
 """Visitors who have to decide as often, where that share is fewer: so few as a gang may be are not enough."""
@@ -25,24 +25,28 @@ MOST_VISITORS = 100_000
 """Visitors that are counted, after whom a day ends early, so that memory is bounded."""
 
 MOST_DECISIONS = 1_000
-"""The most decisions of a visitor and a day that are ever learned."""
+"""The most decisions of a visitor that are counted."""
 
 FADING = 0.5
-"""What a day's visitors still count for on the next day, when they say how often visitors come."""
+"""What a day's visitors still count for on the next day, when they say how often visitors come.
 
-ARRAYS = ("first rows of visitors", "decisions of visitors", "visitors by decisions")
+A visitor's own decisions count half as much on the next day, too, and are whole numbers, so that who comes once a day
+begins each day anew, and who comes far more often than others does not.
+"""
+
+ARRAYS = ("newest rows of visitors", "decisions of visitors", "visitors by decisions")
 """The names of the arrays in its state."""
 
 
 class _Count(NamedTuple):
-    """The row of a visitor's first decision in the day, and how many decisions there were."""
+    """The row of a visitor's newest decision, and how many decisions there were lately."""
 
-    first: int
+    newest: int
     decisions: int
 
 
 class VisitorBounds:
-    """Counts the decisions of each visitor in a day of the log."""
+    """Counts the decisions of each visitor, those of earlier days of the log half as much with each day."""
 
     def __init__(self) -> None:
         """Start with the first day."""
@@ -65,32 +69,35 @@ class VisitorBounds:
         Args:
             seq, time: Those of its row.
             visitor_id: Whose it is; what is nobody's is always learned.
-            per_visitor: How many decisions of a visitor and a day are learned however few others make as many; 0 for
-                all.
+            per_visitor: How many decisions of a visitor are learned however few others make as many; 0 for all.
         """
         if not visitor_id or not per_visitor:
             return True
         self._name_loaded()
-        if not self._counts or time >= self._began + DAY or len(self._counts) >= MOST_VISITORS:
+        if not self._counts or time >= self._began + DAY:
+            self._begin_day(time)
+        while len(self._counts) >= MOST_VISITORS:
             self._begin_day(time)
         visitor = _hash(visitor_id)
-        first, decisions = self._counts.get(visitor, _Count(seq, 0))
-        number = decisions + 1
+        number = 1 + (self._counts[visitor].decisions if visitor in self._counts else 0)
         if number > MOST_DECISIONS:
             return False
-        self._counts[visitor] = _Count(first, number)
+        self._counts[visitor] = _Count(seq, number)
         self._reached[number - 1] += 1.0
-        return number <= per_visitor or bool(self._reached[number - 1] >= max(LEAST, SHARE * self._reached[0]))
+        # Who decided yesterday, too, does not begin at 1, so that it is not always 1 that most reach.
+        return number <= per_visitor or bool(self._reached[number - 1] >= max(LEAST, SHARE * self._reached.max()))
 
     def _begin_day(self, time: int) -> None:
+        days = max((time - self._began) // DAY, 1)
         self._began = time
-        self._counts = {}
-        self._reached *= FADING
+        faded = {visitor: _Count(newest, decisions >> days) for visitor, (newest, decisions) in self._counts.items()}
+        self._counts = {visitor: count for visitor, count in faded.items() if count.decisions}
+        self._reached *= FADING**days
 
     def _name_loaded(self) -> None:
         """Ask the log whose the counts of a saved state are: those of who was forgotten are nobody's."""
         for count in self._loaded:
-            visitor_id = self._visitor_at(count.first)
+            visitor_id = self._visitor_at(count.newest)
             if visitor_id:
                 self._counts[_hash(visitor_id)] = count
         self._loaded = []
@@ -98,9 +105,9 @@ class VisitorBounds:
     def state(self) -> tuple[int, dict[str, np.ndarray]]:
         """Return when the day began, and what was counted, as arrays."""
         counts = sorted((*self._counts.values(), *self._loaded))
-        first = np.array([count.first for count in counts], np.int64)
+        newest = np.array([count.newest for count in counts], np.int64)
         decisions = np.array([count.decisions for count in counts], np.uint16)
-        return self._began, dict(zip(ARRAYS, (first, decisions, self._reached.copy()), strict=True))
+        return self._began, dict(zip(ARRAYS, (newest, decisions, self._reached.copy()), strict=True))
 
     def load_state(self, began: int, arrays: Mapping[str, Any], visitor_at: Callable[[int], str]) -> None:
         """Take over what `state` returned.
@@ -114,12 +121,12 @@ class VisitorBounds:
         Raises:
             ValueError, LookupError: the arrays are not those of a state.
         """
-        first, decisions, reached = (np.asarray(arrays[name]) for name in ARRAYS)
-        if len(first) > MOST_VISITORS or reached.shape != self._reached.shape:
-            raise ValueError(f"got {len(first):,} visitors and {reached.shape} counts of decisions")
+        newest, decisions, reached = (np.asarray(arrays[name]) for name in ARRAYS)
+        if len(newest) > MOST_VISITORS or reached.shape != self._reached.shape:
+            raise ValueError(f"got {len(newest):,} visitors and {reached.shape} counts of decisions")
         self._began = int(began)
         self._counts = {}
-        self._loaded = [_Count(*count) for count in zip(first.tolist(), decisions.tolist(), strict=True)]
+        self._loaded = [_Count(*count) for count in zip(newest.tolist(), decisions.tolist(), strict=True)]
         self._visitor_at = visitor_at
         self._reached = np.array(reached, float)
 

@@ -128,7 +128,8 @@ def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path:
 
         assert forget_visitor(tmp_path, SOMEBODY) == 3
         resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
-        resumed.visitors.admits(resumed.position + 1, 1, "another", 3)
+        row_of_another = next(row.seq for row in store.read(0, 1_000) if resumed.visitor_at(row.seq) == "another")
+        resumed.visitors.admits(row_of_another, 1, "another", 3)
         assert counted_in(resumed) == {"another": 2, "a third": 1}
 
 

@@ -40,7 +40,7 @@ class ClippedColumns:
         columns = {name for visitor in visitors for name in encoder.clipped(visitor)}
         if not columns:
             return
-        self._by_column.update(columns)
+        self._by_column.update(sorted(columns))
         self._counts[CLIPPED] += 1
         if self._counts[CLIPPED] < 10 * self._told:
             return

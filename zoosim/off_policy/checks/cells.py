@@ -12,11 +12,8 @@ BINS = 64
 SAMPLE = 5_000
 """Limits of each feature that are tried, and rows that they are tried on."""
 
-SPLITS, TRIED_SPLITS, NEARLY = 8, 16, 0.2
-"""How many limits there may be, and may be tried, as those set first are set better once others are known.
-
-If so many leave no more than this share of the variance.
-"""
+SPLITS, TRIED_SPLITS = 8, 12
+"""How many limits there may be, and may be tried: those set first are set better once others are known."""
 
 SPARE_CELLS = 4
 """How many times as many cells there may be before limits are left out."""
@@ -47,10 +44,7 @@ def find_cells(features: FloatArray, actions: IntArray, scores: FloatArray, most
     few = _Grid(features[rows], actions[rows], scores[rows])
     total = few.variance()
     while total and few.variance() > UNEXPLAINED * total:
-        n_splits = len(few.splits)
-        if n_splits >= TRIED_SPLITS or (n_splits == SPLITS and few.variance() > NEARLY * total):
-            return None
-        split = few.best_split()
+        split = few.best_split() if len(few.splits) < TRIED_SPLITS else None
         if split is None:
             return None
         few.add(split)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, IntArray
 from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.verdict import Findings
 
@@ -33,11 +33,23 @@ OTHERS_ERRORS, OTHERS_LOSS = 5.0, 0.25
 
 
 class _Users(NamedTuple):
-    """Visits of users `(n,)`: a number of the user, and rewards less what is expected of the choice and the visitor."""
+    """How many `visits (U,)` users made and how many of these `earned (U,)`; `user (n,)` is that of each row."""
 
     user: IntArray
     is_rewarded: BoolArray
-    residuals: FloatArray
+    visits: IntArray
+    earned: IntArray
+
+    def are_of(self, fewest: int, most: int) -> BoolArray:
+        """Return which users made so many visits `(U,)`."""
+        return np.asarray((self.visits >= fewest) & (self.visits <= most))
+
+
+class _Finding(NamedTuple):
+    """What users' rewards show, to be put behind a name for them, and the rows that do `(n,)`."""
+
+    observation: str
+    is_named: BoolArray
 
 
 class _Ratio(NamedTuple):
@@ -61,68 +73,69 @@ def check_bookings(findings: Findings, probe: Probe) -> None:
     never: a reward was booked on each visit, or some are no people.
     """
     user = probe.people
-    if user is None:
-        return
-    visits = np.bincount(user)
-    rows = np.flatnonzero((visits[user] >= FEWEST_VISITS) & (visits[user] <= MOST_VISITS))
     rewards = probe.log.rewards
-    if not len(rows) or not rewards.any():
+    if user is None or not rewards.any():
         return
     is_rewarded = rewards != 0.0
-    count = np.bincount(user[is_rewarded], minlength=len(visits))
-    if _are_all_or_none(visits, count):
-        is_named = is_rewarded & (visits[user] > 1)
-        observation = f"{_users_in_words(probe)} have a reward at all of their visits or at none"
-        advice = "one reward was booked on each visit of its user"
-        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+    visits = np.bincount(user)
+    users = _Users(user, is_rewarded, visits, np.bincount(user[is_rewarded], minlength=len(visits)))
+    if not users.are_of(FEWEST_VISITS, MOST_VISITS).any():
         return
-    few = _few_rewards(visits, count)
-    if few is not None and few.above(1.0) < -ERRORS:
-        is_named = is_rewarded & (count[user] == 1) & (visits[user] > 1)
-        observation = f"{_users_in_words(probe)} with one reward are {math.exp(-few.log / 2.0):.2g} times as many"
-        expected = "as those with none and with two allow, whatever their tastes"
-        advice = "either one reward of several was booked, or users without any are missing"
-        findings.add(f"{observation} {expected}: {advice}{probe.rows_in_words(is_named)}", useless=False)
-        return
-    for fewest, most, limit in ((2, 2, LIKE_TASTES_OF_PAIRS), (3, MOST_VISITS, LIKE_TASTES)):
-        always = _all_rewards(visits, count, fewest, most)
-        if always is not None and always.above(limit) > ERRORS:
-            is_named = (count == visits)[user] & (visits[user] >= fewest) & (visits[user] <= most)
-            observation = f"{_users_in_words(probe)} with a reward at each visit are {math.exp(always.log):.2g} times"
-            expected = "as many as those with one fewer and two fewer make likely"
-            advice = "a reward was booked on each visit of its user, or these are no people"
-            findings.add(f"{observation} {expected}: {advice}{probe.rows_in_words(is_named)}", useless=False)
+    for find in (_all_or_none, _too_few, _too_many):
+        found = find(users)
+        if found is not None:
+            rows = probe.rows_in_words(found.is_named)
+            findings.add(f"{_users_in_words(probe)} {found.observation}{rows}", useless=False)
             return
     _check_places(findings, probe, user)
     if not findings.verdict().reasons:
         _check_other_actions(findings, probe, user)
 
 
-def _are_all_or_none(visits: IntArray, count: IntArray) -> bool:
-    """Return whether hardly a user has some rewards and some visits without, far fewer than independent visits make."""
-    is_counted = (visits >= FEWEST_VISITS) & (visits <= MOST_VISITS)
-    m, k = visits[is_counted], count[is_counted]
+def _all_or_none(users: _Users) -> _Finding | None:
+    """Find far fewer users with some visits that earn and some that do not than independent visits make."""
+    is_counted = users.are_of(FEWEST_VISITS, MOST_VISITS)
+    m, k = users.visits[is_counted], users.earned[is_counted]
     rate = k.sum() / max(1, m.sum())
     expected = float((1.0 - rate**m - (1.0 - rate) ** m).sum())
-    return expected > FEWEST_MIXED and float(((k > 0) & (k < m)).sum()) < MIXED * expected
+    if expected <= FEWEST_MIXED or float(((k > 0) & (k < m)).sum()) >= MIXED * expected:
+        return None
+    observation = "have a reward at all of their visits or at none: one reward was booked on each visit of its user"
+    return _Finding(observation, users.is_rewarded & (users.visits > 1)[users.user])
 
 
-def _few_rewards(visits: IntArray, count: IntArray) -> _Ratio | None:
-    """Return the ratio of users with no, one and two rewards; None where there are too few."""
-    is_counted = (visits >= FEWEST_VISITS) & (visits <= MOST_VISITS)
-    return _ratio(visits[is_counted], count[is_counted], (0, 1, 2))
+def _too_few(users: _Users) -> _Finding | None:
+    """Find more users with one reward than those with none and with two allow."""
+    is_counted = users.are_of(FEWEST_VISITS, MOST_VISITS)
+    ratio = _ratio(users.visits[is_counted], users.earned[is_counted])
+    if ratio is None or ratio.above(1.0) >= -ERRORS:
+        return None
+    observation = (
+        f"with one reward are {math.exp(-ratio.log / 2.0):.2g} times as many as those with none and with two allow, "
+        "whatever their tastes: either one reward of several was booked, or users without any are missing"
+    )
+    return _Finding(observation, users.is_rewarded & ((users.earned == 1) & (users.visits > 1))[users.user])
 
 
-def _all_rewards(visits: IntArray, count: IntArray, fewest: int, most: int) -> _Ratio | None:
-    """Return the ratio of users of some visits with two rewards fewer than visits, with one fewer, and with as many."""
-    is_counted = (visits >= fewest) & (visits <= most)
-    return _ratio(visits[is_counted], visits[is_counted] - count[is_counted], (0, 1, 2))
+def _too_many(users: _Users) -> _Finding | None:
+    """Find more users with a reward at each visit than those with one fewer and two fewer make likely."""
+    for fewest, most, limit in ((2, 2, LIKE_TASTES_OF_PAIRS), (3, MOST_VISITS, LIKE_TASTES)):
+        is_counted = users.are_of(fewest, most)
+        missed = users.visits[is_counted] - users.earned[is_counted]
+        ratio = _ratio(users.visits[is_counted], missed)
+        if ratio is not None and ratio.above(limit) > ERRORS:
+            observation = (
+                f"with a reward at each visit are {math.exp(ratio.log):.2g} times as many as those with one fewer and "
+                "two fewer make likely: a reward was booked on each visit of its user, or these are no people"
+            )
+            return _Finding(observation, ((users.earned == users.visits) & is_counted)[users.user])
+    return None
 
 
-def _ratio(visits: IntArray, count: IntArray, counts: tuple[int, int, int]) -> _Ratio | None:
+def _ratio(visits: IntArray, count: IntArray) -> _Ratio | None:
     """Return the ratio of shares, and its error by the delta method; a count of nobody is taken for half a user."""
     logs, variances = [], []
-    for k in counts:
+    for k in range(3):
         per_choice = 1.0 / special.comb(visits[count == k], k)
         typical = 1.0 / special.comb(np.median(visits), k) if len(visits) else 1.0
         total = max(float(per_choice.sum()), 0.5 * typical)

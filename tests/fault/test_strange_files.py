@@ -20,6 +20,8 @@ from tests.fault.test_logs import write_table
 MOST_SECONDS, MOST_MEMORY = 10.0, 1_000_000_000
 RUN = "run gauntlet --policies random --seeds 1 --steps 100 --jobs 1 --set env.n_users=20 --out {}"
 
+SERVE = "serve --store sqlite:{}"
+
 
 class Case(NamedTuple):
     """Commands, and what their one line must say; `make` puts the files into a folder."""
@@ -100,6 +102,13 @@ def far_log(folder: Path) -> None:
     log.with_columns(time=pl.lit(2**62).cast(pl.Datetime("us", "UTC"))).write_parquet(folder / "far-log.parquet")
 
 
+def long_secret(folder: Path) -> None:
+    """8 GB that take no room on the disk."""
+    (folder / "long-store").mkdir()
+    with (folder / "long-store/secret").open("wb") as file:
+        file.truncate(8_000_000_000)
+
+
 NOTHING = "expected a file, got a pipe, a device or a folder"
 LOOP = "symbolic links"
 
@@ -139,6 +148,14 @@ CASES = {
     "a pipe for a model": Case(pipe("p.zoosim"), ("serve p.zoosim",), NOTHING),
     "a pipe for a world": Case(pipe("p.world"), ("run p.world --out o", "describe p.world"), NOTHING),
     "a pipe in a run": Case(pipe("piped/config.yaml"), ("report piped", RUN.format("piped")), "config.yaml is"),
+    "a pipe for the secret of a service": Case(pipe("piped-store/secret"), (SERVE.format("piped-store"),), NOTHING),
+    "an endless secret": Case(
+        in_place_of("endless-store/secret", "/dev/zero"), (SERVE.format("endless-store"),), NOTHING
+    ),
+    "a secret that is its own link": Case(
+        in_place_of("loop-store/secret", "secret"), (SERVE.format("loop-store"),), LOOP
+    ),
+    "a secret of many bytes": Case(long_secret, (SERVE.format("long-store"),), "expected at most 32 bytes"),
     "a world that is its own link": Case(
         in_place_of("loop.world", "loop.world"), ("run loop.world --out o", "describe loop.world"), LOOP
     ),

@@ -43,6 +43,21 @@ def test_a_sound_model_under_the_name_of_another_is_refused(
     with_service(tmp_path, None, use)
 
 
+@pytest.mark.parametrize("damaged", ["a pipe", "a device", "other bytes"])
+def test_a_model_is_kept_anew_where_its_file_is_damaged(damaged: str, tmp_path: Path, model: Path) -> None:
+    (tmp_path / MODELS).mkdir()
+    kept = tmp_path / MODELS / f"{keep_model_file(tmp_path, model)}.zoosim"
+    kept.unlink()
+    if damaged == "a pipe":
+        os.mkfifo(kept)
+    elif damaged == "a device":
+        kept.symlink_to("/dev/zero")
+    else:
+        kept.write_bytes(b"other bytes")
+    keep_model_file(tmp_path, model)
+    assert kept.read_bytes() == model.read_bytes()
+
+
 def test_nobody_else_reads_what_a_service_keeps(tmp_path: Path, model: Path) -> None:
     """Folders and logs of earlier releases, which others could read, are closed, too."""
     folder = tmp_path / "service"

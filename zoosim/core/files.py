@@ -1,6 +1,8 @@
 """Read ordinary files within bounds, write files whole or not at all, and find the cache folder."""
 
 import errno
+import hashlib
+import io
 import os
 import shutil
 import stat
@@ -9,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape as glob_escape
 from pathlib import Path
-from typing import BinaryIO
 
 import platformdirs
 
@@ -38,7 +39,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
-def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open an ordinary file for reading.
 
     A pipe would wait for a writer that may never come, and a device may never end.
@@ -61,6 +62,12 @@ def read_content(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"expected at most {most:,} bytes", str(path))
     return content
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of an ordinary file of any size in hexadecimal; raises `OSError`, as `open_file` does."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:

@@ -3,13 +3,12 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import resolved
+from zoosim.core.files import file_digest, resolved
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -37,8 +36,7 @@ def read_saved(source: str) -> Saved:
         policy, fitted = model.policy, model.fitted
     else:
         policy = load_policy(file, own_class)
-    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
-    return Saved(policy, fitted, digest)
+    return Saved(policy, fitted, file_digest(file)[:16])
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import atomic
-from zoosim.core.packed import packed_digest
+from zoosim.core.files import atomic, read_content
+from zoosim.core.packed import MOST_BYTES, packed_digest
 from zoosim.policies.model import PACKING, SUFFIX, Model, load_model, save_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
@@ -105,11 +105,8 @@ def secret_of(folder: Path, store: Store) -> bytes:
         DataError: the secret is broken.
     """
     path = folder / SECRET
-    is_new = not path.exists()
-    secret = secrets.token_bytes(SECRET_BYTES) if is_new else path.read_bytes()
-    if len(secret) != SECRET_BYTES:
-        got = f"got {len(secret)} bytes, expected {SECRET_BYTES}"
-        raise DataError(f"{path}: {got}; restore a backup, or name another folder")
+    is_new = not os.path.lexists(path)
+    secret = secrets.token_bytes(SECRET_BYTES) if is_new else _read_secret(path)
     common = store.agree(SECRET, secret)
     if is_new:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -120,6 +117,17 @@ def secret_of(folder: Path, store: Store) -> bytes:
     elif common != secret:
         raise ConfigError(f"store {folder}: is the folder of another log; name another folder")
     return common
+
+
+def _read_secret(path: Path) -> bytes:
+    remedy = "restore a backup, or name another folder"
+    try:
+        secret = read_content(path, SECRET_BYTES)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    if len(secret) != SECRET_BYTES:
+        raise DataError(f"{path}: got {len(secret)} bytes, expected {SECRET_BYTES}; {remedy}")
+    return secret
 
 
 def model_path(folder: Path, digest: str) -> Path:
@@ -151,11 +159,19 @@ def keep_model_file(folder: Path, model_file: Path) -> str:
     load_model(model_file)
     digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
     path = model_path(folder, digest)
-    content = model_file.read_bytes()
-    if not path.exists() or path.read_bytes() != content:
+    content = read_content(model_file, MOST_BYTES)
+    if not _holds(path, content):
         with atomic(path) as temporary:
             temporary.write_bytes(content)
     return digest
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file has this content; one that cannot be read has another."""
+    try:
+        return read_content(path, len(content)) == content
+    except OSError:
+        return False
 
 
 def keep_model(folder: Path, model: Model) -> str:

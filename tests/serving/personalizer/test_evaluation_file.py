@@ -1,5 +1,6 @@
 """The file of an evaluation is read as it was written, or refused."""
 
+import os
 from itertools import chain
 from pathlib import Path
 
@@ -24,3 +25,9 @@ def test_a_damaged_evaluation_is_refused(every: int, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="differs from what the service wrote; delete it"):
             read_evaluation(path)
     print(f"\nan evaluation: {len(copies):,} copies, all refused")
+
+
+def test_a_pipe_in_the_place_of_an_evaluation_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "evaluation.json")
+    with pytest.raises(OSError, match="expected a file, got a pipe"):
+        read_evaluation(tmp_path / "evaluation.json")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.errors import DataError
-from zoosim.core.files import atomic
+from zoosim.core.files import atomic, read_content
 from zoosim.core.seal import BLANK, KEY, SealState, seal_state, sealed
 
 
@@ -19,7 +19,7 @@ def write_evaluation(path: Path, evaluation: Mapping[str, Any]) -> None:
 
 def read_evaluation(path: Path) -> dict[str, Any]:
     """Return an evaluation; raises `OSError`, or `DataError` for a file that differs from what was written."""
-    content = path.read_bytes()
+    content = read_content(path)
     if seal_state(content) != SealState.WHOLE:
         raise DataError(f"{path}: differs from what the service wrote; delete it")
     evaluation = dict(json.loads(content))

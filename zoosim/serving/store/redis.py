@@ -33,6 +33,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
+from zoosim.core.files import read_content
+from zoosim.core.packed import MOST_BYTES
 from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.base import LostRows, log_name
@@ -219,7 +221,7 @@ class RedisStore:
         for name in names:
             path = folder / name
             if name not in shared and path.exists():
-                self._ask("HSETNX", self._files, name, path.read_bytes())
+                self._ask("HSETNX", self._files, name, read_content(path, MOST_BYTES))
 
     def shared(self) -> list[str]:
         """Return the names of the files on the server."""

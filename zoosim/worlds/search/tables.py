@@ -36,7 +36,7 @@ import polars as pl
 
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import resolved
+from zoosim.core.files import file_digest, resolved
 from zoosim.core.search_config import CATEGORIES, QUERY_TYPES, SEGMENTS, Category, QueryType, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
@@ -117,7 +117,7 @@ def _whole_path(file: str) -> str:
 
 def digest(config: SearchConfig) -> str:
     """Hash the content of a config's files, for the keys of cached results; empty where it has none."""
-    files = {field: hashlib.sha256(Path(file).read_bytes()).hexdigest() for field, file in config.files.items()}
+    files = {field: file_digest(file) for field, file in config.files.items()}
     if not files:
         return ""
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]

@@ -8,7 +8,8 @@ import pytest
 
 from zoosim.schema.column import MOST_LEVELS
 from zoosim.schema.encoder import Encoder
-from zoosim.schema.growth import FEWEST_VISITORS, MOST_COLUMNS, Observations, grow_encoder
+from zoosim.schema.growth import FEWEST_VISITORS, MOST_COLUMNS, MOST_FEATURES, Observations, grow_encoder
+from zoosim.schema.number_columns import VectorColumn
 
 
 def observed(make: Callable[[int], Mapping[str, Any]], n: int = 200, visitors: int = 0) -> Observations:
@@ -142,3 +143,50 @@ def test_hostile_requests_do_not_let_a_schema_grow_without_bounds() -> None:
         flood = observed(lambda row, base=round_number: {"country": f"{base} {row % 60}"}, n=2_000)  # type: ignore[misc]
         encoder = grow_encoder(encoder, flood).encoder
     assert len(encoder.columns[0].levels) == MOST_LEVELS  # type: ignore[union-attr]
+
+
+def test_a_schema_that_regrows_keeps_its_bound_of_features() -> None:
+    """Numbers that become long lists, and 40 categories that get levels."""
+    before = grown(lambda row: {"size": row})
+    long = observed(lambda row: {"size": [float(row)] * (MOST_FEATURES + 1)})
+    assert grow_encoder(before, long) == (before, ())
+    wide = grow_encoder(before, observed(lambda row: {"size": [float(row)] * (MOST_FEATURES - 1)}))
+    assert wide.encoder.width == MOST_FEATURES  # with one feature for missing ones
+    names = [f"column {number}" for number in range(MOST_COLUMNS)]
+    encoder = grown(lambda row: dict.fromkeys(names, "a"))
+    levels = observed(lambda row: dict.fromkeys(names, f"level {row % 45}"), n=2_000)
+    encoder = grow_encoder(encoder, levels).encoder
+    assert MOST_FEATURES - 50 < encoder.width <= MOST_FEATURES
+
+
+def test_times_stay_times_where_a_few_are_words() -> None:
+    """What a model keeps of a time is read again, so that it counts beside what it cannot express."""
+    before = grown(lambda row: {"at": f"2026-07-{1 + row % 28:02}T{row % 24:02}:{row % 60:02}:00"})
+    column = before.columns[0]
+    assert column.type == "time"
+
+    def row(number: int) -> dict[str, Any]:
+        if number < 50:
+            return {"at": ["yesterday", "today"][number % 2]}
+        time = f"2026-07-{1 + number % 28:02}T{number % 24:02}:{number % 60:02}:00"
+        again = column.decode_one(np.array(column.encode_one(time)))
+        assert column.encode_one(again) == column.encode_one(time)
+        return {"at": again}
+
+    assert grow_encoder(before, observed(row, n=2_000)) == (before, ())
+
+
+def test_no_list_of_a_visitor_sets_a_bound() -> None:
+    lists = [[float(number) * 1.2345, 17.3] for number in range(400)]
+    lists[7][0] = 9_968_015_249.0
+    column = grown(lambda row: {"taste": lists[row]}, n=400).columns[0]
+    assert isinstance(column, VectorColumn)
+    assert [float(f"{number:.2g}") for number in (column.scale, column.reach)] == [column.scale, column.reach]
+
+
+def test_columns_beyond_those_that_are_tried_keep_out_none_that_come_more_often() -> None:
+    """Of 2,000 names that clients make up, the shop's own comes most often."""
+    encoder = grown(
+        lambda row: {**{f"junk {(row * 7 + n) % 2_000}": n for n in range(50)}, "segment": row % 3}, n=2_000
+    )
+    assert "segment" in encoder.names

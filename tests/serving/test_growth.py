@@ -10,12 +10,16 @@ import pytest
 
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
-from zoosim.policies.model import Model
+from zoosim.core.errors import DataError
+from zoosim.policies.model import Model, load_model
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
-from zoosim.serving.replica import Replica, origin_of
+from zoosim.serving.grown import Growth
+from zoosim.serving.join import Join
+from zoosim.serving.replica import GROWN_FROM, Replica, origin_of
+from zoosim.serving.rules import Rules
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG
@@ -140,6 +144,109 @@ def test_a_trained_model_grows_once_the_log_outweighs_its_training(tmp_path: Pat
 
     asyncio.run(run())
     assert replayed(tmp_path).counts["learned"] == 400
+
+
+def test_the_log_is_looked_at_again_after_more_requests_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ids of sessions, which never become levels: of 1,500 requests three looks, however often time goes on."""
+    looks: list[int] = []
+
+    def nothing_grows(address: Any, digest: str, wanted: int) -> Growth:
+        looks.append(wanted)
+        return Growth(None, "", wanted)
+
+    monkeypatch.setattr("zoosim.serving.growth.grown_model", nothing_grows)
+
+    async def run() -> None:
+        async with running(tmp_path, make_model(tmp_path), wait=60.0) as service:
+            for number in range(1_500):
+                await service.decide(DecideBody({"country": "de", "session": f"s{number}"}, list(PRODUCTS[:4])))
+                if number % 20 == 0:
+                    await look(service)
+            for _ in range(20):
+                await look(service)
+            assert service.description()["unexpressed"] == {"visitor: session": 1_500}
+
+    with caplog.at_level(logging.WARNING, "zoosim.serving"):
+        asyncio.run(run())
+    assert len(looks) == 3  # by 200 requests, 400 more and 800 more
+    assert caplog.text.count("requests hold what the schema does not express") == 1
+
+
+@pytest.mark.parametrize("settings", [{"grow": False}, {}])
+def test_a_schema_that_is_to_stay_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: dict[str, Any]
+) -> None:
+    """By the setting, or since the policy learns from logs alone: it is said once."""
+    monkeypatch.setattr("zoosim.serving.growth.grown_model", lambda *_: pytest.fail("looked at the log"))
+    model = make_model(tmp_path) if settings else make_model(tmp_path, policy="mixed-effects")
+
+    async def run() -> None:
+        async with running(tmp_path, model, wait=60.0, **settings) as service:
+            for number in range(450):
+                await service.decide(DecideBody({"country": "de", "device": "app"}, list(PRODUCTS[:4])))
+                if number % 20 == 0:
+                    await look(service)
+
+    with caplog.at_level(logging.WARNING, "zoosim.serving"):
+        asyncio.run(run())
+    assert caplog.text.count("the schema does not grow: ") == 1
+
+
+def test_junk_columns_hide_none_that_come_later(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, make_model(tmp_path), wait=60.0) as service:
+            for number in range(40):
+                junk = {f"junk {number} {column}": 1 for column in range(100)}
+                await service.decide(DecideBody({"country": "de", **(junk if number < 20 else {"segment": "s1"})}))
+            columns = service.description()["unexpressed"]
+            assert len(columns) <= 1_000
+            assert columns["visitor: segment"] == 20
+
+    asyncio.run(run())
+
+
+def test_products_of_a_grown_schema_stay_as_they_were_described(tmp_path: Path) -> None:
+    """A request that names a product, or describes a part of it, wipes nothing of it."""
+
+    async def run() -> None:
+        async with running(tmp_path, None, wait=60.0) as service:
+            for number in range(FIRST_REQUESTS):
+                price, colour = number % 3 + 1.0, ["red", "blue"][number % 2]
+                candidates: list[Any] = [
+                    {"id": 5, "price": 2.0, "colour": "red"},
+                    {"id": "b", "price": price, "colour": colour},
+                ]
+                await service.decide(DecideBody({"country": "de"}, candidates, visitor_id=f"v{number}"))
+            while service.start.turn == 0:
+                await service.tick()
+                await asyncio.sleep(0.02)
+            features = service.catalogue.features_of
+            before = features(service.catalogue.version_of("5") or 0)
+            encoder = service.model.fitted.products
+            assert encoder.decode_one(before) == {"colour": "red", "price": 2.0}
+            undescribed: list[Any] = [5, {"id": "5"}, {"id": 5}, {"id": 5, "weight": 3}]
+            for candidate in undescribed:
+                await service.decide(DecideBody({}, [candidate, "b"]))
+                assert np.array_equal(features(service.catalogue.version_of("5") or 0), before)
+            await service.decide(DecideBody({}, [{"id": 5, "price": 3.0}, "b", "new"]))
+            after = features(service.catalogue.version_of("5") or 0)
+            assert encoder.decode_one(after) == {"colour": "red", "price": 3.0}
+            assert "new" not in service.catalogue.names()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("broken", [{"ancestors": []}, {"position": "x"}, {"join": {"open": {"a": 1}}}, {"join": []}])
+def test_a_model_whose_origin_is_damaged_is_refused(tmp_path: Path, broken: dict[str, Any]) -> None:
+    join = Join(Rules(), {}).state()
+    model = load_model(make_model(tmp_path))
+    model.facts[GROWN_FROM] = {"ancestors": ["a"], "position": 1, "join": join, **broken}
+    with pytest.raises(DataError, match="what it grew from cannot be read"):
+        origin_of(model)
+    model.facts[GROWN_FROM] = "the digest of its ancestor, as earlier releases kept it"
+    assert origin_of(model) is None
 
 
 def test_hostile_requests_neither_grow_the_schema_nor_fill_the_log(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode
 import math
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -35,6 +36,14 @@ CHANCE = 3.0
 
 CIRCLE = [(math.sin(2.0 * math.pi * i / 1440), math.cos(2.0 * math.pi * i / 1440)) for i in range(1440)]
 """Sine and cosine for each minute of a day, computed once, since libraries differ in their last digits."""
+
+MONDAY = datetime(2024, 1, 1)
+"""The first day of a week in which hardly a time zone puts the clock forward or back."""
+
+
+def _place_on_circle(sine: float, cosine: float) -> int:
+    """Return the minute of a day whose place on the circle has these coordinates."""
+    return round(math.atan2(sine, cosine) / (2.0 * math.pi) * 1440) % 1440
 
 
 class YesNoColumn(Column):
@@ -243,6 +252,14 @@ class TimeColumn(Column):
         # 205 minutes of the table are nearest to a seventh of the circle.
         of_week = CIRCLE[round(moment.weekday() * 1440 / 7)]
         return self._or_missing([*of_day, *of_week], 4)
+
+    def decode_one(self, features: FloatArray) -> Any:
+        """Return a time on that minute of the day and that day of the week."""
+        if self.missing and features[-1]:
+            return None
+        minute, place = (_place_on_circle(*features[start : start + 2]) for start in (0, 2))
+        day = MONDAY + timedelta(days=round(place * 7 / 1440) % 7, minutes=minute)
+        return day.replace(tzinfo=ZoneInfo(self.time_zone)).isoformat()
 
     def expresses(self, value: Any) -> bool:
         """Whether it is a time, or missing."""

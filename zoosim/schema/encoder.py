@@ -125,6 +125,14 @@ class Encoder(Strict):
         values = {column.name: column.decode_one(features[place]) for column, place in self.placed}
         return {name: value for name, value in values.items() if value is not None}
 
+    def encode_changed(self, features: FloatArray, values: Mapping[str, Any]) -> FloatArray:
+        """Return features `(d,)` with those of the columns in `values` encoded anew."""
+        parts = [
+            column.encode_one(values[column.name]) if column.name in values else features[place]
+            for column, place in self.placed
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
     def carry_over(self, encoder: "Encoder", features: FloatArray, unexpressed: Mapping[str, Any]) -> FloatArray:
         """Return the features `(d,)` of a visitor or a product that another encoder encoded.
 

@@ -18,7 +18,7 @@ from zoosim.schema.column import MOST_LEVELS
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import MOSTLY, infer_type
-from zoosim.schema.number_columns import BEYOND, LONG, NumberColumn
+from zoosim.schema.number_columns import BEYOND, LONG, NumberColumn, VectorColumn
 from zoosim.schema.values import number_of, numbers_of, text_of
 
 FEWEST_VISITORS = 20
@@ -26,6 +26,9 @@ FEWEST_VISITORS = 20
 
 MOST_COLUMNS = 50
 """Columns that a schema grows to: those that come most often."""
+
+MOST_TRIED = 200
+"""New columns, the most frequent ones, that are looked at: clients may send as many as they like."""
 
 MOST_FEATURES = 1_024
 """Features that a schema grows to: what policies keep of visitors takes the square of them, at 3,000 gigabytes."""
@@ -74,58 +77,76 @@ def grow_encoder(encoder: Encoder, observed: Observations) -> Grown:
         observed: What came of late.
     """
     news: list[str] = []
-    columns = [_regrown(column, observed, news) for column in encoder.columns]
-    counts = Counter(name for row in observed.rows for name in row if name not in encoder.by_name)
-    room = MOST_COLUMNS - len(columns)
+    columns = list(encoder.columns)
+    for place, column in enumerate(columns):
+        regrown = _regrown(column, observed)
+        if regrown is not None and _fits([*columns[:place], regrown, *columns[place + 1 :]]):
+            news.append(_difference(column, regrown))
+            columns[place] = regrown
     is_first = not encoder.columns
-    for name in sorted(counts, key=lambda name: (-counts[name], name)):
-        if room <= 0:
+    for name in _new_names(encoder, observed):
+        if len(columns) == MOST_COLUMNS:
             break
-        column = _fitted(name, observed.of(name), observed.visitors)
-        if column is None or _n_features([*columns, column]) > MOST_FEATURES:
+        new = _fitted(name, observed.of(name), observed.visitors)
+        if new is None or not _fits([*columns, new]):
             continue
         # Of what came before the column did, it is missing.
-        columns.append(column if is_first else column.model_copy(update={"missing": True}))
-        news.append(f"{name} ({column.type})")
-        room -= 1
+        columns.append(new if is_first else new.model_copy(update={"missing": True}))
+        news.append(f"{name} ({new.type})")
     if is_first:
         columns.sort(key=lambda column: column.name)
     return Grown(Encoder(columns=tuple(columns)), tuple(news))
 
 
-def _n_features(columns: Iterable[AnyColumn]) -> int:
-    return sum(len(column.features) for column in columns)
+def _new_names(encoder: Encoder, observed: Observations) -> list[str]:
+    """Return the columns that an encoder lacks and that may have visitors enough, the most frequent ones first."""
+    counts = Counter(name for row in observed.rows for name in row if name not in encoder.by_name)
+    frequent = [name for name, count in counts.items() if count >= FEWEST_VISITORS]
+    return sorted(frequent, key=lambda name: (-counts[name], name))[:MOST_TRIED]
 
 
-def _regrown(column: AnyColumn, observed: Observations, news: list[str]) -> AnyColumn:
-    """Return a column with the levels that it lacks, or of another type where its own does not fit the values."""
+def _fits(columns: Iterable[AnyColumn]) -> bool:
+    return sum(len(column.features) for column in columns) <= MOST_FEATURES
+
+
+def _difference(before: AnyColumn, after: AnyColumn) -> str:
+    """Say what a column has that it had not."""
+    if after.type != before.type:
+        return f"{before.name} ({after.type}, not {before.type})"
+    if isinstance(before, CategoryColumn | WordsColumn) and isinstance(after, CategoryColumn | WordsColumn):
+        new = len(after.levels) - len(before.levels)
+        return f"{before.name} ({new} more level{'s' if new > 1 else ''})"
+    return before.name
+
+
+def _regrown(column: AnyColumn, observed: Observations) -> AnyColumn | None:
+    """Return a column with the levels that it lacks, or of another type where its own does not fit the values.
+
+    None where it is to stay as it is.
+    """
     values = observed.of(column.name)
     misfits = [row for row, value in enumerate(values) if value is not None and not column.expresses(value)]
     if observed.n_visitors(misfits) < FEWEST_VISITORS:
-        return column
+        return None
     if isinstance(column, CategoryColumn | WordsColumn):
         counts = _counts_of_levels(column, values, observed.visitors)
         for level in column.levels:
             counts.pop(level, None)
         new = most_frequent(counts, MOST_LEVELS - len(column.levels))
-        if not new:
-            return column
-        news.append(f"{column.name} ({len(new)} more level{'s' if len(new) > 1 else ''})")
-        return column.model_copy(update={"levels": (*column.levels, *new)})
+        return column.model_copy(update={"levels": (*column.levels, *new)}) if new else None
     n_present = sum(value is not None for value in values)
     if len(misfits) <= (1.0 - MOSTLY) * n_present:
-        return column
+        return None
     strange = _fitted(column.name, [values[row] for row in misfits], [observed.visitors[row] for row in misfits])
     if strange is None or (strange.type != column.type and 2 * len(misfits) <= n_present):
-        return column  # a few words among numbers count as missing
+        return None  # a few words among numbers count as missing
     fitted: AnyColumn | None = strange
     if isinstance(strange, CategoryColumn):
         fitted = _fitted_category(column.name, values, observed.visitors)
     elif strange.type == column.type:
         fitted = _fitted(column.name, values, observed.visitors)
     if fitted is None or fitted.model_copy(update={"missing": column.missing}) == column:
-        return column
-    news.append(f"{column.name} ({fitted.type}, not {column.type})" if fitted.type != column.type else column.name)
+        return None
     return fitted.model_copy(update={"missing": True})
 
 
@@ -150,7 +171,9 @@ def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyCol
         fitted: Any = COLUMN_TYPES[kind].fitted(name, series)
     except ZoosimError:  # a column that cannot be read is no feature
         return None
-    return _rounded(fitted) if isinstance(fitted, NumberColumn) else fitted
+    if isinstance(fitted, NumberColumn):
+        return _rounded(fitted)
+    return _rounded_vector(fitted) if isinstance(fitted, VectorColumn) else fitted
 
 
 def _within_usual(numbers: FloatArray, visitors: Sequence[str]) -> FloatArray:
@@ -240,6 +263,12 @@ def _rounded(column: NumberColumn) -> NumberColumn:
         step = 10.0 ** math.floor(math.log10(column.scale))
         low, high = step * math.floor(column.low / step), step * math.ceil(column.high / step)
     return column.model_copy(update={"low": low, "high": high})
+
+
+def _rounded_vector(column: VectorColumn) -> VectorColumn:
+    """Return a column of lists whose scale and reach have two digits, the reach no smaller than it was."""
+    scale = _two_digits(column.scale, math.ceil)
+    return column.model_copy(update={"scale": scale, "reach": _two_digits(column.reach, math.ceil)})
 
 
 def _two_digits(number: float, rounded: Any) -> float:

@@ -1,6 +1,6 @@
 """Make a model whose schema expresses what requests of late held, and whose policy has learned from the log by it."""
 
-from collections import deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -42,6 +42,9 @@ MOST_ROWS = 200_000
 MOST_DECISIONS, MOST_CANDIDATES = 2_000, 20_000
 """Decisions, and candidates of theirs, the newest, by which a schema grows."""
 
+PER_VISITOR = 3
+"""How many decisions of one visitor, the newest, are among these, so that a type or a range follows from many."""
+
 
 class Growth(NamedTuple):
     """What came of a look at the log: the model that grew, None where nothing grew, and why in words.
@@ -81,6 +84,35 @@ class _Sampled(NamedTuple):
     visitor: str
 
 
+class _Sample:
+    """The newest decisions, of each visitor a few."""
+
+    def __init__(self) -> None:
+        self._by_turn: OrderedDict[tuple[str, int], Decision] = OrderedDict()
+        self._turns: Counter[str] = Counter()
+
+    def add(self, decision: Decision, visitor: str) -> None:
+        """Take up a decision, in the place of one of its visitor that is too old, or of the oldest of all."""
+        key = (visitor, self._turns[visitor] % PER_VISITOR)
+        self._turns[visitor] += 1
+        self._by_turn[key] = decision
+        self._by_turn.move_to_end(key)
+        if len(self._by_turn) > MOST_DECISIONS:
+            self._by_turn.popitem(last=False)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._by_turn)
+
+    def __iter__(self) -> Iterator[_Sampled]:
+        """Return them from the oldest to the newest."""
+        return (_Sampled(decision, visitor) for (visitor, _), decision in self._by_turn.items())
+
+    def __reversed__(self) -> Iterator[_Sampled]:
+        """Return them from the newest to the oldest."""
+        return (_Sampled(decision, visitor) for (visitor, _), decision in reversed(self._by_turn.items()))
+
+
 class _Look:
     """Reads the log once to see what it holds, and once more to learn from it."""
 
@@ -93,7 +125,7 @@ class _Look:
         self._last = 0 if newest is None else newest.seq
         self._first = max(self._last - MOST_ROWS, 0)
         self._products: dict[int, Product] = {}
-        self._sample: deque[_Sampled] = deque(maxlen=MOST_DECISIONS)
+        self._sample = _Sample()
         self._learnable = 0
 
     def growth(self, digest: str, wanted: int) -> Growth:
@@ -135,7 +167,7 @@ class _Look:
                 if decision.model in ancestors and not decision.is_forgotten:
                     requests += decision.model == digest
                     self._learnable += 1
-                    self._sample.append(_Sampled(decision, decision.visitor_id or f"\0{row.seq}"))
+                    self._sample.add(decision, decision.visitor_id or f"\0{row.seq}")
         return requests
 
     def _ancestors_of(self, digest: str) -> frozenset[str]:

@@ -13,15 +13,16 @@ from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.events import unpack_unexpressed
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import grown_model
+from zoosim.serving.replica import origin_of
 
 if TYPE_CHECKING:
     from zoosim.serving.service import Service
 
 MOST_TRACKED = 1_000
-"""Columns whose requests are counted."""
+"""Columns whose requests are counted; where there are more, the rarer half is forgotten."""
 
 MOST_WANTED = 25_600
-"""Requests that are waited for at most: their number doubles with each look at the log that lets nothing grow."""
+"""Further requests that are waited for at most: their number doubles with each look that lets nothing grow."""
 
 REQUESTS = "requests"
 """What is counted while there is no schema: each request."""
@@ -36,13 +37,15 @@ class Watch:
         """Look at the log first where there is no schema: requests may be in it from before a restart."""
         self._service = service
         self._loop = loop
-        self._model = service.start.model
-        self._counts: Counter[str] = Counter({REQUESTS: FIRST_REQUESTS} if service.is_warming_up else {})
-        self._wanted: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._due_at: dict[str, int] = {}
         self._complained: set[str] = set()
         self._looked_at = 0
         self._logged = 0
         self._task: asyncio.Task[None] | None = None
+        self._begin()
+        if service.is_warming_up:
+            self._counts[REQUESTS] = FIRST_REQUESTS
 
     def note(self, packed: bytes) -> None:
         """Count a request that is in the log, by what the schema does not express of it."""
@@ -56,9 +59,10 @@ class Watch:
         unexpressed = unpack_unexpressed(packed)
         names = {f"visitor: {name}" for visitor in unexpressed.visitors for name in visitor}
         names |= {f"product: {name}" for _, values in unexpressed.candidates for name in values}
-        for name in names:
-            if name in self._counts or len(self._counts) < MOST_TRACKED:
-                self._counts[name] += 1
+        self._counts.update(names)
+        if len(self._counts) > MOST_TRACKED:
+            self._counts = Counter(dict(self._counts.most_common(MOST_TRACKED // 2)))
+            self._due_at = {name: due for name, due in self._due_at.items() if name in self._counts}
 
     def columns(self) -> dict[str, int]:
         """Return how many requests the schema did not express, by column, the most frequent first."""
@@ -74,23 +78,41 @@ class Watch:
         if self.is_looking:
             return
         self._check_model()
-        due = [name for name, count in self._counts.items() if count >= self._wanted.get(name, FIRST_REQUESTS)]
+        due = [name for name, count in self._counts.items() if count >= self._due_at.get(name, self._first)]
         if self._service.is_warming_up and not due:
             # Other services may have logged requests, too: at most as many as there are new rows.
             in_log = self._logged + self._service.current.state - self._looked_at
-            due = [REQUESTS] if in_log >= self._wanted.get(REQUESTS, FIRST_REQUESTS) else []
+            due = [REQUESTS] if in_log >= self._due_at.get(REQUESTS, self._first) else []
         if due:
             self._complain(due)
-            self._task = self._loop.create_task(self._grow(due))
+            if self._can_grow:
+                self._task = self._loop.create_task(self._grow(due))
+            else:
+                self._wait_longer(due)
+
+    def _wait_longer(self, due: list[str]) -> None:
+        """Look again once there are twice as many requests as there had to be."""
+        for name in due:
+            wanted = self._due_at.get(name, self._first)
+            while wanted <= self._counts[name]:
+                wanted += min(wanted, MOST_WANTED)
+            self._due_at[name] = wanted
 
     def _check_model(self) -> None:
         """Count anew for another model."""
-        if self._service.start.model == self._model:
-            return
+        if self._service.start.model != self._model:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin to count for the model that decides."""
         self._model = self._service.start.model
         self._counts.clear()
-        self._wanted.clear()
+        self._due_at.clear()
         self._complained.clear()
+        self._can_grow = True
+        origin = origin_of(self._service.model)
+        # What grew often waits for longer: each time its policy learns anew.
+        self._first = FIRST_REQUESTS * max(len(origin.ancestors) if origin else 0, 1)
 
     def _complain(self, due: list[str]) -> None:
         new = [name for name in due if name not in self._complained and name != REQUESTS]
@@ -98,43 +120,51 @@ class Watch:
         if new:
             columns = ", ".join(f"{name} ({self._counts[name]:,} requests)" for name in new[:10])
             logger.warning("requests hold what the schema does not express: %s", columns)
+        reason = self._reason_against_growth()
+        if reason and self._can_grow:
+            self._can_grow = False
+            logger.warning("the schema does not grow: %s", reason)
+
+    def _reason_against_growth(self) -> str:
+        """Say why the model that decides never grows; empty where it may."""
+        service = self._service
+        if service.is_warming_up:
+            return ""
+        if not service.settings.grow:
+            return "the setting grow is false"
+        if not service.model.policy.learns_online or isinstance(service.model, BoostModel):
+            return "the policy learns from logs alone; train another on a new log"
+        return ""
 
     async def _grow(self, due: list[str]) -> None:
         service = self._service
         model = self._model
         self._looked_at = service.current.state
-        has_grown = False
-        wanted = 1
-        if service.is_warming_up:
-            wanted = self._wanted.get(REQUESTS, FIRST_REQUESTS)
+        is_first = service.is_warming_up
+        wanted = self._due_at.get(REQUESTS, self._first) if is_first else 1
+        if is_first:
             self._counts[REQUESTS] = 0
+        waits_longer = True
         try:
-            if not service.model.policy.learns_online or isinstance(service.model, BoostModel):
-                logger.warning(
-                    "the schema does not grow: the policy learns from logs alone; train another on a new log"
-                )
-                return
             growth = await asyncio.to_thread(grown_model, service.address, model, wanted)
-            if growth.requests < wanted:
-                self._counts[REQUESTS] += growth.requests
+            if is_first and growth.requests < wanted:
                 self._logged = growth.requests
-                has_grown = True  # it has to wait for more alone
-                return
-            if growth.model is not None:
+                self._counts[REQUESTS] += growth.requests
+                waits_longer = False  # for the rest alone
+            elif growth.model is not None:
                 grown = await asyncio.to_thread(service.keep, growth.model)
                 await service.switch_model(grown, instead_of=model)
                 logger.warning("the schema grew: %s", growth.news or "requests have no columns")
-                has_grown = True
+                waits_longer = False
             elif growth.news:
                 logger.warning(
                     "the schema does not grow by %s; train another model on a log that has them", growth.news
                 )
         except Exception as error:  # whatever requests hold, the service goes on as it is
             logger.warning("the schema does not grow: %s", one_line(error))
-            if service.is_warming_up:  # those that were read are of no use: more may be
-                self._counts[REQUESTS] += wanted
+            if is_first:
+                self._counts[REQUESTS] += wanted  # those that were read are of no use: more may be
         finally:
-            if not has_grown:
-                for name in due:
-                    self._wanted[name] = min(2 * self._wanted.get(name, FIRST_REQUESTS), MOST_WANTED)
+            if waits_longer:
+                self._wait_longer(due)
             self._task = None

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
+from zoosim.core.types import FloatArray
 from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import ProductBody
@@ -153,23 +154,32 @@ class Products:
         if isinstance(candidate, str) and catalogue.may_be_shown(candidate):
             return candidate, None
         name = product_id(candidate)
-        encoder = model.fitted.products
-        if GROWN_FROM in model.facts:  # of columns that the first requests had, later ones may lack some
-            columns = candidate if isinstance(candidate, dict) else {}
-            candidate = {**dict.fromkeys(encoder.names), ID: name, **columns}
+        columns = candidate if isinstance(candidate, dict) else {}
+        names = set(model.fitted.products.names)
+        is_described = not names.isdisjoint(columns.keys() - {ID})
         is_shown = catalogue.may_be_shown(name)
-        if not is_shown and catalogue.version_of(name) is not None:
+        version = catalogue.version_of(name)
+        if not is_shown and version is not None:
             hidden = "which may not be shown (available: false); PUT /v1/products/ID with available: true shows it"
             raise PolicyError(f"candidates: got {shown(name)}, {hidden}")
-        is_described = isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names)
         if is_shown and not is_described:
             return name, None
         try:
-            features = model.product_features(candidate)
+            if GROWN_FROM in model.facts and (is_described or ID in names):
+                features = self._partly_described(name, columns)
+            else:
+                features = model.product_features(candidate)
         except PolicyError as error:
             raise PolicyError(f"{error}; or add it once by PUT /v1/products/ID") from None
         product = Product(name, pack_floats(features), True, self._current.start.model)
         return name, None if catalogue.is_current(product) else product
+
+    def _partly_described(self, name: str, columns: Mapping[str, Any]) -> FloatArray:
+        """Return the features of a product where requests lack columns that others had: then it is as it was."""
+        encoder, catalogue = self._current.model.fitted.products, self._current.catalogue
+        version = catalogue.version_of(name)
+        before = encoder.encode_one({ID: name}) if version is None else catalogue.features_of(version)
+        return encoder.encode_changed(before, {**columns, ID: name})
 
     def _version_of(self, name: str) -> int:
         version = self._current.catalogue.version_of(name)

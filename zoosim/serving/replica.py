@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -52,7 +52,7 @@ class Origin(msgspec.Struct):
     Its policy has learned from the log up to the row at `position`; `join` are the decisions that were open then.
     """
 
-    ancestors: list[str]
+    ancestors: Annotated[list[str], msgspec.Meta(min_length=1)]
     position: int
     join: dict[str, Any]
 
@@ -64,12 +64,16 @@ class Origin(msgspec.Struct):
 
 def origin_of(model: Model) -> Origin | None:
     """Return what a model grew from, None for one that did not; raises `DataError`."""
-    if GROWN_FROM not in model.facts:
+    fact = model.facts.get(GROWN_FROM)
+    if fact is None or isinstance(fact, str):  # a text in models of releases that kept no more
         return None
     try:
-        return msgspec.convert(model.facts[GROWN_FROM], Origin)
-    except msgspec.ValidationError as error:
+        origin = msgspec.convert(fact, Origin)
+        if origin.join:  # empty while its policy is still being taught
+            Join(Rules(), {}).load_state(origin.join)
+    except (ValueError, LookupError, TypeError) as error:
         raise DataError(f"{model.source}: what it grew from cannot be read ({error}); restore a backup") from None
+    return origin
 
 
 class Replica:

@@ -18,6 +18,7 @@ PREFIX = "ZOOSIM_SERVE_"
 STORE = f"{PREFIX}STORE"
 """The variable that sets `store`."""
 
+TRUTHS = {"true": True, "false": False}
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 ROLES = ("decide", "feedback", "admin")
 KEYS = tuple(f"{role}_key" for role in ROLES)
@@ -37,6 +38,8 @@ class Settings(Rules):
         sync: "feedback": feedback is on the disk before it is acknowledged, decisions are in the hands of the operating
             system; "all": decisions too, which takes the time of the disk.
         keep_days: Days after which rows of the log are removed; 0 keeps them for ever.
+        grow: Whether the schema takes up columns and levels of requests that it does not express. Without, it stays as
+            the model was trained, or as the first requests made it.
         tick: Seconds between two steps of learning.
         snapshot: Seconds between two snapshots.
         hosts: Names, separated by commas, by which requests may ask for a service without a key, beside those of this
@@ -59,6 +62,7 @@ class Settings(Rules):
     admin_key: str = ""
     sync: Literal["feedback", "all"] = "feedback"
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    grow: bool = True
     tick: Annotated[float, Field(ge=0.01, le=10)] = 0.1
     snapshot: Annotated[float, Field(ge=0.1, le=86_400)] = 60.0
     hosts: str = ""
@@ -129,10 +133,10 @@ def _read_value(name: str, variable: str, text: str) -> Any:
     field = Settings.model_fields.get(name)
     if field is None:
         raise ConfigError(f"{variable}: sets nothing; expected one of {', '.join(sorted(Settings.model_fields))}")
-    kinds = {int: "a whole number", float: "a number"}
+    kinds = {int: "a whole number", float: "a number", bool: "true or false"}
     if field.annotation not in kinds:
         return text
     try:
-        return field.annotation(text)
-    except ValueError:
+        return TRUTHS[text.lower()] if field.annotation is bool else field.annotation(text)
+    except (ValueError, LookupError):
         raise ConfigError(f"{variable}: got {text!r}, expected {kinds[field.annotation]}") from None

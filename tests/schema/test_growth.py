@@ -181,7 +181,8 @@ def test_no_list_of_a_visitor_sets_a_bound() -> None:
     lists[7][0] = 9_968_015_249.0
     column = grown(lambda row: {"taste": lists[row]}, n=400).columns[0]
     assert isinstance(column, VectorColumn)
-    assert [float(f"{number:.2g}") for number in (column.scale, column.reach)] == [column.scale, column.reach]
+    bounds = (column.scale, column.reach, column.longest or 0.0)
+    assert tuple(float(f"{number:.2g}") for number in bounds) == bounds
 
 
 def test_columns_beyond_those_that_are_tried_keep_out_none_that_come_more_often() -> None:

@@ -266,9 +266,10 @@ def _rounded(column: NumberColumn) -> NumberColumn:
 
 
 def _rounded_vector(column: VectorColumn) -> VectorColumn:
-    """Return a column of lists whose scale and reach have two digits, the reach no smaller than it was."""
-    scale = _two_digits(column.scale, math.ceil)
-    return column.model_copy(update={"scale": scale, "reach": _two_digits(column.reach, math.ceil)})
+    """Return a column of lists whose bounds are rounded up to two digits."""
+    bounds = {"scale": column.scale, "reach": column.reach, "longest": column.longest}
+    rounded = {name: _two_digits(bound, math.ceil) for name, bound in bounds.items() if bound is not None}
+    return column.model_copy(update=rounded)
 
 
 def _two_digits(number: float, rounded: Any) -> float:

@@ -12,6 +12,7 @@ from tests.serving.mock_time import BEGIN, MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from tests.serving.valkey import valkey_server
+from zoosim.core.errors import StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.clock import DRAWN, MICROSECONDS, Clock, Gap
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
@@ -99,9 +100,9 @@ def test_where_time_begins(
     clock.begin(at(newest), at(common))
     assert clock.now() == at(begins)
     if gap:
-        assert clock.gap == Gap(BEGIN - round(gap * MICROSECONDS), BEGIN)
+        assert clock.gaps == [Gap(BEGIN - round(gap * MICROSECONDS), BEGIN)]
     else:
-        assert clock.gap is None
+        assert clock.gaps == []
     assert said(caplog) == [] if not line else line in said(caplog)[0]
 
 
@@ -110,9 +111,11 @@ def test_time_follows_rows_that_are_ahead() -> None:
     clock.note(BEGIN - 5)
     assert clock.now() == BEGIN
     clock.note(BEGIN + 5)
-    assert (clock.now(), clock.gap) == (BEGIN + 5, None)
+    assert (clock.now(), clock.gaps) == (BEGIN + 5, [])
     clock.note(BEGIN + 10**12)
-    assert (clock.now(), clock.gap) == (BEGIN + 10**12, Gap(BEGIN + 5, BEGIN + 10**12))
+    assert (clock.now(), clock.gaps) == (BEGIN + 10**12, [Gap(BEGIN + 5, BEGIN + 10**12)])
+    clock.note(BEGIN + 2 * 10**12)
+    assert clock.gaps[1:] == [Gap(BEGIN + 10**12, BEGIN + 2 * 10**12)]
 
 
 def test_the_clocks_of_the_machine_are_asked_by_default() -> None:
@@ -134,6 +137,31 @@ async def visit(service: Service, time: MockTime, clicks: bool = False) -> None:
     for _ in range(11):
         time.pass_by(0.1)
         await service.tick()
+
+
+def test_gaps_wait_until_they_can_be_noted(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them, while the store refuses; then both are noted, beside one that another note brings meanwhile."""
+    first, second, third = (Gap(BEGIN + begin * 10**12, BEGIN + (begin + 1) * 10**12) for begin in (1, 3, 5))
+    time = MockTime()
+
+    async def refuse(*values: object) -> None:
+        raise StoreError("the disk is full")
+
+    async def run() -> None:
+        async with running(tmp_path, model, clock=time.clock()) as service:
+            with monkeypatch.context() as patch:
+                patch.setattr(service.current, "switch", refuse)
+                for gap in (first, second):
+                    service.clock.gaps.append(gap)
+                    await service.tick()
+            assert gaps_in(service.current.changes) == []
+            service.clock.gaps.append(third)
+            await asyncio.gather(service.tick(), service.note("part", {"kept": 1}), service.tick())
+            assert gaps_in(service.current.changes) == [first, second, third]
+            assert service.current.changes["part"] == {"kept": 1}
+            assert service.clock.gaps == []
+
+    asyncio.run(run())
 
 
 async def clean(service: Service) -> int:

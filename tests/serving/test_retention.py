@@ -1,7 +1,7 @@
 """How old rows are where time had gaps, by hand."""
 
 from zoosim.serving.clock import DAY, Gap
-from zoosim.serving.retention import MOST_GAPS, gaps_in, old_before, with_gap
+from zoosim.serving.retention import MOST_GAPS, gaps_in, old_before, with_gaps
 
 
 def test_gaps_count_nothing() -> None:
@@ -19,7 +19,7 @@ def test_gaps_are_kept_once_and_merged_so_that_rows_are_kept_longer() -> None:
     for number in range(2 * MOST_GAPS):
         gap = Gap(10 * number, 10 * number + 3)
         for _ in range(2):
-            changes = {"gaps": with_gap(gaps, gap)}
+            changes = {"gaps": with_gaps(gaps, [gap])}
             gaps = gaps_in(changes)
     assert len(gaps) == MOST_GAPS
     assert sum(end - start for start, end in gaps) == 3 * 2 * MOST_GAPS

@@ -53,7 +53,7 @@ class Clock:
     `now` may be called in any thread, the rest in one.
 
     Attributes:
-        gap: A leap of the log's time that the log does not know of yet; None for none.
+        gaps: Leaps of the log's time that the log does not know of yet, oldest first; who notes them removes them.
     """
 
     def __init__(self, wall: Callable[[], int] | None = None, steady: Callable[[], int] | None = None) -> None:
@@ -65,7 +65,7 @@ class Clock:
         """
         self._wall = wall or _machine_wall
         self._steady = steady or _machine_steady
-        self.gap: Gap | None = None
+        self.gaps: list[Gap] = []
         self._jumps: list[int] = []
         self._said_at = -math.inf
         self._anchor = _Anchor(self._wall(), self._steady(), 0)
@@ -139,7 +139,7 @@ class Clock:
         return anchor.time + passed + max(-most, min(anchor.draw, most))
 
     def _leap(self, start: int, what: str) -> None:
-        self.gap = Gap(start, self._anchor.time)
+        self.gaps.append(Gap(start, self._anchor.time))
         _say(
             f"{what} {_words(self._anchor.time - start)} old: time without a service, or a clock that was set; waits "
             "for feedback that ended meanwhile are over, and keep_days counts nothing of it"

@@ -160,11 +160,20 @@ class Current:
                 if position is not None:  # else another service went on from the same start
                     return
 
-    async def note(self, writer: Writer, part: str, values: Mapping[str, Any]) -> None:
-        """Change a part of what is kept in the log beside model and rules; raises `StoreError`."""
+    async def note(
+        self, writer: Writer, part: str, values_in: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        """Change a part of what is kept in the log beside model and rules; raises as `switch` does.
+
+        Args:
+            writer: What writes the log.
+            part: Which part.
+            values_in: Returns what the part is to hold, from all that the newest start keeps, by part.
+        """
 
         def changed(start: Start) -> Start:
-            changes = {**json.loads(start.changes), part: dict(values)}
+            changes = json.loads(start.changes)
+            changes[part] = dict(values_in(changes))
             return msgspec.structs.replace(start, changes=json.dumps(changes, sort_keys=True).encode())
 
         await self.switch(writer, changed)

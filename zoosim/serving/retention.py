@@ -4,7 +4,7 @@ A *gap* is time through which no service of the log is known to have lived: it m
 clock may have been set while none could tell. The log keeps its gaps among the changes of its start.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zoosim.serving.clock import DAY, Gap
@@ -21,9 +21,18 @@ def gaps_in(changes: Mapping[str, Any]) -> list[Gap]:
     return [Gap(int(start), int(end)) for start, end in changes.get(GAPS, {}).get(GAPS, [])]
 
 
-def with_gap(gaps: Sequence[Gap], gap: Gap) -> dict[str, Any]:
-    """Return what the changes in a log say of its gaps, and of a further one."""
-    merged = sorted({*gaps, gap}, key=lambda each: each.end)
+def with_gaps(gaps: Iterable[Gap], new: Iterable[Gap]) -> dict[str, Any]:
+    """Return what the changes in a log say of its gaps once there are further ones.
+
+    Args:
+        gaps: The log's gaps.
+        new: Those that are to be added; one that is there already changes nothing.
+
+    Returns:
+        The value of the part `GAPS`, which `gaps_in` reads: the gaps by their ends, the oldest of more than
+        `MOST_GAPS` merged.
+    """
+    merged = sorted({*gaps, *new}, key=lambda each: each.end)
     while len(merged) > MOST_GAPS:
         first, second, *later = merged
         # All of both counts as if it had been at the end of the later one: rows between them seem younger.

@@ -108,8 +108,8 @@ class Service:
             secret = secret_of(self.folder, self._store)
             self._begin_time()
             self.current = Current(self.address, settings, self._store, self._reader, self.clock)
-            self.current.begin(partial(first_start, self.current, settings, model_file, self.clock.gap))
-            self.clock.gap = None
+            self.current.begin(partial(first_start, self.current, settings, model_file, self.clock.gaps))
+            self.clock.gaps.clear()
             if self.is_warming_up:
                 compile_policy()
             prepare_model(self.model)
@@ -367,7 +367,7 @@ class Service:
 
     async def note(self, part: str, values: Mapping[str, Any]) -> None:
         """Keep values in the log, for all its services; raises `StoreError`."""
-        await self.current.note(self._writer, part, values)
+        await self.current.note(self._writer, part, lambda changes: values)
 
     def check_room(self) -> None:
         """Refuse what cannot be answered now: `Busy`, or `StoreError` until the log can be written again.

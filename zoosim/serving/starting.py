@@ -1,6 +1,7 @@
 """How a service begins: with the model that it was given, with that of its log, or with none yet."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from zoosim.serving.clock import Gap
@@ -8,18 +9,18 @@ from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import Start
 from zoosim.serving.folder import keep_model, keep_model_file
 from zoosim.serving.fresh import warm_up_model
-from zoosim.serving.retention import GAPS, gaps_in, with_gap
+from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings
 
 GIVEN = "given"
 """The part of the changes in a log that says which file a service was started with last."""
 
 
-def first_start(current: Current, settings: Settings, model_file: Path | None, gap: Gap | None = None) -> Start:
+def first_start(current: Current, settings: Settings, model_file: Path | None, gaps: Sequence[Gap] = ()) -> Start:
     """Return by which model and rules a service goes on, by its settings and by what the log says now.
 
     A file that a service of the log was started with before changes nothing, since another model may have followed it.
-    The `gap` before this start is noted among the log's.
+    The `gaps` before this start are noted among the log's.
 
     Raises:
         DataError: the file is no model.
@@ -33,8 +34,8 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
     is_new = model_file is not None and changes.get(GIVEN) != {"model": digest}
     if is_new:
         changes[GIVEN] = {"model": digest}
-    if gap is not None:
-        changes[GAPS] = with_gap(gaps_in(changes), gap)
+    if gaps:
+        changes[GAPS] = with_gaps(gaps_in(changes), gaps)
     packed = json.dumps(changes, sort_keys=True).encode()
     if not current.has_begun:
         return Start(digest, rules, changes=packed)

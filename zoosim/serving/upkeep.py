@@ -12,7 +12,7 @@ from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
-from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gap
+from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gaps
 from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
@@ -55,7 +55,7 @@ class Upkeep:
     async def tick(self) -> None:
         """Append a tick row if the feedback window of any decision may have ended: the learner learns at ticks."""
         self._clock.look(self._store.common_time())
-        await self._note_gap()
+        await self._note_gaps()
         now = self._clock.now()
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)
@@ -109,15 +109,14 @@ class Upkeep:
         by_log = old_before(newest, days, gaps_in(self._current.changes))
         return min(by_log, old_before(self._clock.wall(), days, ()))  # which may be wrong, and then keeps more
 
-    async def _note_gap(self) -> None:
-        """Note a leap of time among the log's gaps; whichever service leads goes by them."""
-        gap = self._clock.gap
-        if gap is None:
+    async def _note_gaps(self) -> None:
+        """Note leaps of time among the log's gaps; whichever service leads goes by them."""
+        gaps = tuple(self._clock.gaps)
+        if not gaps:
             return
         with contextlib.suppress(StoreError):  # the next tick tries again
-            await self._current.note(self._writer, GAPS, with_gap(gaps_in(self._current.changes), gap))
-            if self._clock.gap == gap:  # else there was another one meanwhile
-                self._clock.gap = None
+            await self._current.note(self._writer, GAPS, lambda changes: with_gaps(gaps_in(changes), gaps))
+            del self._clock.gaps[: len(gaps)]  # there may be further ones by now
 
     def share_snapshots(self) -> None:
         """Keep copies of the newest snapshots where other machines find them."""
@@ -142,7 +141,7 @@ class Upkeep:
         newest = await self._current.ask(self._reader.last)
         if newest is not None:
             values = {"position": newest.seq, "time": newest.time}
-            await self._current.note(self._writer, DELETED, values)
+            await self._current.note(self._writer, DELETED, lambda changes: values)
         await self.clean()
 
     def deleted_until(self) -> float:

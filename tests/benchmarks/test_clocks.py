@@ -12,7 +12,7 @@ def test_a_life_goes_on_whatever_its_clock_is_set_to(tmp_path: Path, capsys: pyt
     life, lines = live([f"sqlite:{tmp_path / 'service'}"], make_model(tmp_path), 100 * DAY, seed=1, steps=60)
     assert report("one service", life, lines)
     assert "S24 one service: of 40 visits" in capsys.readouterr().out
-    assert any("was set 100.0 days forward" in line for line in lines)
+    assert any("jumped 100.0 days forward" in line for line in lines)
     assert not report("one without a word", life, [])
     life.ages.append(0.9)
     assert not report("one that removed a row too early", life, lines)

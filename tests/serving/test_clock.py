@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_time_goes_on_whatever_the_wall_clock_is_set_to(jump: float, caplog: pyt
     assert least * MICROSECONDS - 2 <= min(steps) <= max(steps) <= most * MICROSECONDS + 2
     (line,) = said(caplog)  # the way back is told when a minute is over
     words = {1.0: "1.0 s", 3_600.0: "1.0 hours", 100 * DAY: "100.0 days"}[abs(jump)]
-    assert f"was set {words} {'forward' if jump > 0 else 'back'}" in line
+    assert f"jumped {words} {'forward' if jump > 0 else 'back'}" in line
     time.pass_by(60.0)
     clock.look()
     assert len(said(caplog)) == 2
@@ -73,7 +74,7 @@ def test_a_clock_that_is_set_all_the_time_is_told_once_a_minute(caplog: pytest.L
         time.set_wall(3_600.0)
         clock.look()
     assert len(said(caplog)) == 3
-    assert "was set 600 times, at last 1.0 hours forward" in said(caplog)[1]
+    assert "jumped 600 times, at last 1.0 hours forward" in said(caplog)[1]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,26 @@ def test_the_clocks_of_the_machine_are_asked_by_default() -> None:
     clock = Clock()
     assert abs(clock.ahead()) < 5.0
     assert clock.now() <= clock.now()
+
+
+def test_time_goes_on_while_the_machine_sleeps(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of its clocks the monotonic one stands still, that since the boot and the wall clock go on."""
+    slept = 0
+
+    def clock_with_sleep(which: int) -> int:
+        return clock_gettime_ns(which) + (slept if which == CLOCK_BOOTTIME else 0)
+
+    monkeypatch.setattr("time.time_ns", lambda: time_ns() + slept)
+    monkeypatch.setattr("time.clock_gettime_ns", clock_with_sleep)
+    clock = Clock()
+    before = clock.now()
+    slept = 8 * 3_600 * 10**9
+    clock.look()
+    assert abs(clock.now() - before - 8 * 3_600 * MICROSECONDS) < 60 * MICROSECONDS
+    assert abs(clock.ahead()) < 5.0
+    assert said(caplog) == []
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,8 @@ TRUSTED_GAP = 300 * MICROSECONDS
 SECONDS_BETWEEN_LINES = 60
 """Between two lines about jumps: a clock that is set all the time must not fill the disk."""
 
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 logger = logging.getLogger("zoosim.serving")
 
 
@@ -61,10 +63,10 @@ class Clock:
 
         Args:
             wall: Returns the wall clock's microseconds since 1970; that of this machine by default.
-            steady: Returns microseconds of a clock that nobody sets; the monotonic clock by default.
+            steady: Returns microseconds of a clock that nobody sets; `machine_steady` by default.
         """
         self._wall = wall or _machine_wall
-        self._steady = steady or _machine_steady
+        self._steady = steady or machine_steady
         self.gaps: list[Gap] = []
         self._jumps: list[int] = []
         self._said_at = -math.inf
@@ -152,8 +154,9 @@ class Clock:
         ahead = self.ahead()
         where = f", {_words(round(ahead * MICROSECONDS))} {'ahead of' if ahead > 0 else 'behind'} that clock"
         _say(
-            f"this machine's clock was set {many}{ways[-1]}; the time of the service goes on as before"
-            f"{where if abs(ahead) * MICROSECONDS > JUMP else ''}; no wait ends and no row goes by it"
+            f"this machine's clock jumped {many}{ways[-1]}, as it was set or the machine was paused; the time of the "
+            f"service goes on as before{where if abs(ahead) * MICROSECONDS > JUMP else ''}; no wait ends and no row goes "
+            "by it"
         )
 
 
@@ -161,8 +164,13 @@ def _machine_wall() -> int:
     return time.time_ns() // 1_000
 
 
-def _machine_steady() -> int:
-    return time.monotonic_ns() // 1_000
+def machine_steady() -> int:
+    """Return microseconds of this machine's clock that nobody sets, and that goes on while the machine sleeps.
+
+    On Linux that is the time since it was booted, where the monotonic clock stands still in a sleep. Both stand still
+    in a virtual machine that is paused.
+    """
+    return time.clock_gettime_ns(_STEADY) // 1_000
 
 
 def _say(line: str) -> None:

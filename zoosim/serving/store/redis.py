@@ -35,7 +35,7 @@ from redis.retry import Retry
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.core.files import read_content
 from zoosim.core.packed import MOST_BYTES
-from zoosim.serving.clock import MICROSECONDS
+from zoosim.serving.clock import MICROSECONDS, machine_steady
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.base import LostRows, log_name
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
@@ -69,10 +69,10 @@ logger = logging.getLogger("zoosim.serving")
 
 
 class _Common(NamedTuple):
-    """The time by the service that leads, in microseconds, and when the server was asked, by the steady clock."""
+    """The time by the service that leads, and when the server was asked by the steady clock, both in microseconds."""
 
     time: int
-    asked_at: float
+    asked_at: int
 
 
 class RedisStore:
@@ -109,7 +109,7 @@ class RedisStore:
         )
         self._appends = 0
         self._position, self._seal = 0, b""
-        self._leads_until = 0.0
+        self._leads_until = 0
         self._now: Callable[[], int] | None = None
         self._common: _Common | None = None
         self._closing = threading.Event()
@@ -122,7 +122,7 @@ class RedisStore:
     @property
     def leads(self) -> bool:
         """Whether this service has the lease."""
-        return time.monotonic() < self._leads_until
+        return machine_steady() < self._leads_until
 
     def keep_time(self, now: Callable[[], int]) -> None:
         """Say the time by this clock whenever the lease is renewed, and now."""
@@ -134,7 +134,7 @@ class RedisStore:
         common = self._common
         if common is None or (self.leads and self._now is not None):
             return None
-        return common.time + round((time.monotonic() - common.asked_at) * MICROSECONDS)
+        return common.time + machine_steady() - common.asked_at
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows by one script; see `Store`."""
@@ -254,7 +254,7 @@ class RedisStore:
         self._closing.set()
         if self.leads:
             self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
-            self._leads_until = 0.0
+            self._leads_until = 0
 
     def close(self) -> None:
         """Give the lease back, and close connections."""
@@ -271,11 +271,11 @@ class RedisStore:
 
     def _try_to_lead(self) -> None:
         """Take the lease, or renew it."""
-        asked_at = time.monotonic()
+        asked_at = machine_steady()
         values = [self._service, round(LEASE_SECONDS * 1_000), 0 if self._now is None else self._now()]
         is_leader, said, age = self._run(self._lead, [self._lease, self._time], values)
         if is_leader and not self._closing.is_set():
-            self._leads_until = asked_at + LEASE_SECONDS
+            self._leads_until = asked_at + round(LEASE_SECONDS * MICROSECONDS)
         self._common = _Common(int(said) + int(age) * 1_000, asked_at) if int(said) else None
 
     def _renew(self) -> None:

@@ -7,10 +7,11 @@ slower until both agree. `zoosim.serving.retention` says what that means for old
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from zoosim.serving.throttle import Throttle
 
 MICROSECONDS = 1_000_000
 """Per second: times of the log are in microseconds since 1970."""
@@ -25,9 +26,6 @@ JUMP = MICROSECONDS // 2
 
 TRUSTED_GAP = 300 * MICROSECONDS
 """Without rows before a start: a longer time is a gap, as nobody knows whether it passed or a clock was set."""
-
-SECONDS_BETWEEN_LINES = 60
-"""Between two lines about jumps: a clock that is set all the time must not fill the disk."""
 
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -69,7 +67,7 @@ class Clock:
         self._steady = steady or machine_steady
         self.gaps: list[Gap] = []
         self._jumps: list[int] = []
-        self._said_at = -math.inf
+        self._throttle = Throttle(now=lambda: self._steady() / MICROSECONDS)
         self._anchor = _Anchor(self._wall(), self._steady(), 0)
         self._wall_seen, self._steady_seen = self._anchor[:2]
 
@@ -130,8 +128,7 @@ class Clock:
                 self._jumps.append(jump)
         now = self._time_at(steady)
         self._anchor = _Anchor(now, steady, (wall if common is None else common) - now)
-        if self._jumps and steady - self._said_at >= SECONDS_BETWEEN_LINES * MICROSECONDS:
-            self._said_at = steady
+        if self._jumps and self._throttle.allows():
             self._tell_jumps()
 
     def _time_at(self, steady: int) -> int:
@@ -151,12 +148,13 @@ class Clock:
         jumps, self._jumps = self._jumps, []
         ways = [f"{_words(jump)} {'forward' if jump > 0 else 'back'}" for jump in jumps]
         many = f"{len(ways)} times, at last " if len(ways) > 1 else ""
-        ahead = self.ahead()
-        where = f", {_words(round(ahead * MICROSECONDS))} {'ahead of' if ahead > 0 else 'behind'} that clock"
+        ahead = round(self.ahead() * MICROSECONDS)
+        where = ""
+        if abs(ahead) > JUMP:
+            where = f", {_words(ahead)} {'ahead of' if ahead > 0 else 'behind'} that clock"
         _say(
             f"this machine's clock jumped {many}{ways[-1]}, as it was set or the machine was paused; the time of the "
-            f"service goes on as before{where if abs(ahead) * MICROSECONDS > JUMP else ''}; no wait ends and no row goes "
-            "by it"
+            f"service goes on as before{where}; no wait ends and no row goes by it"
         )
 
 

@@ -6,8 +6,6 @@ A page from anywhere can let its visitor's browser send requests to 127.0.0.1. T
 
 import ipaddress
 import logging
-import math
-import time
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,12 +14,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zoosim.core.parameters import shown
 from zoosim.serving.bodies import ErrorAnswer
+from zoosim.serving.throttle import Throttle
 
 ANY = "*"
 OWN_PAGES = ("same-origin", "none")
 """What `Sec-Fetch-Site` says of requests of a page that the service itself sent, or of an address that was typed."""
-
-SECONDS_BETWEEN_COMPLAINTS = 60.0
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -40,7 +37,7 @@ class OwnPages:
         self._app = app
         self._listed = {name.strip().lower() for name in hosts.split(",") if name.strip()}
         self._own = {"localhost", host.lower(), *self._listed}
-        self._complained_at = -math.inf
+        self._throttle = Throttle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -48,9 +45,7 @@ class OwnPages:
         if not reason:
             await self._app(scope, receive, send)
             return
-        moment = time.monotonic()
-        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
-            self._complained_at = moment
+        if self._throttle.allows():
             logger.warning("refused a request: %s", reason)
         content = msgspec.json.encode(ErrorAnswer(reason))
         await Response(content, 403, media_type="application/json")(scope, receive, send)

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import math
 import resource
-import time
 from collections import Counter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from zoosim.serving.throttle import Throttle
 
 MOST_HEAD_BYTES = 65_536
 """Bytes of a request's line and headers, and of what came with them."""
@@ -18,8 +18,6 @@ MOST_SECONDS = 30.0
 
 OTHER_FILES = 200
 """Files that a service has open beside connections, at most."""
-
-SECONDS_BETWEEN_COMPLAINTS = 60.0
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -42,7 +40,7 @@ class Connections:
     def __init__(self, most: int) -> None:
         self._most = most
         self._by_address: Counter[str] = Counter()
-        self._complained_at = -math.inf
+        self._throttle = Throttle()
 
     def open(self, address: str) -> bool:
         """Count a connection; return whether it may stay open."""
@@ -50,9 +48,7 @@ class Connections:
         mine = self._by_address[address]
         if self._by_address.total() <= self._most and mine <= max(self._most // 2, 1):
             return True
-        moment = time.monotonic()
-        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
-            self._complained_at = moment
+        if self._throttle.allows():
             logger.warning(
                 "closed a new connection: %d are open, %d of them from its address; most_connections is %d, half of it "
                 "for one address",

@@ -1,0 +1,32 @@
+"""How often a service says in its log what may come with every request: a line must not become a flood."""
+
+import math
+import time
+from collections.abc import Callable
+
+
+class Throttle:
+    """Lets one thing be said at most once in some time.
+
+    Attributes:
+        seconds: How long nothing is said after a line.
+    """
+
+    def __init__(self, seconds: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
+        """Let the first line be said.
+
+        Args:
+            seconds: How long nothing is said after a line.
+            now: Returns the seconds of a clock that never goes back.
+        """
+        self.seconds = seconds
+        self._now = now
+        self._said_at = -math.inf
+
+    def allows(self) -> bool:
+        """Return whether a line may be said now; if so, it counts as said."""
+        moment = self._now()
+        if moment - self._said_at < self.seconds:
+            return False
+        self._said_at = moment
+        return True

@@ -13,7 +13,7 @@ from tests.serving.mock_time import BEGIN, MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from tests.serving.valkey import valkey_server
-from zoosim.core.errors import StoreError
+from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.clock import DRAWN, MICROSECONDS, Clock, Gap
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
@@ -183,6 +183,27 @@ def test_gaps_wait_until_they_can_be_noted(tmp_path: Path, model: Path, monkeypa
             assert service.clock.gaps == []
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [DataError("a model is broken"), OSError(28, "No space left on device")])
+def test_time_passes_in_the_log_although_a_gap_cannot_be_noted(
+    error: Exception, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    time = MockTime()
+
+    async def refuse(*values: object) -> None:
+        raise error
+
+    async def run() -> None:
+        async with running(tmp_path, model, clock=time.clock()) as service:
+            monkeypatch.setattr(service.current, "switch", refuse)
+            service.clock.gaps.append(Gap(BEGIN - 10**12, BEGIN))
+            await visit(service, time)
+
+    asyncio.run(run())
+    assert replayed(tmp_path).join.counts["default"] == 1
+    (line,) = said(caplog)
+    assert line.startswith("a gap in the log's time is not noted for now: ")
 
 
 async def clean(service: Service) -> int:

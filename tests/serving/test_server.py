@@ -17,10 +17,11 @@ import pytest
 
 from tests.serving.process import serving
 from tests.serving.shop import make_model, running
-from zoosim.core.errors import StoreError
+from zoosim.core.errors import DataError, StoreError
 from zoosim.serving import server
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.service import Service
+from zoosim.serving.settings import Settings
 
 
 class Cleaned:
@@ -54,6 +55,40 @@ def test_cleaning_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch, caplo
     said = [record.getMessage() for record in caplog.records]
     assert [line.split(": ")[0] for line in said] == ["old rows stay for now"] * 3
     assert "No space left on device" in said[0]
+
+
+class Ticked:
+    """A service that fails at its first ticks, in several ways."""
+
+    settings = Settings(tick=0.01)
+
+    def __init__(self, failures: list[Exception], done: Callable[[], None]) -> None:
+        self._failures = failures
+        self._done = done
+
+    async def tick(self) -> None:
+        if self._failures:
+            raise self._failures.pop(0)
+        self._done()
+
+
+@pytest.mark.parametrize("first", [DataError("the model is broken"), OSError(28, "No space left"), KeyError("a fault")])
+def test_ticks_go_on_after_one_failed(first: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """What failed is said once a minute, a fault of ours with its traceback."""
+
+    async def run() -> None:
+        done = asyncio.Event()
+        job = asyncio.create_task(server._tick(Ticked([first, StoreError("gone")], done.set)))  # type: ignore[arg-type]
+        await asyncio.wait_for(done.wait(), 10.0)
+        job.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await job
+
+    with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
+        asyncio.run(run())
+    (line,) = caplog.records
+    assert line.getMessage().startswith("the log is not brought up to date for now: ")
+    assert bool(line.exc_info) == isinstance(first, KeyError)
 
 
 def test_a_learner_is_started_again_when_its_start_failed(

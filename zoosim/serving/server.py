@@ -13,11 +13,13 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 import uvloop
 
-from zoosim.core.errors import ConfigError, DataError, StoreError
+from zoosim.core.blame import one_line
+from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
@@ -26,6 +28,7 @@ from zoosim.serving.protocol import BoundedProtocol, Connections, allow_connecti
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
+from zoosim.serving.throttle import Throttle
 from zoosim.serving.upkeep import Upkeep
 
 DRAIN_SECONDS = 5
@@ -94,7 +97,7 @@ async def _serve(
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
-        await service.tick()
+        await _try(service.tick, "what was taken in last is learned after the next start", Throttle())
         await loop.run_in_executor(None, learner.stop)
         service.close()
 
@@ -207,18 +210,29 @@ class LearnerProcess:
 
 
 async def _tick(service: Service) -> None:
+    throttle = Throttle()
     while True:
         await asyncio.sleep(service.settings.tick)
-        await service.tick()
+        await _try(service.tick, "the log is not brought up to date for now", throttle)
 
 
 async def _clean(upkeep: Upkeep) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
-        try:
-            await upkeep.clean()
-        except (StoreError, DataError, OSError) as error:
-            logger.warning("old rows stay for now: %s", error)
+        await _try(upkeep.clean, "old rows stay for now", Throttle())
+
+
+async def _try(step: Callable[[], Awaitable[Any]], complaint: str, throttle: Throttle) -> None:
+    """Take a step that follows again; where it fails, a line says so, and nothing ends without one.
+
+    An unexpected error, a fault of ours, is told with its traceback.
+    """
+    try:
+        await step()
+    except Exception as error:
+        if throttle.allows():
+            is_expected = isinstance(error, ZoosimError | OSError)
+            logger.warning("%s: %s", complaint, one_line(error), exc_info=None if is_expected else error)
 
 
 async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:

@@ -1,13 +1,14 @@
 """What a service does beside requests: let time pass in the log, remove its old rows, and share files."""
 
 import asyncio
-import contextlib
 import heapq
+import logging
 import time
 from pathlib import Path
 from typing import Any
 
-from zoosim.core.errors import StoreError
+from zoosim.core.blame import one_line
+from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.clock import MICROSECONDS, Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow
@@ -15,6 +16,7 @@ from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
 from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gaps
 from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.base import Store
+from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
 
 DELETED = "deleted"
@@ -25,6 +27,8 @@ CHECK_LASTS = 1.0
 
 REMOVED_AT_ONCE = 10_000
 """Rows of a log that are removed in one step, so that nothing waits long for it."""
+
+logger = logging.getLogger("zoosim.serving")
 
 
 class Upkeep:
@@ -43,6 +47,7 @@ class Upkeep:
         self._dues: list[int] = []  # a heap
         self._unticked = True
         self._checked_at = -CHECK_LASTS
+        self._throttle = Throttle()
 
     def note_decision(self, time: int) -> None:
         """Schedule a tick for the end of the feedback window of a decision made at this time."""
@@ -114,9 +119,13 @@ class Upkeep:
         gaps = tuple(self._clock.gaps)
         if not gaps:
             return
-        with contextlib.suppress(StoreError):  # the next tick tries again
+        try:
             await self._current.note(self._writer, GAPS, lambda changes: with_gaps(gaps_in(changes), gaps))
-            del self._clock.gaps[: len(gaps)]  # there may be further ones by now
+        except (StoreError, DataError, OSError) as error:  # the next tick tries again, and this one is to be appended
+            if self._throttle.allows():
+                logger.warning("a gap in the log's time is not noted for now: %s", one_line(error))
+            return
+        del self._clock.gaps[: len(gaps)]  # there may be further ones by now
 
     def share_snapshots(self) -> None:
         """Keep copies of the newest snapshots where other machines find them."""

@@ -9,7 +9,7 @@ import pytest
 from tests.serving.shop import make_model
 from tests.serving.test_service import visit, with_service
 from zoosim.core.errors import DataError
-from zoosim.serving.folder import MODELS, SNAPSHOTS, keep_model_file, load_served_model
+from zoosim.serving.folder import EVALUATIONS, MODELS, SNAPSHOTS, keep_model_file, load_served_model
 from zoosim.serving.service import Service
 from zoosim.serving.store.address import LOG
 
@@ -59,22 +59,36 @@ def test_a_model_is_kept_anew_where_its_file_is_damaged(damaged: str, tmp_path: 
 
 
 def test_nobody_else_reads_what_a_service_keeps(tmp_path: Path, model: Path) -> None:
-    """Folders and logs of earlier releases, which others could read, are closed, too."""
+    """The log and the inner folders of an earlier release, which others could read, are closed, too.
+
+    The outer folder, where others may have something, too, keeps its mode if it was there before.
+    """
     folder = tmp_path / "service"
     modes: dict[str, int] = {}
 
     async def use(service: Service) -> None:
         await visit(service, 1)
-        paths = [folder, folder / MODELS, folder / SNAPSHOTS, *folder.glob(f"{LOG}*"), folder / "secret"]
+        paths = [
+            folder,
+            *(path for path in folder.iterdir() if path.is_dir()),
+            *folder.glob(f"{LOG}*"),
+            folder / "secret",
+        ]
         modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in paths})
 
     mask = os.umask(0o022)
     try:
         with_service(folder, model, use)
-        for name, mode in ((LOG, 0o644), (MODELS, 0o755), (SNAPSHOTS, 0o755)):
+        made = dict(modes)
+        (folder / EVALUATIONS).mkdir()
+        for name, mode in ((LOG, 0o644), (MODELS, 0o755), (SNAPSHOTS, 0o755), (EVALUATIONS, 0o755)):
             (folder / name).chmod(mode)
+        with_service(folder, None, use)
+        folder.chmod(0o755)
         with_service(folder, None, use)
     finally:
         os.umask(mask)
-    assert {f"{LOG}-wal", LOG, MODELS, "service"} <= modes.keys()
-    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
+    assert {f"{LOG}-wal", LOG, MODELS, SNAPSHOTS, "service"} <= made.keys()
+    assert {name: oct(mode) for name, mode in made.items() if mode & 0o077} == {}
+    assert made.keys() | {EVALUATIONS} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {"service": "0o755"}

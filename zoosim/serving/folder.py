@@ -21,14 +21,14 @@ from zoosim.serving.store.address import LOG
 from zoosim.serving.store.base import Store
 
 SECRET, LOCK = "secret", "lock"
-MODELS, SNAPSHOTS = "models", "snapshots"
+MODELS, SNAPSHOTS, EVALUATIONS = "models", "snapshots", "evaluations"
 """What a service's folder holds."""
 
 PARTS = (SECRET, LOCK, LOG, f"{LOG}-wal", f"{LOG}-shm")
 """The files that a service makes in its folder, a log in SQLite with what belongs to it."""
 
 PRIVATE = 0o700
-"""The mode of the folders: nobody else reads who visited a shop, and what they did."""
+"""The mode of the folders that a service makes: nobody else reads who visited a shop, and what they did."""
 
 ROWS_AT_ONCE = 1_000
 SECRET_BYTES = 32
@@ -54,8 +54,9 @@ def locked_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         for part in (MODELS, SNAPSHOTS):
             (folder / part).mkdir(mode=PRIVATE, exist_ok=True)
-            with contextlib.suppress(PermissionError):  # it is another account's, which lets this one write
-                (folder / part).chmod(PRIVATE)  # one of an earlier release
+        for part in (MODELS, SNAPSHOTS, EVALUATIONS):  # those of an earlier release were open to others
+            with contextlib.suppress(PermissionError, FileNotFoundError):  # another account's, or not there yet
+                (folder / part).chmod(PRIVATE)
         handle = _locked(folder / LOCK)
     except OSError as error:
         raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from zoosim.core.errors import DataError
+from zoosim.serving.folder import EVALUATIONS, PRIVATE
 from zoosim.serving.ids import LONGEST_ID
 from zoosim.serving.personalizer.bodies import Body
 from zoosim.serving.personalizer.configuration import timestamp
@@ -23,7 +24,6 @@ from zoosim.serving.refusals import Busy
 from zoosim.serving.service import Service
 from zoosim.serving.settings import STORE
 
-FOLDER = "evaluations"
 INVALID = "InvalidEvaluationContract"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 JOB = "zoosim.serving.personalizer.evaluation_job"
@@ -65,7 +65,7 @@ class Evaluations:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._folder = service.folder / FOLDER
+        self._folder = service.folder / EVALUATIONS
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def everything(self, newer: bool, query: Mapping[str, str]) -> Any:
@@ -126,7 +126,7 @@ class Evaluations:
             "creationTime": timestamp(self._service.clock.seconds()),
             "policyResults": [],
         }
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._folder.mkdir(mode=PRIVATE, exist_ok=True)
         write_evaluation(path, evaluation)
         task = asyncio.create_task(self._run(evaluation_id))
         self._running[evaluation_id] = task

@@ -22,8 +22,8 @@ import numpy as np
 from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model
 from tests.serving.valkey import valkey_server
+from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from zoosim.core.durations import DAY
 from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray, PolicySpec, frozen
@@ -23,7 +24,6 @@ from zoosim.policies.model import Catalogue, Model
 from zoosim.policies.registry import find_class
 from zoosim.schema.encoder import fit_encoder
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.clock import DAY
 from zoosim.serving.events import (
     Decision,
     Feedback,

@@ -5,8 +5,8 @@ import pytest
 
 from tests.fitting.shops import shop_log
 from zoosim.core.arrays import evenly_spread
+from zoosim.core.durations import DAY
 from zoosim.fitting.fit import fit_shop
-from zoosim.logs.log import DAY
 from zoosim.rehearsal.figures import break_even, mean_over_horizon, todays_rewards
 from zoosim.rehearsal.shop import describe_horizon, measure_delay, months_visits
 from zoosim.worlds.fitted.world import build_fitted_world

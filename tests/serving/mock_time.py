@@ -1,6 +1,7 @@
 """Time that a test moves: a steady clock that goes on, and a wall clock that can be set."""
 
-from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.core.durations import MICROSECONDS
+from zoosim.serving.clock import Clock
 
 BEGIN = 1_800_000_000 * MICROSECONDS
 """What the wall clock says at first."""

@@ -13,9 +13,10 @@ from tests.serving.mock_time import BEGIN, MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from tests.serving.valkey import valkey_server
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.clock import DRAWN, MICROSECONDS, Clock, Gap
+from zoosim.serving.clock import DRAWN, Clock, Gap
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.retention import gaps_in

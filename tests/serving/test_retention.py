@@ -1,6 +1,7 @@
 """How old rows are where time had gaps, by hand."""
 
-from zoosim.serving.clock import DAY, Gap
+from zoosim.core.durations import DAY
+from zoosim.serving.clock import Gap
 from zoosim.serving.retention import MOST_GAPS, gaps_in, old_before, with_gaps
 
 

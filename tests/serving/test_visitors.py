@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from zoosim.core.durations import DAY
 from zoosim.serving import visitors
-from zoosim.serving.clock import DAY
 from zoosim.serving.visitors import LEAST, MOST_DECISIONS, VisitorBounds
 
 

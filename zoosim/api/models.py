@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zoosim.core.calls import automatic_progress, public_call
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from zoosim.off_policy.training import Training
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
-
-MICROSECONDS = 1_000_000
 
 SHARE = 0.8
 """Of the rows of a log, the share that policies learn from unless another is asked for."""

@@ -12,11 +12,12 @@ from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.block import Block
 from zoosim.arena.plan import Plan
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, PolicyError, WorldError
 from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, IntArray
-from zoosim.logs.schema import MICROSECONDS, REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import REWARDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.arrays import codes_of
+from zoosim.core.durations import DAY, HOUR
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream
@@ -14,7 +15,7 @@ from zoosim.fitting.drift import Change as FoundChange
 from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
 from zoosim.fitting.sizes import fit_sizes
-from zoosim.logs.log import DAY, HOUR, Log
+from zoosim.logs.log import Log
 from zoosim.models.click_model import ClickModel, fit_clicks
 from zoosim.models.row_effects import Effects, Family
 from zoosim.off_policy.groups import Groups, group_rows

@@ -8,13 +8,14 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.arrays import codes_of
+from zoosim.core.durations import DAY, HOUR
 from zoosim.core.errors import DataError
 from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.fitting.columns import ColumnGain, column_gains, log_likelihood
 from zoosim.fitting.fit import HOURS, FittedModels, fit_shop
-from zoosim.logs.log import DAY, HOUR, Log
+from zoosim.logs.log import Log
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval

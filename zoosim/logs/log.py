@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 
 if TYPE_CHECKING:  # logs of worlds have neither
     from zoosim.logs.searches import Searches
     from zoosim.schema.schema import FittedSchema
-
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
-"""In microseconds, as the times of a log are."""
 
 DAYS_PER_MONTH = 30.0
 

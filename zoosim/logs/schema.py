@@ -15,9 +15,6 @@ The action space says what `action` and `propensity` hold:
 """
 
 SCHEMA_VERSION = 1
-MICROSECONDS = 1_000_000
-"""How many make a second: a simulated visit takes one."""
-
 REQUIRED = ("action", "reward")
 LISTED = ("candidates", "unavailable")
 """The columns that list products, of which a log has one or none: what could be shown, or what could not."""

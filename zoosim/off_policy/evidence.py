@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
@@ -16,8 +17,6 @@ MOST_ROWS = 10
 
 FEW_REWARDS = 20.0
 """With fewer effective rewards behind an estimate, a percentage would be a guess, and so would its sign."""
-
-MICROSECONDS = 1_000_000
 
 
 class RewardedRow(NamedTuple):

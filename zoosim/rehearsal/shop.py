@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.number_format import counted, plain
 from zoosim.core.types import FloatArray
 from zoosim.fitting.checks import Checks
 from zoosim.fitting.columns import ITSELF, PRODUCTS, VISITORS
-from zoosim.logs.log import DAY, DAYS_PER_MONTH, Log
+from zoosim.logs.log import DAYS_PER_MONTH, Log
 from zoosim.worlds.fitted.shop import FittedShop
 
-MICROSECONDS = 1_000_000
 SHOWN = 2.0
 """Standard errors beyond which a variance is shown to be above 0."""
 

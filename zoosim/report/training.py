@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted, fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
 from zoosim.core.types import REWARD
@@ -32,7 +33,6 @@ from zoosim.report.sections import Drawing, Page, Table
 MOST_NAMED = 4
 """Features of a column that are named."""
 
-MICROSECONDS = 1_000_000
 PREDICTED = {
     "predicted": "The mean reward per later visit by dm: a mixed model, fitted to the earlier rows and calibrated on "
     "the later ones. It varies little from log to log, and is right as far as the model is.",

@@ -47,7 +47,7 @@ DateOrder = Literal["day-first", "month-first"]
 """Which comes first in dates such as 03/04/2024."""
 
 Epoch = Literal["s", "ms", "us"]
-MICROSECONDS: Mapping[Epoch, float] = {"s": 1e6, "ms": 1e3, "us": 1.0}
+MICROSECONDS_PER: Mapping[Epoch, float] = {"s": 1e6, "ms": 1e3, "us": 1.0}
 """How long the units are in which times are counted."""
 
 FIRST_COUNTED, LAST_COUNTED = 3e14, 1e16
@@ -184,7 +184,7 @@ def time_of(value: Any, time_zone: ZoneInfo, epoch: Epoch | None = None) -> date
         return None
     count = number_of(value) if epoch else None
     if epoch and count is not None:
-        return _counted_time(count * MICROSECONDS[epoch], time_zone)
+        return _counted_time(count * MICROSECONDS_PER[epoch], time_zone)
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, date):
@@ -214,7 +214,7 @@ def _counted_time(microseconds: float, time_zone: ZoneInfo) -> datetime | None:
 
 def epoch_of(counts: FloatArray) -> Epoch | None:
     """Return in which unit numbers count from 1970, by their size; None where they are none or of several units."""
-    for unit, length in MICROSECONDS.items():
+    for unit, length in MICROSECONDS_PER.items():
         microseconds = counts * length
         if len(counts) and ((microseconds >= FIRST_COUNTED) & (microseconds < LAST_COUNTED)).all():
             return unit

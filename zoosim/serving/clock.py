@@ -11,12 +11,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.throttle import Throttle
-
-MICROSECONDS = 1_000_000
-"""Per second: times of the log are in microseconds since 1970."""
-
-DAY = 86_400 * MICROSECONDS
 
 DRAWN = 20
 """Time is drawn towards the wall clock by one part in so many of what passes, so waits are 5% off at most."""

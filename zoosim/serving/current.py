@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.ahead import Ahead
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.serving.clock import Clock
 from zoosim.serving.events import Decision, Kind, NewRow, Row, Search, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole

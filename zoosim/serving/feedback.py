@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown, unknown
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.answers import slot_of
 from zoosim.serving.bodies import FeedbackBody, hash_of
-from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Feedback, Kind, NewRow, Search, activation_key, feedback_key, pack
 from zoosim.serving.logged import LoggedDecisions

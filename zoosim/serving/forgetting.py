@@ -18,10 +18,9 @@ from zoosim.serving.events import (
     unpack,
     unpack_unexpressed,
 )
+from zoosim.serving.folder import ROWS_AT_ONCE
 from zoosim.serving.store.address import Address, open_store
 from zoosim.serving.store.base import Store
-
-ROWS_AT_ONCE = 1_000
 
 ABOUT_DECISIONS = (Kind.DECISION, Kind.SEARCH, Kind.FEEDBACK, Kind.ACTIVATION)
 """Rows whose keys hold the id of a decision."""

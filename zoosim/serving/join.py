@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from zoosim.serving.clock import MICROSECONDS
+from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.events import Decision, Feedback, Row, Search, decision_of
 from zoosim.serving.rules import Rules
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.config import build
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.base import policy_name
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
-from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.events import (
     Decision,
     Feedback,

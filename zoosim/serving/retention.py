@@ -7,7 +7,8 @@ clock may have been set while none could tell. The log keeps its gaps among the 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from zoosim.serving.clock import DAY, Gap
+from zoosim.core.durations import DAY
+from zoosim.serving.clock import Gap
 
 GAPS = "gaps"
 """The part of the changes in a log that are its gaps, and the name of their list in it."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import StoreError
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
@@ -28,7 +29,7 @@ from zoosim.serving.bodies import (
 )
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clipped import ClippedColumns
-from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.deciding import Decider
 from zoosim.serving.events import (

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.blame import one_line
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving.clock import MICROSECONDS, Clock
+from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS

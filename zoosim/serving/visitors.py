@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.serving.clock import DAY
+from zoosim.core.durations import DAY
 
 SHARE = 0.05
 """Share of the visitors who have to decide as often before more than the setting is learned of one."""

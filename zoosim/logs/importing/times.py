@@ -10,7 +10,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.logs.checks import is_in_calendar
 from zoosim.logs.importing.dates import in_iso_order
-from zoosim.schema.values import LAST_COUNTED, MICROSECONDS, NUMBER, DateOrder, Epoch, epoch_of, numbers_of
+from zoosim.schema.values import LAST_COUNTED, MICROSECONDS_PER, NUMBER, DateOrder, Epoch, epoch_of, numbers_of
 
 ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
@@ -77,11 +77,11 @@ def _counted(column: pl.Series, epoch: Epoch | None, source: str) -> pl.Series:
     hint = "say in a schema what it counts (epoch: s, ms or us)"
     if unit is None:
         raise DataError(f"{source}: column {column.name} holds {shown(column.drop_nulls().first())}; {hint}")
-    microseconds = counts * MICROSECONDS[unit]
+    microseconds = counts * MICROSECONDS_PER[unit]
     is_beyond = microseconds.abs() >= LAST_COUNTED
     if 2 * int(is_beyond.sum()) > counts.len() - counts.null_count():
         row = int(is_beyond.fill_null(False).arg_max() or 0)
-        year = 1970 + float(counts[row]) * MICROSECONDS[unit] / MICROSECONDS_OF_YEAR
+        year = 1970 + float(counts[row]) * MICROSECONDS_PER[unit] / MICROSECONDS_OF_YEAR
         looks = f"; it looks like {likely}" if likely else ""
         got = f"row {row}, column {column.name}: got {shown(column[row])}, with epoch: {unit} the year {year:,.0f}"
         raise DataError(f"{source}: {got}{looks}; {hint}")

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from zoosim.core.durations import DAY
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
-from zoosim.logs.log import DAY, Log
+from zoosim.logs.log import Log
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.choices import Choices
@@ -18,7 +19,6 @@ ROWS_LATE = (1, 2, 3, 4, 5, 6)
 SPACINGS, STEPS = 20.0, 80
 """How late in time they may be, in typical spacings of rows, and how many delays are tried up to that."""
 
-SECOND = 1_000_000
 CHANCE = 2e-3
 """How likely a sound log fails: few rows in thousands are enough to fool, and hard to see."""
 
@@ -99,7 +99,7 @@ def _delayed(probe: Probe, order: IntArray, delay: float) -> _Lag:
     times = probe.log.times[order]
     place = np.searchsorted(times, times + int(delay), side="right") - 1
     is_other = (place >= 0) & (place != np.arange(len(order)))
-    return _Lag(f"{abs(delay) / SECOND:.3g} s", order[is_other], order[place[is_other]])
+    return _Lag(f"{abs(delay) / MICROSECONDS:.3g} s", order[is_other], order[place[is_other]])
 
 
 def _crowded_delay(probe: Probe, order: IntArray, choices: Choices) -> tuple[_Lag, str] | None:

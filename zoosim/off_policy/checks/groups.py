@@ -7,8 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from zoosim.core.arrays import codes_of
+from zoosim.core.durations import DAY, HOUR
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.logs.log import DAY, HOUR, Log
+from zoosim.logs.log import Log
 
 NEIGHBOURS = (8, 32, 128, 512)
 """Rows in a row that are put together."""

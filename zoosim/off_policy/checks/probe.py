@@ -7,10 +7,11 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.arrays import codes_of, evenly_spread
+from zoosim.core.durations import DAY, HOUR
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.logs.log import DAY, HOUR, Log
+from zoosim.logs.log import Log
 from zoosim.off_policy.checks.groups import (
     Group,
     Growth,

@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.durations import HOUR, MICROSECONDS
 from zoosim.core.errors import ZoosimError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.serving.clock import MICROSECONDS
 from zoosim.serving.personalizer.evaluation_file import read_evaluation, write_evaluation
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.settings import STORE
 from zoosim.serving.store.address import Address, parse_address
 
 NICENESS = 10
-WINDOW = 3_600 * MICROSECONDS
+WINDOW = HOUR
 """Microseconds that each line of a policy's summary covers."""
 
 WINDOW_TEXT = "PT1H"

@@ -32,10 +32,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.core.files import read_content
 from zoosim.core.packed import MOST_BYTES
-from zoosim.serving.clock import MICROSECONDS, machine_steady
+from zoosim.serving.clock import machine_steady
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.base import LostRows, log_name
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP

@@ -21,7 +21,7 @@ PAGES_OF_WAL = 4_000
 CHECKPOINT_WAITS = 200
 """Milliseconds for which a checkpoint, which keeps rows waiting, waits for readers."""
 
-ROWS_AT_ONCE = 1_000
+ROWS_PER_STATEMENT = 1_000
 """Rows that one statement appends, and keys that one looks for, at most."""
 
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -80,8 +80,8 @@ class SqliteStore:
             known = self._known([row.key for row in rows if row.key is not None])
             new, positions = place(rows, self._last, self._time, known)
             with self._connection:
-                for start in range(0, len(new), ROWS_AT_ONCE):
-                    self._insert(new[start : start + ROWS_AT_ONCE])
+                for start in range(0, len(new), ROWS_PER_STATEMENT):
+                    self._insert(new[start : start + ROWS_PER_STATEMENT])
         except apsw.Error as error:
             raise _failure(self._path, error) from None
         if new:
@@ -140,8 +140,8 @@ class SqliteStore:
     def _known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return which keys the log has."""
         known: set[bytes] = set()
-        for start in range(0, len(keys), ROWS_AT_ONCE):
-            some = tuple(keys[start : start + ROWS_AT_ONCE])
+        for start in range(0, len(keys), ROWS_PER_STATEMENT):
+            some = tuple(keys[start : start + ROWS_PER_STATEMENT])
             marks = ",".join("?" * len(some))
             known.update(key for (key,) in self._rows(f"SELECT key FROM log WHERE key IN ({marks})", some))
         return known
@@ -225,9 +225,9 @@ class SqliteStore:
         change = "UPDATE log SET key = ?, body = ?, checksum = ? WHERE seq = ?"
         has_other_keys = False
         try:
-            for start in range(0, len(rows), ROWS_AT_ONCE):
+            for start in range(0, len(rows), ROWS_PER_STATEMENT):
                 with self._connection:
-                    for row in rows[start : start + ROWS_AT_ONCE]:
+                    for row in rows[start : start + ROWS_PER_STATEMENT]:
                         has_other_keys |= self._rows("SELECT key FROM log WHERE seq = ?", (row.seq,)) != [(row.key,)]
                         self._rows(change, (row.key, row.body, row_checksum(row), row.seq))
             if has_other_keys:

@@ -16,7 +16,7 @@ from tests.serving.valkey import valkey_server
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.clock import DRAWN, Clock, Gap
+from zoosim.serving.clock import SLEW, Clock, Gap
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.retention import gaps_in
@@ -46,7 +46,7 @@ def test_time_goes_on_whatever_the_wall_clock_is_set_to(jump: float, caplog: pyt
         clock.look()
         seen.append(clock.now())
     steps = [later - sooner for sooner, later in pairwise(seen)]
-    least, most = 0.1 * (1 - 1 / DRAWN), 0.1 * (1 + 1 / DRAWN)
+    least, most = 0.1 * (1 - 1 / SLEW), 0.1 * (1 + 1 / SLEW)
     assert least * MICROSECONDS - 2 <= min(steps) <= max(steps) <= most * MICROSECONDS + 2
     (line,) = said(caplog)  # the way back is told when a minute is over
     words = {1.0: "1.0 s", 3_600.0: "1.0 hours", 100 * DAY: "100.0 days"}[abs(jump)]
@@ -56,7 +56,7 @@ def test_time_goes_on_whatever_the_wall_clock_is_set_to(jump: float, caplog: pyt
     assert len(said(caplog)) == 2
 
 
-def test_time_is_drawn_to_the_wall_clock_until_both_agree() -> None:
+def test_time_is_slewed_to_the_wall_clock_until_both_agree() -> None:
     time = MockTime()
     clock = time.clock()
     for jump in (1.0, -1.0):

@@ -6,12 +6,12 @@ import httpx2
 import pytest
 from starlette.responses import PlainTextResponse
 
-from zoosim.serving.origins import OwnPages
+from zoosim.serving.origins import OriginCheck
 
 
 def status(headers: dict[str, str], hosts: str = "", host: str = "127.0.0.1") -> int:
     """Return how a service at this address answers a request with these headers."""
-    guarded = OwnPages(PlainTextResponse("done"), host, hosts)
+    guarded = OriginCheck(PlainTextResponse("done"), host, hosts)
 
     async def ask() -> httpx2.Response:
         transport = httpx2.ASGITransport(app=guarded)

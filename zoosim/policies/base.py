@@ -43,8 +43,8 @@ class Policy(ABC):
     learns_online: ClassVar[bool] = True
     """Whether rewards of its decisions teach the policy anything; logs alone do where not."""
 
-    ahead: ClassVar[tuple[str, ...]] = ()
-    """The learned arrays that `note_ahead` moves."""
+    unconfirmed: ClassVar[tuple[str, ...]] = ()
+    """The learned arrays that `note_unconfirmed` moves."""
 
     baseline_only: ClassVar[bool] = False
     """Whether the policy is kept as it was published, with its faults, to be compared with; it is none to take."""
@@ -137,15 +137,15 @@ class Policy(ABC):
         """
         return None
 
-    def note_ahead(self, context: Context, action: int) -> None:
+    def note_unconfirmed(self, context: Context, action: int) -> None:
         """Move, for the moment, the clocks that `note_decision` is going to move, and enter nothing new.
 
-        A service does so where it decides, until its learner tells of the decision. The default moves nothing.
+        A service does so where it decides, until its learner confirms the decision. The default moves nothing.
         """
         return None
 
-    def arrays_ahead(self) -> dict[str, np.ndarray]:
-        """Return the arrays that `note_ahead` moves, by the names in `ahead`."""
+    def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays that `note_unconfirmed` moves, by the names in `unconfirmed`."""
         return {}
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:

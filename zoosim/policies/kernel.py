@@ -308,7 +308,7 @@ class KernelPolicy(DrawingPolicy):
         for _ in range(2):
             action = copied.select_action(context)
             copied.decide(context)
-            copied.note_ahead(context, action)
+            copied.note_unconfirmed(context, action)
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))
 
@@ -385,9 +385,9 @@ class KernelPolicy(DrawingPolicy):
             raise ValueError(flaw)
         return state, loaded["draws"]
 
-    def arrays_ahead(self) -> dict[str, np.ndarray]:
-        """Return the arrays that `note_ahead` moves."""
-        return {name: array for name, array in self._learned_arrays() if name in self.ahead}
+    def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays that `note_unconfirmed` moves."""
+        return {name: array for name, array in self._learned_arrays() if name in self.unconfirmed}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Let `change` write into the learned arrays, by their names in `state_dict`; nothing is copied or checked."""

@@ -2,8 +2,8 @@
 
 A wall clock can be set at any moment, by days. If the log's time followed it forward, every wait for feedback would end
 at once and every row would look old; backward, no wait would end until the wall clock had caught up. So the wall clock
-is asked where time begins, when a service starts, and from then on it only draws: time goes a twentieth faster or
-slower until both agree. `zoosim.serving.retention` says what that means for old rows.
+is asked where time begins, when a service starts. From then on time is *slewed* towards it, as time servers do: it goes
+a twentieth faster or slower until both agree. `zoosim.serving.retention` says what that means for old rows.
 """
 
 import logging
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.throttle import Throttle
 
-DRAWN = 20
-"""Time is drawn towards the wall clock by one part in so many of what passes, so waits are 5% off at most."""
+SLEW = 20
+"""Time is slewed towards the wall clock by one part in so many of what passes, so waits are 5% off at most."""
 
 JUMP = MICROSECONDS // 2
 """By how much the wall clock must part from the steady clock between two looks for that to be a jump."""
@@ -36,11 +36,11 @@ class Gap(NamedTuple):
 
 
 class _Anchor(NamedTuple):
-    """The time at a reading of the steady clock, and by how much it is to be drawn from there."""
+    """The time at a reading of the steady clock, and by how much it is to be slewed from there."""
 
     time: int
     steady: int
-    draw: int
+    offset: int
 
 
 class Clock:
@@ -106,7 +106,13 @@ class Clock:
             self._leap(newest, "the newest row of the log is")
 
     def note(self, time: int) -> None:
-        """Go on from a row of the log that is ahead: another service, which this one could not ask, goes by it."""
+        """Go on from a row of the log that is later than this clock, as another service made it that was not asked.
+
+        A leap of more than `TRUSTED_GAP` is a gap, and told.
+
+        Args:
+            time: The row's time in microseconds since 1970; one that is not later changes nothing.
+        """
         now = self.now()
         if time <= now:
             return
@@ -115,7 +121,11 @@ class Clock:
             self._leap(now, "rows of another service are ahead: the time of this one was")
 
     def look(self, common: int | None = None) -> None:
-        """Compare the clocks: say what jumped, and be drawn to the wall clock, or to the time of who leads."""
+        """Compare the clocks of this machine: say what jumped, and slew the time from now on.
+
+        Args:
+            common: The time by the service of this log that leads, towards which it is slewed; None for the wall clock.
+        """
         steady, wall = self._steady(), self._wall()
         if self._steady() - steady < JUMP // 2:  # else this thread was interrupted between the two clocks
             jump = (wall - self._wall_seen) - (steady - self._steady_seen)
@@ -130,8 +140,8 @@ class Clock:
     def _time_at(self, steady: int) -> int:
         anchor = self._anchor
         passed = steady - anchor.steady
-        most = passed // DRAWN
-        return anchor.time + passed + max(-most, min(anchor.draw, most))
+        most = passed // SLEW
+        return anchor.time + passed + max(-most, min(anchor.offset, most))
 
     def _leap(self, start: int, what: str) -> None:
         self.gaps.append(Gap(start, self._anchor.time))

@@ -12,7 +12,6 @@ import msgspec
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
-from zoosim.serving.ahead import Ahead
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.events import Decision, Kind, NewRow, Row, Search, Start, pack, start_key, unpack
@@ -22,6 +21,7 @@ from zoosim.serving.replica import WARM_UP, rules_of
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
+from zoosim.serving.unconfirmed import UnconfirmedDecisions
 from zoosim.serving.writer import Writer
 
 SETTINGS = "settings"
@@ -67,7 +67,7 @@ class Current:
         self._reader = reader
         self._clock = clock
         self._models = Models(self.folder, store)
-        self._ahead = Ahead()
+        self._unconfirmed = UnconfirmedDecisions()
         self._knows_whole = False
         self._is_asking = False
         self._complaint = ""
@@ -213,7 +213,7 @@ class Current:
         if position <= self.state or self.is_warming_up or decision.origin != self.start.origin:
             return
         for slot in range(len(decision.shown)):
-            self._ahead.note(self.model.policy, position, *self._replica.shown_in(decision, slot))
+            self._unconfirmed.note(self.model.policy, position, *self._replica.shown_in(decision, slot))
 
     def version_from(self, row: Row | None, version: int) -> bool:
         """Take over an older version of a product from its row; tell whether it could be."""
@@ -256,7 +256,7 @@ class Current:
                     self.ask_learner()
                 self._is_asking = True
                 return
-            self._ahead.take_back(self.model.policy)
+            self._unconfirmed.take_back(self.model.policy)
             take_changes(self.model.policy, message)
         else:
             self._is_asking = False
@@ -266,7 +266,7 @@ class Current:
             take_whole(self.model.policy, message)
         news = message.news
         self.state = news.position
-        self._ahead.note_again(self.model.policy, news.position)
+        self._unconfirmed.note_again(self.model.policy, news.position)
         self.learned = news.counts
         if news.due != 0:
             self.due = news.due
@@ -312,7 +312,7 @@ class Current:
             return
         if before is None or self.start.origin != before.origin:
             self._knows_whole = False
-            self._ahead.forget()
+            self._unconfirmed.forget()
             self.state = 0
         self._take_settings()
 

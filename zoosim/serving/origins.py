@@ -17,14 +17,14 @@ from zoosim.serving.bodies import ErrorAnswer
 from zoosim.serving.throttle import Throttle
 
 ANY = "*"
-OWN_PAGES = ("same-origin", "none")
+SAME_ORIGIN = ("same-origin", "none")
 """What `Sec-Fetch-Site` says of requests of a page that the service itself sent, or of an address that was typed."""
 
 logger = logging.getLogger("zoosim.serving")
 
 
-class OwnPages:
-    """Refuses requests for names that are not the service's, and those of other sites' pages, with status 403."""
+class OriginCheck:
+    """Refuses requests for names that are not the service's, and those of pages of other sites, with status 403."""
 
     def __init__(self, app: ASGIApp, host: str, hosts: str) -> None:
         """Stand before an application.
@@ -65,7 +65,7 @@ class OwnPages:
         if origin:
             is_own = netloc_of(origin) == host.lower() or self._is_listed(origin)
         else:
-            is_own = not site or site in OWN_PAGES
+            is_own = not site or site in SAME_ORIGIN
         if is_own:
             return ""
         return f"origin: got a page of {shown(origin or site)}; set hosts or a key to be asked by other sites' pages"

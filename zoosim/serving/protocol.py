@@ -23,7 +23,14 @@ logger = logging.getLogger("zoosim.serving")
 
 
 def allow_connections(most: int) -> int:
-    """Raise the soft limit of open files so that as many connections may be open; return how many may be."""
+    """Raise the soft limit of open files of this process so that as many connections may be open.
+
+    Args:
+        most: How many connections are wanted.
+
+    Returns:
+        How many may be open: fewer where the hard limit does not allow as many, which a line then says.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -38,12 +45,24 @@ class Connections:
     """The open connections of a server, by address: one address gets half of them at most."""
 
     def __init__(self, most: int) -> None:
+        """Count from none.
+
+        Args:
+            most: How many may be open at once.
+        """
         self._most = most
         self._by_address: Counter[str] = Counter()
         self._throttle = Throttle()
 
     def open(self, address: str) -> bool:
-        """Count a connection; return whether it may stay open."""
+        """Count a new connection.
+
+        Args:
+            address: Where it comes from.
+
+        Returns:
+            Whether it may stay open; one that may not is counted too, until `close`.
+        """
         self._by_address[address] += 1
         mine = self._by_address[address]
         if self._by_address.total() <= self._most and mine <= max(self._most // 2, 1):
@@ -59,7 +78,7 @@ class Connections:
         return False
 
     def close(self, address: str) -> None:
-        """Count a connection no more."""
+        """Count a connection from an address no more."""
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]

@@ -23,7 +23,7 @@ from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
-from zoosim.serving.origins import OwnPages
+from zoosim.serving.origins import OriginCheck
 from zoosim.serving.protocol import BoundedProtocol, Connections, allow_connections
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
@@ -245,7 +245,7 @@ def _configuration(service: Service) -> uvicorn.Config:
     most_connections = allow_connections(settings.most_connections)
     application = Application(service).starlette()
     return uvicorn.Config(
-        application if any(settings.keys.values()) else OwnPages(application, settings.host, settings.hosts),
+        application if any(settings.keys.values()) else OriginCheck(application, settings.host, settings.hosts),
         http=functools.partial(BoundedProtocol, Connections(most_connections)),  # type: ignore[arg-type]
         lifespan="off",
         access_log=False,

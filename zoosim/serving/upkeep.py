@@ -91,10 +91,10 @@ class Upkeep:
         return ""
 
     async def clean(self) -> int:
-        """Share snapshots with other machines, and remove rows of the log that the settings call old, as who leads.
+        """Share snapshots with other machines, and remove old rows of the log; nothing where another service leads.
 
         Returns:
-            How many rows were removed: none that is not in a snapshot which other machines find.
+            How many rows were removed: none whose lessons are not in a snapshot that other machines find.
         """
         if not self._store.leads:
             return 0

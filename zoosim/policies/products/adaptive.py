@@ -93,7 +93,7 @@ class Adaptive(KernelPolicy):
     name = "adaptive"
     kernel = KERNEL
     most_singles = 4_096
-    ahead = ("segments.decided", "cells.shown")
+    unconfirmed = ("segments.decided", "cells.shown")
     candidates_rest_on = ("columns.binary",)
     learned = (
         "segments",
@@ -128,7 +128,7 @@ class Adaptive(KernelPolicy):
         0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
     )
 
-    def note_ahead(self, context: Context, action: int) -> None:
+    def note_unconfirmed(self, context: Context, action: int) -> None:
         """Move the clocks that a decision moves, of what is known."""
         request = checked_request(context, self.spec)
         move_clocks(self.state, self.attach(context), request.user, checked_action(action, len(request.available)))

@@ -105,7 +105,10 @@ class Store(Protocol):
         ...
 
     def remove_before(self, time: int, limit: int) -> int:
-        """Remove up to `limit` of the oldest rows that came before a time, as who leads; return how many."""
+        """Remove up to `limit` of the oldest rows that came before a time; return how many.
+
+        Only the service that leads may do so.
+        """
         ...
 
     def replace(self, rows: Sequence[Row]) -> None:
@@ -129,7 +132,7 @@ class Store(Protocol):
         ...
 
     def unshare(self, names: Sequence[str]) -> None:
-        """Keep no copies of these files any more, as who leads."""
+        """Keep no copies of these files any more; only the service that leads may do so."""
         ...
 
     def fetch(self, folder: Path, name: str = "") -> None:

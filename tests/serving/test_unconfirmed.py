@@ -108,9 +108,9 @@ def test_clocks_move_at_once_as_they_will(tmp_path: Path, model: Path) -> None:
         policy = service.model.policy
         for _ in range(20):
             await service.decide(DecideBody())
-        ahead = {name: array.tolist() for name, array in policy.arrays_ahead().items()}
+        arrays = {name: array.tolist() for name, array in policy.unconfirmed_arrays().items()}
         learner.tell()
-        assert ahead == {name: array.tolist() for name, array in policy.arrays_ahead().items()}
-        assert set(ahead) == set(policy.ahead)
+        assert arrays == {name: array.tolist() for name, array in policy.unconfirmed_arrays().items()}
+        assert set(arrays) == set(policy.unconfirmed)
 
     with_learner(tmp_path, model, use)

@@ -1,4 +1,4 @@
-"""What a service's own decisions move before its learner has read of them.
+"""What a service's own decisions move until its learner, in another process, confirms them.
 
 A tenth of a second passes until the learner tells of a decision. If it moved nothing until then, all visitors that come
 meanwhile would be shown what is overdue, since nobody seems to have been shown it.
@@ -15,8 +15,8 @@ MOST_NOTED = 500
 """Decisions that are noted, the newest: each is noted again whenever the learner tells of others."""
 
 
-class Ahead:
-    """Keeps the decisions of which the learner has not told yet, and lets them move a policy's clocks."""
+class UnconfirmedDecisions:
+    """Keeps the decisions that the learner has not confirmed yet, and lets them move a policy's clocks."""
 
     def __init__(self) -> None:
         self._noted: deque[tuple[int, Context, int]] = deque(maxlen=MOST_NOTED)
@@ -31,17 +31,17 @@ class Ahead:
             context: Its request.
             action: What was shown, a place among the request's candidates.
         """
-        if not policy.ahead:
+        if not policy.unconfirmed:
             return
         if self._learned is None:
-            self._learned = {name: array.copy() for name, array in policy.arrays_ahead().items()}
+            self._learned = {name: array.copy() for name, array in policy.unconfirmed_arrays().items()}
         self._noted.append((position, context, action))
-        policy.note_ahead(context, action)
+        policy.note_unconfirmed(context, action)
 
     def take_back(self, policy: Policy) -> None:
         """Give the clocks of a policy back what the learner told of them last, so that it can tell what changed."""
         if self._learned is not None:
-            for name, array in policy.arrays_ahead().items():
+            for name, array in policy.unconfirmed_arrays().items():
                 np.copyto(array, self._learned[name])
         self._learned = None
 

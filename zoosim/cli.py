@@ -242,9 +242,11 @@ def _split_names(text: str) -> list[str]:
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
-    """Return --data and --label as settings of the world, quoted so that YAML reads them as text."""
+    """Return --data and --label as settings of the world, in YAML."""
+    from zoosim.core.yaml_text import write_yaml
+
     settings = {"data": data, "label": label}
-    return [f"env.{key}='{text.replace(chr(39), chr(39) * 2)}'" for key, text in settings.items() if text is not None]
+    return [f"env.{key}={write_yaml(text)}" for key, text in settings.items() if text is not None]
 
 
 def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:

@@ -215,3 +215,16 @@ def test_names_that_polars_takes_for_patterns_are_read(tmp_path: Path) -> None:
     commands = ["import table[1].csv schema[1].yaml log[1]?.parquet", "evaluate log[1]?.parquet --policy random"]
     for ended in run_commands([text.split() for text in commands], tmp_path, ROOT):
         assert ended.code == 0, ended.err
+
+
+def test_a_run_in_a_folder_named_by_an_escape_is_read_again(tmp_path: Path) -> None:
+    folder = tmp_path / "a\x1b[31mb"
+    folder.mkdir()
+    (folder / "table.csv").write_text("a,y\n" + "1,u\n2,v\n" * 20)
+    (folder / "world.py").write_bytes((ROOT / "examples/my_world.py").read_bytes())
+    runs = ["run WORLD --policies random", "run labelled --data TABLE --label y --policies random"]
+    texts = [f"{run} --seeds 1 --steps 40 --jobs 1 --out {number}" for number, run in enumerate(runs)]
+    paths = {"WORLD": f"{folder}/world.py:Bookshop", "TABLE": f"{folder}/table.csv"}
+    commands = [text.split() for text in (*texts, *texts, "report 0", "report 1")]
+    for ended in run_commands([[paths.get(word, word) for word in words] for words in commands], folder, ROOT):
+        assert ended.code == 0, ended.err

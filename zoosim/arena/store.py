@@ -26,7 +26,7 @@ import yaml
 from pydantic import BaseModel, FiniteFloat
 
 from zoosim.arena.metrics import Rows
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError, DataError, printable
 from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder, write_text
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import UNREADABLE, decode_parquet, naming_full_disks, read_meta, write_parquet
@@ -137,8 +137,8 @@ class RunFolder:
     def write_config(self, values: Mapping[str, Any]) -> None:
         """Write config.yaml, with its seal in front: a file that was cut short still says that it had one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        head = f"# zoosim run {values['experiment']} --config config.yaml\n"
-        text = head + write_yaml({KEY: BLANK, **values})
+        head = printable(f"# zoosim run {values['experiment']} --config config.yaml")
+        text = head + "\n" + write_yaml({KEY: BLANK, **values})
         write_text(self.path / "config.yaml", sealed(text.encode()).decode())
         self.__dict__.pop("_config", None)
 

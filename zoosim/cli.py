@@ -18,7 +18,8 @@ import typer.main
 from zoosim import __version__
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
-from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError, printable
+from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
+from zoosim.terminal.output import address, echo, print_list, skipped_lines
 from zoosim.watched import limit_time, watch
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"zoosim {__version__}")
+        echo(f"zoosim {__version__}")
         raise typer.Exit
 
 
@@ -185,7 +186,7 @@ def _drop_output() -> None:
 
 
 def _stop(line: str, code: int) -> NoReturn:
-    typer.echo(f"zoosim: {' '.join(line.split())}", err=True)
+    echo(f"zoosim: {' '.join(line.split())}", err=True)
     sys.exit(code)
 
 
@@ -255,7 +256,7 @@ def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:
     if json:
         typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
         for note in result.notes:
-            typer.echo(printable(f"note: {note}"), err=True)
+            echo(f"note: {note}", err=True)
     else:
         print_result(result, wide=wide)
     _print_failures(result.failures, debug)
@@ -268,16 +269,15 @@ def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
     for policy in dict.fromkeys(failure.policy for failure in failures):
         first, *others = [failure for failure in failures if failure.policy == policy]
         more = f" (and {len(others)} more seeds)" if others else ""
-        typer.echo(printable(f"zoosim: {first}{more}"), err=True)
+        echo(f"zoosim: {first}{more}", err=True)
         if debug:
-            typer.echo(first.details, err=True)
+            echo(first.details, err=True)
 
 
 @app.command("list")
 def list_experiments() -> None:
     """List the experiments."""
     from zoosim.experiments import EXPERIMENTS
-    from zoosim.terminal.output import print_list
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
     print_list(summaries)
@@ -353,7 +353,7 @@ def optimum(
 
 
 def _print_progress(line: str) -> None:
-    typer.echo(f"  {line}", err=True)
+    echo(f"  {line}", err=True)
 
 
 @app.command()
@@ -371,7 +371,7 @@ def log(
     from zoosim.api import runs
 
     mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
-    typer.echo(printable(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})"))
+    echo(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})")
 
 
 @app.command()
@@ -384,14 +384,13 @@ def schema(
 ) -> None:
     """Infer what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
-    from zoosim.terminal.output import print_list
 
     text, notes = describe_table(table, products, out, time_zone)
     print_list(notes, err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:
-        typer.echo(printable(f"Schema: {out}"), err=True)
+        echo(f"Schema: {out}", err=True)
 
 
 @app.command("import")
@@ -422,7 +421,7 @@ def import_table(
         imported = import_log(table, schema, out, products=products, like=like, **options)
     print_import(imported)
     _print_skipped(imported.skipped)
-    typer.echo(printable(f"Log: {out}"))
+    echo(f"Log: {out}")
 
 
 @app.command("export")
@@ -435,7 +434,7 @@ def export_service(service: option.ServedLog, out: option.ExportedLog, debug: op
     from zoosim.api.served import export_log
 
     _print_skipped(export_log(service, out))
-    typer.echo(printable(f"Log: {out}"))
+    echo(f"Log: {out}")
 
 
 @app.command()
@@ -450,15 +449,13 @@ def forget(service: option.ServedLog, visitor_id: option.VisitorId, debug: optio
     from zoosim.api.served import forget_visitor
     from zoosim.core.number_format import counted
 
-    typer.echo(f"{counted(forget_visitor(service, visitor_id), 'decision')} forgotten")
+    echo(f"{counted(forget_visitor(service, visitor_id), 'decision')} forgotten")
 
 
 def _print_skipped(skipped: dict[str, int]) -> None:
     """Print how many rows were left out, by reason."""
-    from zoosim.terminal.output import skipped_lines
-
     for line in skipped_lines(skipped):
-        typer.echo(line, err=True)
+        echo(line, err=True)
 
 
 @app.command()
@@ -479,7 +476,6 @@ def train(
     from zoosim.core.jit import watch_compilation
     from zoosim.progress import COMPILING, StatusLine
     from zoosim.terminal.evaluation import print_training
-    from zoosim.terminal.output import address
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
         training = models.train(
@@ -494,9 +490,9 @@ def train(
             progress=status.show,
         )
     print_training(training, wide=wide, has_page=report is not None)
-    typer.echo(printable(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)"))
+    echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
     if report is not None:
-        typer.echo(f"Page: {address(report)}")
+        echo(f"Page: {address(report)}")
 
 
 @app.command()
@@ -511,7 +507,7 @@ def serve(
     """Make decisions for real visitors over HTTP. Logs each with its propensity, and learns from feedback."""
     from zoosim.api.service import run_service
 
-    run_service(model, config, {"store": store, "host": host, "port": port}, announce=typer.echo)
+    run_service(model, config, {"store": store, "host": host, "port": port}, announce=echo)
 
 
 @app.command()
@@ -686,8 +682,8 @@ def check_policy(source: option.SourceFile, limit: option.CheckLimit = 60.0, deb
 def _print_checks(results: "list[CheckResult]") -> None:
     for result in results:
         mark = "ok  " if result.ok else "FAIL"
-        typer.echo(f"{mark}  {result.name}{'' if result.ok else ': ' + result.message}")
+        echo(f"{mark}  {result.name}{'' if result.ok else ': ' + result.message}")
     failed = sum(not result.ok for result in results)
-    typer.echo(f"{len(results) - failed} of {len(results)} checks passed")
+    echo(f"{len(results) - failed} of {len(results)} checks passed")
     if failed:
         sys.exit(1)

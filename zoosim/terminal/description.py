@@ -4,11 +4,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-import typer
-
-from zoosim.core.errors import printable
 from zoosim.policies.files import MODEL, file_and_class
-from zoosim.terminal.output import address, print_lines, print_table
+from zoosim.terminal.output import address, echo, print_lines, print_table
 
 if TYPE_CHECKING:
     from zoosim.api.worlds import Description
@@ -21,7 +18,7 @@ def print_description(description: "Description", source: str) -> None:
         description: The description.
         source: What was described, as it was typed.
     """
-    typer.echo(typer.style(printable(description._headline()), bold=True))
+    echo(description._headline(), bold=True)
     for table in description._tables():
         print_table(table)
     path = Path(file_and_class(source)[0])
@@ -39,4 +36,4 @@ def print_description(description: "Description", source: str) -> None:
         if report.exists():
             print_lines([f"How far to believe it: {address(report)}"])
     if description.path != path:
-        typer.echo(f"Page: {address(description.path)}")
+        echo(f"Page: {address(description.path)}")

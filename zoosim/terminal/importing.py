@@ -3,8 +3,6 @@
 import textwrap
 from typing import TYPE_CHECKING
 
-import typer
-
 from zoosim.terminal.output import echo, output_width, print_list
 
 if TYPE_CHECKING:
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 def print_import(imported: "Imported") -> None:
     """Print what an import understood, and notes on columns to standard error."""
     print_list(imported.facts)
-    typer.echo()
+    echo()
     print_list(imported.columns)
     notes = imported.notes | imported.drift
     for name, note in notes.items():

@@ -1,4 +1,7 @@
-"""How results are printed: tables as wide as the terminal, sentences broken at words."""
+"""How lines and results are printed: tables as wide as the terminal, sentences broken at words.
+
+The command line imports this when it starts, whatever it is to do: heavy modules are imported inside the functions.
+"""
 
 import os
 import shutil
@@ -6,13 +9,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from zoosim.core.errors import printable
-from zoosim.core.files import resolved
-from zoosim.core.number_format import counted
-from zoosim.core.tables import Table, fit_table
+
+if TYPE_CHECKING:
+    from zoosim.core.tables import Table
 
 NARROWEST = 40
 """Tables are laid out for this many characters at least."""
@@ -21,9 +25,10 @@ WIDTH = 80
 """Characters of a line where there is no terminal, and the variable COLUMNS says nothing."""
 
 
-def echo(text: str, *, err: bool = False) -> None:
+def echo(text: str = "", *, err: bool = False, bold: bool = False) -> None:
     """Print lines, of names out of files too: what a terminal would obey is written out."""
-    typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
+    lines = "\n".join(map(printable, text.split("\n")))
+    typer.echo(typer.style(lines, bold=True) if bold else lines, err=err)
 
 
 def output_width() -> int:
@@ -31,7 +36,7 @@ def output_width() -> int:
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
 
 
-def print_table(table: Table, *, wide: bool = False, has_page: bool = False) -> None:
+def print_table(table: "Table", *, wide: bool = False, has_page: bool = False) -> None:
     """Print a table and an empty line, and say where columns are for which there was no room.
 
     Args:
@@ -39,15 +44,17 @@ def print_table(table: Table, *, wide: bool = False, has_page: bool = False) -> 
         wide: Print all columns, however wide the terminal is.
         has_page: Whether a page shows them, too.
     """
+    from zoosim.core.tables import fit_table
+
     title, lines, left_out = fit_table(table, None if wide else output_width())
     for line in title:
-        typer.echo(typer.style(printable(line), bold=True))
+        echo(line, bold=True)
     for line in lines:
         echo(line)
     if left_out:
         columns = f"{left_out} more columns" if left_out > 1 else "1 more column"
         echo(f"{columns}: --wide{' or the page' if has_page else ''} has {'them' if left_out > 1 else 'it'}")
-    typer.echo()
+    echo()
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -89,9 +96,13 @@ def print_address(folder: Path) -> None:
 
 def address(path: Path) -> str:
     """Return the address that a browser opens."""
+    from zoosim.core.files import resolved
+
     return resolved(path).as_uri()
 
 
 def skipped_lines(skipped: Mapping[str, int]) -> list[str]:
     """Say how many rows were left out, by reason."""
+    from zoosim.core.number_format import counted
+
     return [f"note: skipped {counted(count, 'row')}: {reason}" for reason, count in skipped.items()]

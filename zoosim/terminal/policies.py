@@ -2,13 +2,11 @@
 
 import inspect
 
-import typer
-
 from zoosim.core.parameters import parameters_of, written
 from zoosim.core.tables import table_of_rows
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN, find_class
-from zoosim.terminal.output import print_lines, print_list, print_table
+from zoosim.terminal.output import echo, print_lines, print_list, print_table
 
 KINDS = {
     "products": "Choose a product, learn online",
@@ -22,26 +20,26 @@ KINDS = {
 def print_policies() -> None:
     """Print the built-in policies by kind, a line or two per policy."""
     for kind, heading in KINDS.items():
-        typer.echo(typer.style(f"{heading}:", bold=True))
+        echo(f"{heading}:", bold=True)
         names = [name for name, place in BUILT_IN.items() if place.split(".")[2] == kind]
         print_list({name: _summary(find_class(name)) for name in names}, indent=2)
-        typer.echo()
+        echo()
     print_lines(["`zoosim policies NAME` prints one with its parameters; docs/policies.md compares them."])
 
 
 def print_policy(name: str) -> None:
     """Print a policy: what it does, its parameters, and how to use it; raises `ConfigError` or `PolicyError`."""
     cls = find_class(name)
-    typer.echo(typer.style(name, bold=True))
+    echo(name, bold=True)
     for paragraph in (inspect.getdoc(cls) or "It has no docstring.").split("\n\n"):
         print_lines([" ".join(paragraph.split())])
-        typer.echo()
+        echo()
     parameters = parameters_of(cls)
     if parameters:
         rows = [(key, written(value.default), value.range, value.help) for key, value in parameters.items()]
         print_table(table_of_rows("Parameters", ("name", "default", "range", "meaning"), rows, n_text=4))
     else:
-        typer.echo("It has no parameters.")
+        echo("It has no parameters.")
     example = next(iter(parameters.items()), None)
     if cls.chooses[0] == "products":
         print_lines([f"Compare it with others: zoosim run gauntlet --policies {name},random"])

@@ -11,7 +11,7 @@ import pytest
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.core.errors import DataError
-from zoosim.policies.model import Model, load_model
+from zoosim.policies.model import ID, Model, load_model
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
@@ -20,6 +20,7 @@ from zoosim.serving.grown import Growth
 from zoosim.serving.join import Join
 from zoosim.serving.replica import GROWN_FROM, Replica, origin_of
 from zoosim.serving.rules import Rules
+from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG
@@ -117,6 +118,39 @@ def assert_learned_as_by_one_who_knew_the_column_from_the_start(whole: Replica, 
     for segment, product in enumerate(CANDIDATES):
         believed = model.propensities({"segment": f"s{segment}"}, CANDIDATES)
         assert max(believed, key=lambda name: believed[name]) == product
+
+
+def test_a_log_reads_as_by_the_schema_that_grew_from_the_start(tmp_path: Path) -> None:
+    """Of the probe, of visitors whom the schema lacked, and of those after it grew: all are one log."""
+    ages = np.random.default_rng(0).integers(18, 80, 440).tolist()
+
+    async def run() -> None:
+        async with running(tmp_path, None, wait=0.3) as service:
+            await visits(service, 0, FIRST_REQUESTS, growths=1, age=ages.__getitem__)
+            await visits(
+                service, 200, 400, growths=2, age=ages.__getitem__, colour=lambda number: ["red", "blue"][number % 2]
+            )
+            await visits(service, 400, 440, age=ages.__getitem__, colour="red")
+            await asyncio.sleep(0.4)
+            await service.tick()
+            await service.tick()
+            assert names_of(service.model) == ["age", "segment", "colour"]
+
+    asyncio.run(run())
+    served = read_served_log(tmp_path)
+    log = served.log
+    assert (len(log), log.skipped, len(set(served.models))) == (440, {}, 3)
+    assert log.names == tuple(CANDIDATES)
+    assert log.fitted is not None
+    for number in range(440):
+        values: dict[str, Any] = {"age": ages[number], "segment": f"s{number * 7 % 3}"}
+        if number >= 200:
+            values["colour"] = "red" if number >= 400 else ["red", "blue"][number % 2]
+        np.testing.assert_allclose(log.features[number], log.fitted.visitors.encode_one(values), atol=1e-9)
+    products = [log.fitted.products.encode_one({ID: name}) for name in CANDIDATES]
+    np.testing.assert_array_equal(log.products, products)
+    is_right = log.actions == np.arange(440) * 7 % 3
+    np.testing.assert_array_equal(log.rewards, is_right.astype(float))
 
 
 def test_a_trained_model_grows_once_the_log_outweighs_its_training(tmp_path: Path) -> None:

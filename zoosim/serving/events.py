@@ -77,6 +77,12 @@ class Unexpressed(msgspec.Struct, array_like=True):
     visitors: list[dict[str, Any]]
     candidates: list[tuple[str, dict[str, Any]]]
 
+    def visitor_in(self, slot: int) -> dict[str, Any]:
+        """Return the values of the visitor in a slot."""
+        if not self.visitors:
+            return {}
+        return self.visitors[slot if slot < len(self.visitors) else 0]
+
 
 class Product(msgspec.Struct, array_like=True):
     """A product as it is from here on: its features, and whether it may be shown.

@@ -187,11 +187,11 @@ class _Look:
         rows: list[dict[str, Any]] = []
         visitors: list[str] = []
         for decision, visitor in self._sample:
-            rest = unpack_unexpressed(decision.unexpressed).visitors
+            unexpressed = unpack_unexpressed(decision.unexpressed)
             encoder = self._schemas.of(decision.model).visitors
             for slot in range(max(len(decision.visitors), 1)):
-                values = rest[slot if slot < len(rest) else 0] if rest else {}
-                rows.append({**encoder.decode_one(unpack_floats(decision.visitor_in(slot))), **values})
+                values = encoder.decode_one(unpack_floats(decision.visitor_in(slot)))
+                rows.append({**values, **unexpressed.visitor_in(slot)})
                 visitors.append(visitor)
         return Observations(rows, visitors)
 

@@ -14,6 +14,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.base import policy_name
+from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
@@ -30,7 +31,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.folder import SNAPSHOTS, Models
 from zoosim.serving.join import order_of
-from zoosim.serving.replica import rules_of
+from zoosim.serving.replica import origin_of, rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.base import Store
@@ -39,7 +40,7 @@ STILL_OPEN = "decision: expected one whose wait for feedback is over"
 SEARCH = "search: expected a decision on products, which alone can be judged so far"
 NOT_ACTIVATED = "decision: expected one that was activated in time, as it was deferred"
 FORGOTTEN = "decision: expected one whose visitor is not forgotten"
-OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one"
+OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one, or of one that this grew from"
 GONE = "decision: expected one of a model whose products are known, and the log of them was removed"
 
 
@@ -74,7 +75,8 @@ class Visit(NamedTuple):
     """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
 
     `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
-    exclusions of their own only the first counts: it alone has these candidates.
+    exclusions of their own only the first counts: it alone has these candidates. `unexpressed` is what the request held
+    beside what the features of the `visitor` say.
     """
 
     decision_id: str
@@ -85,6 +87,7 @@ class Visit(NamedTuple):
     due: int
     visitor_id: str
     visitor: bytes
+    unexpressed: bytes
     first: int
     shown: tuple[int, ...]
     chances: tuple[float, ...]
@@ -109,6 +112,7 @@ class LogReader:
         self._store = store
         self._models = Models(folder, store)
         self.periods: list[Period] = []
+        self._ancestors: frozenset[str] = frozenset()
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
         self.visits: list[Visit] = []
@@ -151,7 +155,11 @@ class LogReader:
 
     def fits(self, period: Period) -> bool:
         """Whether what was decided in a period can stand in one log with what the newest model decides."""
-        return period.is_known and period.fitted.fingerprint == self.fitted.fingerprint
+        return period.is_known and (period.model in self._ancestors or self.encodes_alike(period))
+
+    def encodes_alike(self, period: Period) -> bool:
+        """Whether the features of a period are those of the newest model; else they are to be carried over."""
+        return period.fitted.fingerprint == self.fitted.fingerprint
 
     def finished(self) -> list[int]:
         """Return the visits that are over, in their order; the others are counted in `skipped`."""
@@ -198,7 +206,12 @@ class LogReader:
         names, features = list(model.catalogue.names), list(model.catalogue.features)
         place_of = {model_version(place): place for place in range(len(names))}
         policy = policy_name(type(model.policy))
-        self.periods.append(Period(start.model, start.origin, policy, model.fitted, names, features, place_of))
+        self._append(Period(start.model, start.origin, policy, model.fitted, names, features, place_of), model)
+
+    def _append(self, period: Period, model: Model) -> None:
+        self.periods.append(period)
+        origin = origin_of(model)
+        self._ancestors = frozenset(origin.ancestors if origin else ())
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -227,7 +240,7 @@ class LogReader:
             place_of=place_of,
             known_until=replica.position,
         )
-        self.periods.append(period)
+        self._append(period, model)
         self.rules.append(replica.rules)
 
     def _decide(self, row: Row, decision: Decision) -> None:
@@ -254,6 +267,7 @@ class LogReader:
             due=row.time + round(self.rules[-1].wait * MICROSECONDS),
             visitor_id=decision.visitor_id,
             visitor=decision.visitor_in(0),
+            unexpressed=decision.unexpressed,
             first=int(products[decision.baseline]),
             shown=tuple(products[decision.shown[:judged]].tolist()),
             chances=tuple(decision.chances[:judged]),

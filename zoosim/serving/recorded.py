@@ -67,8 +67,7 @@ class Recorded:
 
     def visitor_in(self, decision: Decision, slot: int) -> FloatArray:
         """Return the visitor's features `(d_u,)` in a slot."""
-        rest = unpack_unexpressed(decision.unexpressed).visitors
-        values = rest[slot if slot < len(rest) else 0] if rest else {}
+        values = unpack_unexpressed(decision.unexpressed).visitor_in(slot)
         before = self._schemas.of(decision.model).visitors
         packed = unpack_floats(decision.visitor_in(slot))
         return self._model.fitted.visitors.carry_over(before, packed, values)

@@ -14,8 +14,8 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
-from zoosim.policies.model import product_ids
-from zoosim.serving.events import Row, without_gap
+from zoosim.policies.model import ID, product_ids
+from zoosim.serving.events import Row, unpack_floats, unpack_unexpressed, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LogReader, Visit
 from zoosim.serving.store.address import LOG, Address, find_log, open_store
@@ -191,10 +191,13 @@ class _Arrays:
 
     def _products(self) -> FloatArray:
         """Return the features `(K, d_p)` of the newest version of each product."""
-        products = np.zeros((len(self._names), self._reader.fitted.products.width))
+        encoder = self._reader.fitted.products
+        products = np.zeros((len(self._names), encoder.width))
         for period, product_of in zip(self._reader.periods, self._product_of_version, strict=True):
-            for product, features in zip(product_of, period.features, strict=False):
-                products[product] = features
+            is_alike = self._reader.encodes_alike(period)
+            for product, name, features in zip(product_of, period.names, period.features, strict=False):
+                own = features if is_alike else encoder.carry_over(period.fitted.products, features, {ID: name})
+                products[product] = own
         return products
 
     def _actions(self) -> IntArray:
@@ -203,11 +206,20 @@ class _Arrays:
         )
 
     def _features(self, source: str) -> FloatArray:
-        width = self._reader.fitted.visitors.width
-        if any(len(visit.visitor) != 8 * width for visit in self._visits):
-            raise DataError(f"{source}: holds visitors without the {width} features of its model; restore a backup")
-        packed = b"".join(visit.visitor for visit in self._visits)
-        return np.frombuffer(packed, "<f8").astype(float).reshape(len(self._visits), width)
+        """Return the visitors' features `(n, d_u)` by the newest schema."""
+        encoder = self._reader.fitted.visitors
+        features = np.empty((len(self._visits), encoder.width))
+        is_alike = [self._reader.encodes_alike(period) for period in self._reader.periods]
+        for place, visit in enumerate(self._visits):
+            before = self._reader.periods[visit.period].fitted.visitors
+            if len(visit.visitor) != 8 * before.width:
+                lacking = f"holds visitors without the {before.width} features of their model"
+                raise DataError(f"{source}: {lacking}; restore a backup")
+            own = unpack_floats(visit.visitor)
+            if not is_alike[visit.period]:
+                own = encoder.carry_over(before, own, unpack_unexpressed(visit.unexpressed).visitor_in(0))
+            features[place] = own
+        return features
 
     def _user_ids(self) -> IntArray | None:
         """Return numbers of visitors in the order in which they came, an own one where none is named."""

@@ -68,6 +68,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S21": first_decision.main,
     "S22": command_line.each_command,
     "S24": clocks.main,
+    "S25": memory.wide_embeddings,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

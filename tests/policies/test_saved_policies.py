@@ -244,6 +244,20 @@ def test_a_small_file_does_not_make_a_large_policy(name: str, change: dict[str, 
     tracemalloc.stop()
 
 
+def test_few_copies_of_a_large_state_are_made(tmp_path: Path) -> None:
+    """Beside the policy itself: two to check what is written, and what was read, a new policy and its own state."""
+    policy = find_class("adaptive")(zoosim.PolicySpec(user_dim=300, product_dim=2), np.random.default_rng(0))
+    size = sum(array.nbytes for array in policy.state_dict().values() if isinstance(array, np.ndarray))
+    assert size > 20_000_000
+    tracemalloc.start()
+    path = save_policy(policy, tmp_path / "policy.npz")
+    assert tracemalloc.get_traced_memory()[1] < 2.6 * size
+    tracemalloc.reset_peak()
+    load_policy(path)
+    assert tracemalloc.get_traced_memory()[1] < 3.7 * size
+    tracemalloc.stop()
+
+
 def test_numpy_reads_a_saved_policy_and_what_it_writes_is_refused(tmp_path: Path) -> None:
     path = save_policy(find_class("linucb")(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
     with np.load(path) as file:

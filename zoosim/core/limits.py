@@ -50,6 +50,9 @@ INDEFINITE = 1e-6
 LEAST_RAISED = 1e-9
 """What rounding may bring it below 0 in any case."""
 
+BLOCK = 2**20
+"""Numbers of covariances that are looked at together: a check takes some copies of them."""
+
 
 def first_flaw(name: str, value: Any, limits: Limits | None = None) -> str:
     """Return what is wrong with an array, or a named tuple of such, that is called `name`; empty where nothing is."""
@@ -119,12 +122,24 @@ def covariance_flaws(name: str, covariances: np.ndarray, largest: float = 0.0) -
     """
     if not covariances.size:
         return
-    if not np.allclose(covariances, np.swapaxes(covariances, -1, -2), rtol=1e-6, atol=1e-6 * (1.0 + largest)):
-        yield f"{name} is no covariance, expected one that is symmetric"
-        return
-    most = np.diagonal(covariances, axis1=-2, axis2=-1).max(axis=-1).clip(min=largest)
-    raise_by = INDEFINITE * most[..., None, None] + LEAST_RAISED
+    d = covariances.shape[-1]
+    matrices = covariances.reshape(-1, d, d)
+    step = max(1, BLOCK // d**2)
+    for start in range(0, len(matrices), step):
+        flaw = _covariance_flaw(matrices[start : start + step], largest)
+        if flaw:
+            yield f"{name} is no covariance, expected one that is {flaw}"
+            return
+
+
+def _covariance_flaw(matrices: np.ndarray, largest: float) -> str:
+    """Return what matrices `(n, d, d)` lack to be covariances; empty where they are."""
+    if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=1e-6, atol=1e-6 * (1.0 + largest)):
+        return "symmetric"
+    most = np.diagonal(matrices, axis1=1, axis2=2).max(axis=1).clip(min=largest)
+    raise_by = INDEFINITE * most[:, None, None] + LEAST_RAISED
     try:
-        np.linalg.cholesky(covariances + raise_by * np.eye(covariances.shape[-1]))
+        np.linalg.cholesky(matrices + raise_by * np.eye(matrices.shape[-1]))
     except np.linalg.LinAlgError:
-        yield f"{name} is no covariance, expected one that is positive semidefinite"
+        return "positive semidefinite"
+    return ""

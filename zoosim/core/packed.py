@@ -7,14 +7,15 @@ the file.
 """
 
 import hashlib
-import io
 import json
 import os
 import re
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,9 @@ DIGEST = 64
 
 CHUNK = 2**20
 """Bytes that are hashed at once."""
+
+MOST_IN_MEMORY = 2**24
+"""Bytes of a content that are put together in memory: what a policy learned may be hundreds of megabytes."""
 
 HEADER = "header"
 """The array that holds the plain values, as JSON."""
@@ -69,18 +73,24 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
     """Write a header of plain values and arrays by name to a file, whole or not at all."""
     text = json.dumps(header, allow_nan=False)
     packed_header = np.frombuffer(text.encode(), np.uint8) if packing.magic else np.array(text)
-    buffer = io.BytesIO()
-    np.savez(buffer, **dict(arrays), header=packed_header)
-    if packing.magic:
-        content = buffer.getvalue()
-        parts = [packing.magic, _digest(content), content]
-    else:
-        with zipfile.ZipFile(buffer, "a") as archive:
-            archive.comment = bytes(DIGEST)
-        content = buffer.getvalue()[:-DIGEST]
-        parts = [content, _digest(content)]
-    with atomic(path) as temporary, temporary.open("wb") as file:
-        file.writelines(parts)
+    with (
+        atomic(path) as temporary,
+        tempfile.SpooledTemporaryFile(MOST_IN_MEMORY, dir=str(path.parent)) as content,
+        temporary.open("wb") as file,
+    ):
+        np.savez(content, **dict(arrays), header=packed_header)
+        if not packing.magic:
+            with zipfile.ZipFile(content, "a") as archive:
+                archive.comment = bytes(DIGEST)
+            content.seek(-DIGEST, os.SEEK_END)
+            content.truncate()
+        digest = _digest(content, 0, content.seek(0, os.SEEK_END))
+        if packing.magic:
+            file.write(packing.magic + digest)
+        content.seek(0)
+        shutil.copyfileobj(content, file, CHUNK)
+        if not packing.magic:
+            file.write(digest)
 
 
 def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -123,20 +133,20 @@ def _opened(path: Path, packing: Packing) -> BinaryIO:
     return file
 
 
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
+def _digest(file: IO[bytes], start: int, stop: int) -> bytes:
+    """Return the checksum of a part of a file, in hexadecimal."""
+    file.seek(start)
+    hashed = hashlib.sha256()
+    for place in range(start, stop, CHUNK):
+        hashed.update(file.read(min(CHUNK, stop - place)))
+    return hashed.hexdigest().encode()
 
 
 def _has_its_digest(file: BinaryIO, packing: Packing, size: int) -> bool:
     """Return whether a file that is read up to behind its magic holds the checksum of its content."""
     start, stop = (packing.head, size) if packing.magic else (0, size - DIGEST)
     file.seek(start - DIGEST if packing.magic else max(stop, 0))
-    expected = file.read(DIGEST)
-    file.seek(start)
-    hashed = hashlib.sha256()
-    for place in range(start, stop, CHUNK):
-        hashed.update(file.read(min(CHUNK, stop - place)))
-    return expected == hashed.hexdigest().encode()
+    return file.read(DIGEST) == _digest(file, start, stop)
 
 
 def _unpacked(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

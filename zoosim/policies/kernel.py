@@ -16,7 +16,7 @@ A kernel is four compiled functions over a `state`, a named tuple of arrays that
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -353,7 +353,11 @@ class KernelPolicy(DrawingPolicy):
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of the arrays that were learned, and in `policy` whose they are."""
-        return {"policy": self._signed(), **{name: array.copy() for name, array in self._learned_arrays()}}
+        return {name: array.copy() for name, array in self.state_in_use().items()}
+
+    def state_in_use(self) -> dict[str, np.ndarray]:
+        """Return `state_dict`, but the arrays themselves: for who reads them before anything is learned."""
+        return {"policy": self._signed(), **dict(self._learned_arrays())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over saved arrays; raises `ConfigError`, and then changes nothing, if they are another's or broken."""
@@ -378,7 +382,9 @@ class KernelPolicy(DrawingPolicy):
         names = {"policy"} | {name for part, value in parts.items() for name, _ in _arrays(part, value)}
         if set(saved) != names:
             raise ValueError(f"{min(map(str, set(saved) ^ names))} is missing, or not expected")
-        loaded = {name: _as_saved(name, value, saved) for name, value in parts.items()}
+        # Arrays that were made for this state are filled, those in use are copied: a state may be most of the memory.
+        in_use = {id(array) for _, array in self._learned_arrays()}
+        loaded = {name: _as_saved(name, value, saved, in_use) for name, value in parts.items()}
         state = self.state._replace(**{name: value for name, value in loaded.items() if name != "draws"})
         flaw = first_flaw_of(state, self.learned) or first_flaw("draws", loaded["draws"])
         if flaw:
@@ -538,19 +544,19 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
             yield from _id_tables(inner)
 
 
-def _as_saved(name: str, value: Any, saved: Mapping[str, Any]) -> Any:
-    """Return an array, or a named tuple of such, with copies of the saved arrays in the places of its own."""
+def _as_saved(name: str, value: Any, saved: Mapping[str, Any], in_use: Set[int]) -> Any:
+    """Return an array, or a named tuple of such, with what the saved arrays hold; those `in_use` stay as they are."""
     if isinstance(value, np.ndarray):
-        return _as_array(name, saved[name], value)
+        return _as_array(name, saved[name], value, id(value) in in_use)
     if isinstance(value, tuple):
         fields = type(value).__annotations__
-        parts = [_as_saved(f"{name}.{field}", inner, saved) for field, inner in zip(fields, value, strict=True)]
+        parts = [_as_saved(f"{name}.{field}", inner, saved, in_use) for field, inner in zip(fields, value, strict=True)]
         return type(value)(*parts)
     return value
 
 
-def _as_array(name: str, value: Any, current: np.ndarray) -> np.ndarray:
-    """Return a copy of a saved value that can stand in the place of an array; raises `ValueError`."""
+def _as_array(name: str, value: Any, current: np.ndarray, is_in_use: bool) -> np.ndarray:
+    """Return a saved value in an array, or in a copy of it where it is in use; raises `ValueError`."""
     try:
         saved = np.asarray(value)
     except (TypeError, ValueError):
@@ -559,4 +565,7 @@ def _as_array(name: str, value: Any, current: np.ndarray) -> np.ndarray:
         raise ValueError(f"{name} is of shape {saved.shape}, expected {current.shape}")
     if not np.can_cast(saved.dtype, current.dtype, "safe"):
         raise ValueError(f"{name} holds {saved.dtype}, expected {current.dtype}")
-    return np.array(saved, current.dtype, order="C")
+    if is_in_use or not current.flags.c_contiguous or not current.flags.owndata:
+        return np.array(saved, current.dtype, order="C")
+    current[...] = saved
+    return current

@@ -27,6 +27,7 @@ from zoosim.core.search_config import RewardWeights
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.registry import BUILT_IN, find_class, without_user_code
 
 FORMAT = 4
@@ -53,7 +54,7 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
 
 
 def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a policy's class, parameters, task and state as JSON has them, and its arrays by name.
+    """Return a policy's class, parameters, task and state as JSON has them, and its arrays by name, not copied.
 
     Raises `PolicyError` where they do not bring the policy back.
     """
@@ -63,7 +64,7 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
         "policy": source_of(policy),
         "params": {key: getattr(policy, key) for key in parameters_of(type(policy))},
         "spec": _packed_spec(name, policy.spec),
-        "state": _packed(name, policy.state_dict(), arrays),
+        "state": _packed(name, _state_of(policy), arrays),
     }
     try:
         with _named("class, parameters and state do not bring it back"):
@@ -74,9 +75,19 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def packed_state(policy: Policy) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return what a policy has learned as JSON has it, and its arrays by name; raises `PolicyError`."""
+    """Return what a policy has learned as JSON has it, and its arrays by name, not copied; raises `PolicyError`."""
+    return packed_values(policy, _state_of(policy))
+
+
+def _state_of(policy: Policy) -> dict[str, Any]:
+    """Return the state of a policy; arrays of kernels, which may be most of the memory, are not copied."""
+    return policy.state_in_use() if isinstance(policy, KernelPolicy) else policy.state_dict()
+
+
+def packed_values(policy: Policy, values: Mapping[str, Any]) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return what the `state_dict` of a policy returned as JSON has it, and its arrays by name."""
     arrays: dict[str, np.ndarray] = {}
-    return _packed(policy_name(type(policy)), policy.state_dict(), arrays), arrays
+    return _packed(policy_name(type(policy)), values, arrays), arrays
 
 
 def unpack_state(policy: Policy, packed: Any, arrays: Mapping[str, np.ndarray]) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import filecmp
 import logging
 import os
 import secrets
@@ -13,7 +14,7 @@ from pathlib import Path
 from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
-from zoosim.core.packed import MOST_BYTES, packed_digest
+from zoosim.core.packed import packed_digest
 from zoosim.policies.model import PACKING, SUFFIX, Model, load_model, save_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
@@ -160,27 +161,31 @@ def load_served_model(folder: Path, digest: str) -> Model:
 def keep_model_file(folder: Path, model_file: Path) -> str:
     """Copy a model into the service's folder, and return its digest; raises `DataError` for what is no model."""
     load_model(model_file)
-    digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
-    path = model_path(folder, digest)
-    content = read_content(model_file, MOST_BYTES)
-    if not _holds(path, content):
-        with atomic(path) as temporary:
-            temporary.write_bytes(content)
-    return digest
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file has this content; one that cannot be read has another."""
-    try:
-        return read_content(path, len(content)) == content
-    except OSError:
-        return False
+    return _keep_file(folder, model_file)
 
 
 def keep_model(folder: Path, model: Model) -> str:
     """Keep a model in the service's folder; return its digest."""
     with tempfile.TemporaryDirectory() as temporary:
-        return keep_model_file(folder, save_model(model, Path(temporary) / f"model{SUFFIX}"))
+        return _keep_file(folder, save_model(model, Path(temporary) / f"model{SUFFIX}"))
+
+
+def _keep_file(folder: Path, model_file: Path) -> str:
+    digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
+    path = model_path(folder, digest)
+    if not _are_alike(model_file, path):
+        with atomic(path) as temporary:
+            shutil.copyfile(model_file, temporary)
+    return digest
+
+
+def _are_alike(path: Path, other: Path) -> bool:
+    """Whether two ordinary files have the same content; one that cannot be read has another."""
+    filecmp.clear_cache()  # which goes by times, and may be as old as the process
+    try:
+        return filecmp.cmp(path, other, shallow=False)
+    except OSError:
+        return False
 
 
 def prepare_model(model: Model) -> None:

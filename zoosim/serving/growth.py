@@ -146,20 +146,17 @@ class Watch:
             self._counts[REQUESTS] = 0
         waits_longer = True
         try:
-            growth = await asyncio.to_thread(grown_model, service.address, model, wanted)
-            if is_first and growth.requests < wanted:
-                self._logged = growth.requests
-                self._counts[REQUESTS] += growth.requests
+            grown, news, requests = await asyncio.to_thread(self._kept_growth, model, wanted)
+            if is_first and requests < wanted:
+                self._logged = requests
+                self._counts[REQUESTS] += requests
                 waits_longer = False  # for the rest alone
-            elif growth.model is not None:
-                grown = await asyncio.to_thread(service.keep, growth.model)
+            elif grown:
                 await service.switch_model(grown, instead_of=model)
-                logger.warning("the schema grew: %s", growth.news or "requests have no columns")
+                logger.warning("the schema grew: %s", news or "requests have no columns")
                 waits_longer = False
-            elif growth.news:
-                logger.warning(
-                    "the schema does not grow by %s; train another model on a log that has them", growth.news
-                )
+            elif news:
+                logger.warning("the schema does not grow by %s; train another model on a log that has them", news)
         except Exception as error:  # whatever requests hold, the service goes on as it is
             logger.warning("the schema does not grow: %s", one_line(error))
             if is_first:
@@ -168,3 +165,10 @@ class Watch:
             if waits_longer:
                 self._wait_longer(due)
             self._task = None
+
+    def _kept_growth(self, digest: str, wanted: int) -> tuple[str, str, int]:
+        """Return the digest of the model that grew, which is kept, empty where none did; news and requests as there."""
+        growth = grown_model(self._service.address, digest, wanted)
+        # The model itself goes here: it may take hundreds of megabytes, and is loaded again to decide.
+        kept = "" if growth.model is None else self._service.keep(growth.model)
+        return kept, growth.news, growth.requests

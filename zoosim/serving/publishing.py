@@ -5,6 +5,7 @@ lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
 """
 
 import json
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
-from zoosim.policies.persistence import packed_state, unpack_state
+from zoosim.policies.persistence import packed_state, packed_values, unpack_state
 from zoosim.serving.events import Row
 
 LINE = 64
@@ -27,7 +28,7 @@ class PackedArray(msgspec.Struct, array_like=True):
 
     dtype: str
     shape: tuple[int, ...]
-    content: bytes
+    content: memoryview
 
 
 class News(msgspec.Struct, array_like=True):
@@ -84,15 +85,15 @@ class Publisher:
 
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""
-        now = {name: _bytes_of(array) for name, array in _flat(policy).items()}
+        copied = _copy_of(policy)
+        now = {name: _bytes_of(array) for name, array in copied.flat.items()}
         known, self._known = self._known, now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin
         if known is None or not same_sizes or not is_same_origin:
-            state, arrays = packed_state(policy)
-            packed = {name: PackedArray(a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
-            return Whole(news, json.dumps(state), packed)
+            packed = {name: PackedArray(a.dtype.str, a.shape, _bytes_of(a).data) for name, a in copied.arrays.items()}
+            return Whole(news, json.dumps(copied.state), packed)
         lines = {}
         for name, array in now.items():
             changed = _changed_lines(known[name], array)
@@ -129,18 +130,30 @@ def take_changes(policy: Policy, message: Changes) -> None:
     if isinstance(policy, KernelPolicy):
         policy.change_state(write)
         return
-    arrays = _flat(policy)
+    arrays = _copy_of(policy).flat
     write(arrays)
     unpack_state(policy, json.loads(arrays.pop(PLAIN).tobytes()), arrays)
 
 
-def _flat(policy: Policy) -> dict[str, np.ndarray]:
-    """Return a state as arrays by name; those of kernels can be changed in their place."""
+class _Copy(NamedTuple):
+    """A copy of what a policy has learned: as JSON has it, with `arrays` by name, and all as arrays by name, `flat`.
+
+    Both share the arrays, of which there may be hundreds of megabytes.
+    """
+
+    state: Any
+    arrays: dict[str, np.ndarray]
+    flat: dict[str, np.ndarray]
+
+
+def _copy_of(policy: Policy) -> _Copy:
     if isinstance(policy, KernelPolicy):
-        return {name: array for name, array in policy.state_dict().items() if name != "policy"}
-    state, arrays = packed_state(policy)
-    arrays[PLAIN] = np.frombuffer(json.dumps(state).encode(), np.uint8)
-    return {name: np.array(array, order="C") for name, array in arrays.items()}
+        values = policy.state_dict()  # of kernels, whose arrays are copies
+        state, arrays = packed_values(policy, values)
+        return _Copy(state, arrays, {name: array for name, array in values.items() if name != "policy"})
+    state, held = packed_state(policy)
+    arrays = {name: np.array(array, order="C") for name, array in held.items()}
+    return _Copy(state, arrays, {**arrays, PLAIN: np.frombuffer(json.dumps(state).encode(), np.uint8).copy()})
 
 
 def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:

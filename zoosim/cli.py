@@ -442,9 +442,8 @@ def forget(service: option.ServedLog, visitor_id: option.VisitorId, debug: optio
     """Erase a visitor from the log of a service.
 
     The id and the features are removed; rows keep their places and what was shown, and are neither learned from nor
-    exported any more. The service may go on meanwhile. Snapshots, and models that grew from requests, hold nothing that
-    fewer than 20 visitors had; what decisions moved stays in their numbers. Models that you trained, backups and
-    exported logs are yours to clean.
+    exported any more. The service may go on meanwhile. Snapshots and models name nothing that fewer than 20 visitors
+    had; what decisions moved stays in their numbers. Tables, imported and exported logs and backups are yours to clean.
     """
     from zoosim.api.served import forget_visitor
     from zoosim.core.number_format import counted

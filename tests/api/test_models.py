@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import zoosim
 from tests.policies.from_log.test_from_log import fitted
 from tests.schema.shop import BEST, COUNTRIES, LOGGED, N_PRODUCTS, click_rate, product_name, schema, write_shop
+from tests.serving.traces import traces
 from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
@@ -64,6 +65,37 @@ def test_training_picks_a_policy_that_beats_the_logged_choices(tmp_path: Path) -
     assert facts["first"] == "2026-01-01T00:00:00.500000+00:00"
     assert facts["last"] < "2026-01-24"
     assert {row["estimator"] for row in facts["judged"]["results"]} == {"ips", "snips", "dr", "dm"}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_model_names_what_few_visitors_had(tmp_path: Path, named: bool) -> None:
+    """Of 200 visitors with two visits each every one has a mail address, and 10 share a town, in 20 rows."""
+    numbers = np.repeat(np.arange(200), 2)
+    mails = [f"somebody-{number:03}@example.com" for number in range(200)]
+    towns = [f"The Town of {number:02}" for number in range(20)]
+    table = write_shop(tmp_path, 400).with_columns(
+        customer=pl.Series([f"customer {number:03}" for number in numbers]),
+        mail=pl.Series([mails[number] for number in numbers]),
+        town=pl.Series([towns[number // 10] for number in numbers]),
+    )
+    columns = {role: name for role, name in schema(tmp_path)["columns"].items() if named or role != "user_id"}
+    features = {"country": "category", "mail": None, "town": None}
+    described = schema(tmp_path, columns=columns, features=features)
+    imported = zoosim.import_log(table, described, tmp_path / "log.parquet")
+    lost = {"mail": "200 levels"} | ({"town": "20 levels"} if named else {})
+    assert {name: note.partition(" that")[0] for name, note in imported.notes.items()} == lost
+    (tmp_path / "models").mkdir()
+    command = ["train", f"{tmp_path / 'log.parquet'}", "--policy", "linear", "--out", f"{tmp_path / 'models/m.zoosim'}"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    for name, levels in lost.items():
+        assert f"note: column {name}: {levels} that too few visitors had" in " ".join(result.output.split())
+    left = traces(tmp_path / "models", [*mails, *towns, *map("customer {:03}".format, range(200))])
+    assert set(left) == (set() if named else set(towns))
+    # What is hashed still tells visitors apart.
+    model = zoosim.load(tmp_path / "models/m.zoosim")
+    encoded = [model.fitted.visitors.encode_one({"country": "de", "town": town}) for town in towns]
+    assert len(np.unique(encoded, axis=0)) >= 18
 
 
 @pytest.mark.parametrize("drop", [None, "at"])

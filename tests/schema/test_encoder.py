@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.schema.column import Column
-from zoosim.schema.columns import COLUMN_TYPES
+from zoosim.schema.columns import COLUMN_TYPES, LevelColumn
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import infer_rewards, infer_roles, infer_type
 from zoosim.schema.number_columns import REACH, NumberColumn, VectorColumn
@@ -162,6 +162,46 @@ def test_levels_stay_apart_where_they_are_hashed() -> None:
     assert len(np.unique(fitted.encode(pl.DataFrame({"brand": names})), axis=0)) >= 98
     one_bucket = fit_encoder(pl.DataFrame({"brand": names}), {"brand": {"type": "category", "buckets": 1}}, "table")
     assert one_bucket.encode_one({"brand": "other"}).tolist() == [0.0] * 50 + [1.0]
+
+
+def test_levels_that_few_visitors_had_have_no_feature_of_their_own() -> None:
+    """Of 40 visitors one half is called a and the other b but for one, c; d is in 30 rows, all of one visitor."""
+    visitors = np.r_[np.arange(40), np.full(30, 40)]
+    names = np.r_[np.repeat("a", 20), np.repeat("b", 20), np.repeat("d", 30)]
+    names[-31] = "c"
+    frame = pl.DataFrame({"name": names, "likes": [f"{name}|x" for name in names]})
+    types = {"name": "category", "likes": "words"}
+
+    def fitted(visitors: Any, fewest: int = 20) -> Encoder:
+        return fit_encoder(frame, types, "table", visitors=visitors, fewest_visitors=fewest)
+
+    by_visitor, by_row = fitted(visitors), fitted(None)
+    levels = {"name": ("a",), "likes": ("a", "x")}
+    assert {column.name: column.levels for column in by_visitor.columns if isinstance(column, LevelColumn)} == levels
+    levels = {"name": ("a", "d"), "likes": ("a", "d", "x")}
+    assert {column.name: column.levels for column in by_row.columns if isinstance(column, LevelColumn)} == levels
+    # b, c and d share 12 features, two each; of the words they are "another".
+    assert by_visitor.width == 1 + 12 + 2 + 1
+    assert len({by_visitor.encode_one({"name": name}).tobytes() for name in "abcd"}) == 4
+    assert {by_visitor.encode_one({"likes": [word]})[-1] for word in "bcd"} == {1.0}
+    assert not set("bcd") & {feature[-1] for feature in by_visitor.features}
+    note = "3 levels that too few visitors had (fewest_visitors) have no features of their own"
+    rare = by_visitor.rare_levels()
+    assert rare.keys() == levels.keys()
+    assert all(text.startswith(note) for text in rare.values())
+    assert by_visitor.drift(frame) == {}
+    assert "as 71.4% were" in by_visitor.drift(frame.tail(40))["likes"]
+    assert fitted(visitors, 1).rare_levels() == {}
+    assert_same_bits(by_visitor, frame)
+
+
+def test_a_level_that_is_alone_among_the_others_shares_nothing() -> None:
+    frame = pl.DataFrame({"name": ["a"] * 30 + ["b"]})
+    fitted = fit_encoder(frame, {"name": "category"}, "table", fewest_visitors=20)
+    assert fitted.features == ("name is a", "name is another")
+    assert fitted.encode_one({"name": "b"}).tolist() == [0.0, 1.0]
+    assert fitted.drift(frame) == {}
+    assert "none of its 1 levels" in fitted.drift(pl.DataFrame({"name": ["c"] * 30}))["name"]
 
 
 def test_a_share_of_hashed_levels_that_grows_is_drift() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.schema.column import MOST_LEVELS
+from zoosim.schema.column import FEWEST_VISITORS, MOST_LEVELS
 from zoosim.schema.encoder import Encoder
-from zoosim.schema.growth import FEWEST_VISITORS, MOST_COLUMNS, MOST_FEATURES, Observations, grow_encoder
+from zoosim.schema.growth import MOST_COLUMNS, MOST_FEATURES, Observations, grow_encoder
 from zoosim.schema.number_columns import VectorColumn
 
 

@@ -74,8 +74,8 @@ def forget_visitor(service: str | os.PathLike[str], visitor_id: str) -> int:
     """Take a visitor out of the log of a service: the id, the features, and the hash of each request.
 
     Rows keep their positions and what was shown. Decisions and searches of the visitor are learned from no more, and no
-    tool reads them. Ids of decisions and feedback that hold the visitor's id are replaced. Snapshots, and models that
-    grew from requests, never hold what fewer than 20 visitors had; what decisions moved before stays in their numbers.
+    tool reads them. Ids of decisions and feedback that hold the visitor's id are replaced. Snapshots and models never
+    name what fewer than 20 visitors had; what decisions moved before stays in their numbers.
 
     Args:
         service: The folder of the service, which may go on meanwhile, or the address of its log on a server

@@ -99,7 +99,8 @@ def _details(training: Training) -> list[str]:
     else:
         sentence = sentences(training.evaluation).get(training.policy, "")
         lines += [f"Compared with {TODAY}: {sentence}."] if sentence else []
-    return lines
+    rare = training.model.fitted.visitors.rare_levels()
+    return [*lines, *(f"Column {name}: {note}." for name, note in rare.items())]
 
 
 def _notes(training: Training) -> list[Table]:

@@ -19,6 +19,13 @@ MOST_LEVELS = 50
 BUCKETS = 64
 """Features that the other levels of a category share."""
 
+BUCKETS_PER_LEVEL = 4
+"""Features that are shared for each of the other levels, where these are few: so two of them seldom look alike."""
+
+FEWEST_VISITORS = 20
+"""Different visitors from whom a level must come to have a feature of its own, which names it in every model: what
+fewer had may tell who they are. Of a service, a new column, too, and a value of another type."""
+
 TAILS = 0.01
 """Share of values beyond the clipped range, or more than before without a level, that is nothing new."""
 
@@ -35,6 +42,7 @@ class Options(Strict):
     type: Literal["number", "yes/no", "category", "words", "time", "vector"] | None = None
     most_levels: Annotated[int, Field(ge=1, le=4096)] = MOST_LEVELS
     buckets: Annotated[Buckets, Field(ge=1)] = BUCKETS
+    fewest_visitors: Annotated[int, Field(ge=1)] = 1
     separator: Separator = "|"
     time_zone: Zone = "UTC"
     epoch: Epoch | None = None
@@ -53,7 +61,7 @@ class Column(Strict):
     @classmethod
     @abstractmethod
     def fitted(cls, name: str, column: pl.Series, **options: Any) -> "Column":
-        """Fit the type to the values of a column."""
+        """Fit the type to the values of a column; `options` are those of `Options`, `visitors` a number per row."""
 
     @property
     @abstractmethod

@@ -4,22 +4,34 @@ A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode
 """
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
+from zoosim.core.number_format import counted
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.schema.column import BUCKETS, MOST_LEVELS, TAILS, Buckets, Column, Levels, Separator, Zone
+from zoosim.schema.column import (
+    BUCKETS,
+    BUCKETS_PER_LEVEL,
+    MOST_LEVELS,
+    TAILS,
+    Buckets,
+    Column,
+    Levels,
+    Separator,
+    Zone,
+)
 from zoosim.schema.number_columns import NumberColumn, VectorColumn
 from zoosim.schema.values import (
     Epoch,
-    counted,
+    distinct_values,
     epoch_of,
     level_hash,
     numbers_of,
@@ -79,32 +91,129 @@ class YesNoColumn(Column):
         return which(values, lambda value: truth_of(value) is not None)
 
 
-class CategoryColumn(Column):
+class LevelCounts(NamedTuple):
+    """In how many `rows` each level of a column comes, and from how many `visitors`; and whether values are missing."""
+
+    rows: Mapping[str, int]
+    visitors: Mapping[str, int]
+    is_missing: bool
+
+    def common(self, most: int, fewest_visitors: int) -> Levels:
+        """Return the most frequent levels of those that enough visitors had, in the order of their names."""
+        common = [level for level in self.rows if self.visitors[level] >= fewest_visitors]
+        by_count = sorted(common, key=lambda level: (-self.rows[level], level))
+        return tuple(sorted(by_count[:most]))
+
+    def rare(self, fewest_visitors: int) -> int:
+        """Return how many levels fewer visitors had."""
+        return sum(count < fewest_visitors for count in self.visitors.values())
+
+
+class LevelColumn(Column):
+    """A column of words, of which those in `levels` are told apart; `rare` others had too few visitors to be one.
+
+    `rest` is the share of values that hold others, when it was fitted.
+    """
+
+    levels: Levels = ()
+    rare: Annotated[int, Field(ge=0)] = 0
+    rest: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @property
+    def rarity(self) -> str:
+        """What was left out since too few visitors had it, in words; empty where nothing was."""
+        if not self.rare:
+            return ""
+        have, them = (
+            ("has no feature of its own", "it") if self.rare == 1 else ("have no features of their own", "them")
+        )
+        levels = counted(self.rare, "level")
+        return f"{levels} that too few visitors had (fewest_visitors) {have}, so that no model names {them}"
+
+    def most_unknown(self, n: int) -> float:
+        """Return how many values may hold no level where their share is about what it was; none where all did."""
+        if not self.rest:
+            return 0.0
+        return n * (self.rest + TAILS) + CHANCE * math.sqrt(n * self.rest * (1.0 - self.rest))
+
+    @property
+    def news(self) -> str:
+        """What values without a level are; which of them are new nobody knows."""
+        return f"none of its {len(self.levels)} levels, as {self.rest:.1%} were" if self.rest else "new"
+
+    @abstractmethod
+    def levels_in(self, value: Any) -> set[str] | None:
+        """Return what could be levels of a value; None where it is missing."""
+
+    def count_levels(self, column: pl.Series, visitors: IntArray | None = None) -> LevelCounts:
+        """Count what could be levels.
+
+        Args:
+            column: The values.
+            visitors: Whose each row is, as numbers `(n,)`. Default: each row is of another visitor.
+        """
+        values, value_of_row = distinct_values(column)
+        levels_of_value = [self.levels_in(value) for value in values]
+        rows: Counter[str] = Counter()
+        for levels, count in zip(levels_of_value, np.bincount(value_of_row, minlength=len(values)), strict=True):
+            rows.update(dict.fromkeys(levels or (), int(count)))
+        is_missing = any(levels is None for levels in levels_of_value)
+        if visitors is None:
+            return LevelCounts(rows, rows, is_missing)
+        names = list(rows)
+        number = {level: place for place, level in enumerate(names)}
+        numbers = [[number[level] for level in levels or ()] for levels in levels_of_value]
+        held = pl.DataFrame({"value": np.arange(len(values)), "level": pl.Series(numbers, dtype=pl.List(pl.Int64))})
+        seen = pl.DataFrame({"value": value_of_row, "visitor": visitors}).unique()
+        pairs = seen.join(held.explode("level").drop_nulls(), on="value")
+        counts = pairs.group_by("level").agg(pl.col("visitor").n_unique())
+        return LevelCounts(rows, {names[level]: count for level, count in counts.iter_rows()}, is_missing)
+
+
+class CategoryColumn(LevelColumn):
     """One of `levels`, each a feature of its own; all others are one more feature, or two of `buckets` by their hash.
 
     Of 64 buckets there are 2,016 pairs, so that levels that share one bucket seldom share both (after Bloom 1970,
-    https://doi.org/10.1145/362686.362692). `rest` is the share of values that were hashed when it was fitted.
+    https://doi.org/10.1145/362686.362692).
     """
 
     type: Literal["category"] = "category"
-    levels: Levels = ()
     buckets: Buckets = 0
-    rest: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @classmethod
     def fitted(
-        cls, name: str, column: pl.Series, *, most_levels: int = MOST_LEVELS, buckets: int = BUCKETS, **options: Any
+        cls,
+        name: str,
+        column: pl.Series,
+        *,
+        most_levels: int = MOST_LEVELS,
+        buckets: int = BUCKETS,
+        fewest_visitors: int = 1,
+        visitors: IntArray | None = None,
+        **options: Any,
     ) -> "CategoryColumn":
-        """Take the levels that come up most often, in the order of their names; hash the others."""
-        counts: Counter[str | None] = Counter()
-        for value, count in counted(column).iter_rows():
-            counts[text_of(value)] += count
-        is_missing = counts.pop(None, 0) > 0
-        levels = most_frequent(counts, most_levels)
-        if len(levels) == len(counts):
-            return cls(name=name, missing=is_missing, levels=levels)
-        rest = 1.0 - sum(counts[level] for level in levels) / counts.total()
-        return cls(name=name, missing=is_missing, levels=levels, buckets=buckets, rest=rest)
+        """Take the levels that come up most often, and from enough visitors, in the order of their names.
+
+        The others are hashed; where they are few, so are the features that they share.
+        """
+        counts = cls(name=name).count_levels(column, visitors)
+        levels = counts.common(most_levels, fewest_visitors)
+        others = len(counts.rows) - len(levels)
+        shared = min(buckets, BUCKETS_PER_LEVEL * others) if others > 1 else 0
+        return cls.of_counts(name, counts, levels, shared, rare=counts.rare(fewest_visitors))
+
+    @classmethod
+    def of_counts(cls, name: str, counts: LevelCounts, levels: Levels, buckets: int, rare: int = 0) -> "CategoryColumn":
+        """Return a column with some of the levels that were counted; the others, if any, share the `buckets`."""
+        if len(levels) == len(counts.rows):
+            return cls(name=name, missing=counts.is_missing, levels=levels)
+        rest = 1.0 - sum(counts.rows[level] for level in levels) / sum(counts.rows.values())
+        return cls(name=name, missing=counts.is_missing, levels=levels, rare=rare, buckets=buckets, rest=max(rest, 0.0))
+
+    def levels_in(self, value: Any) -> set[str] | None:
+        """Return its text."""
+        text = text_of(value)
+        return None if text is None else {text}
 
     @field_validator("levels")
     @classmethod
@@ -154,38 +263,39 @@ class CategoryColumn(Column):
         """Return which are one of the levels."""
         return which(values, lambda value: text_of(value) in self.levels)
 
-    def most_unknown(self, n: int) -> float:
-        """Return how many are hashed where their share is about what it was; without hashing none."""
-        if not self.buckets:
-            return 0.0
-        return n * (self.rest + TAILS) + CHANCE * math.sqrt(n * self.rest * (1.0 - self.rest))
 
-    @property
-    def news(self) -> str:
-        """What hashed levels are; which of them are new nobody knows."""
-        return f"none of its {len(self.levels)} levels, as {self.rest:.1%} were" if self.buckets else "new"
-
-
-class WordsColumn(Column):
+class WordsColumn(LevelColumn):
     """A list of words: each of `levels` is a feature, 1 where the list holds it; others count as one more."""
 
     type: Literal["words"] = "words"
-    levels: Levels = ()
     separator: Separator = "|"
 
     @classmethod
     def fitted(
-        cls, name: str, column: pl.Series, *, separator: str = "|", most_levels: int = MOST_LEVELS, **options: Any
+        cls,
+        name: str,
+        column: pl.Series,
+        *,
+        separator: str = "|",
+        most_levels: int = MOST_LEVELS,
+        fewest_visitors: int = 1,
+        visitors: IntArray | None = None,
+        **options: Any,
     ) -> "WordsColumn":
-        """Take the words that come up most often, in the order of their names."""
-        counts: Counter[str] = Counter()
-        is_missing = False
-        for value, count in counted(column).iter_rows():
-            words = split_words(value, separator)
-            is_missing |= words is None
-            for word in words or ():
-                counts[word] += count
-        return cls(name=name, missing=is_missing, levels=most_frequent(counts, most_levels), separator=separator)
+        """Take the words that come up most often, and from enough visitors, in the order of their names."""
+        counts = cls(name=name, separator=separator).count_levels(column, visitors)
+        levels = counts.common(most_levels, fewest_visitors)
+        rare = counts.rare(fewest_visitors)
+        fitted = cls(name=name, missing=counts.is_missing, levels=levels, rare=rare, separator=separator)
+        if len(levels) == len(counts.rows):
+            return fitted
+        strange = which(column, lambda value: not fitted.expresses(value)).sum()
+        present = which(column, lambda value: fitted.levels_in(value) is not None).sum()
+        return fitted.model_copy(update={"rest": float(strange / present)})
+
+    def levels_in(self, value: Any) -> set[str] | None:
+        """Return its words."""
+        return split_words(value, self.separator)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -196,7 +306,7 @@ class WordsColumn(Column):
     def encode_one(self, value: Any) -> list[float]:
         """Return 1 for each word that the list holds."""
         width = len(self.levels) + 1
-        words = split_words(value, self.separator)
+        words = self.levels_in(value)
         if words is None:
             return self._or_missing(None, width)
         features = [float(level in words) for level in self.levels]
@@ -204,7 +314,7 @@ class WordsColumn(Column):
 
     def expresses(self, value: Any) -> bool:
         """Whether its words are all among the levels."""
-        return (split_words(value, self.separator) or set()).issubset(self.levels)
+        return (self.levels_in(value) or set()).issubset(self.levels)
 
     def decode_one(self, features: FloatArray) -> Any:
         """Return the words that have a feature of their own."""
@@ -214,7 +324,7 @@ class WordsColumn(Column):
 
     def knows(self, values: pl.Series) -> BoolArray:
         """Return whose words are all among the levels."""
-        return which(values, lambda value: (split_words(value, self.separator) or set()).issubset(self.levels))
+        return which(values, lambda value: (self.levels_in(value) or set()).issubset(self.levels))
 
 
 class TimeColumn(Column):
@@ -286,12 +396,6 @@ COLUMN_TYPES: Mapping[str, type[Column]] = {
     "time": TimeColumn,
     "vector": VectorColumn,
 }
-
-
-def most_frequent(counts: Mapping[Any, int], most: int) -> Levels:
-    """Return the most frequent levels, in the order of their names."""
-    by_count = sorted(counts, key=lambda level: (-counts[level], level))
-    return tuple(sorted(by_count[:most]))
 
 
 def split_words(value: Any, separator: str) -> set[str] | None:

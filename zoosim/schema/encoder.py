@@ -16,7 +16,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.column import Options
-from zoosim.schema.columns import COLUMN_TYPES, AnyColumn
+from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, LevelColumn
 from zoosim.schema.infer import infer_type
 from zoosim.schema.values import UNREADABLE, counted, present
 
@@ -163,6 +163,11 @@ class Encoder(Strict):
         """Each column, and where its features stand."""
         return list(zip(self.columns, parts(self).values(), strict=True))
 
+    def rare_levels(self) -> dict[str, str]:
+        """Say of which columns levels were left out that too few visitors had, by column."""
+        notes = {column.name: column.rarity for column in self.columns if isinstance(column, LevelColumn)}
+        return {name: note for name, note in notes.items() if note}
+
     def drift(self, frame: pl.DataFrame) -> dict[str, str]:
         """Tell which columns of a table hold what the encoder was not fitted to, and how much of it, by column."""
 
@@ -176,7 +181,12 @@ class Encoder(Strict):
 
 
 def fit_encoder(
-    frame: pl.DataFrame, types: Mapping[str, str | Mapping[str, Any] | None], source: str, **options: Any
+    frame: pl.DataFrame,
+    types: Mapping[str, str | Mapping[str, Any] | None],
+    source: str,
+    *,
+    visitors: IntArray | None = None,
+    **options: Any,
 ) -> Encoder:
     """Fit an encoder to a table.
 
@@ -185,6 +195,7 @@ def fit_encoder(
         types: The type of each column, by name: one of `COLUMN_TYPES`, a mapping of `type` and its options, or None to
             infer it from the values.
         source: What messages call the table.
+        visitors: Whose each row is, as numbers `(n,)`. Default: each row is of another visitor.
         **options: For all columns, such as `time_zone`.
 
     Raises:
@@ -197,18 +208,21 @@ def fit_encoder(
             raise DataError(f"{source}: got no column {shown(name)}, expected one of {', '.join(frame.columns)}")
         wanted = types[name]
         own = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
-        return _fit_column(frame[name], build(Options, {**options, **own}, f"{source}: column {name}"), source)
+        return _fit_column(
+            frame[name], build(Options, {**options, **own}, f"{source}: column {name}"), visitors, source
+        )
 
     return Encoder(columns=tuple(map_in_threads(fit, list(types))))
 
 
-def _fit_column(column: pl.Series, options: Options, source: str) -> Any:
+def _fit_column(column: pl.Series, options: Options, visitors: IntArray | None, source: str) -> Any:
     """Fit the type that `options` name, or the inferred one, to a column; raises `DataError` where it cannot be."""
     if column.dtype in UNREADABLE:
         expected = "numbers, words, times or lists of them"
         raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, expected {expected}")
     kind = options.type or infer_type(column).type or "category"
-    fitted: Any = COLUMN_TYPES[kind].fitted(column.name, column, **options.model_dump(exclude={"type"}))
+    given = options.model_dump(exclude={"type"})
+    fitted: Any = COLUMN_TYPES[kind].fitted(column.name, column, visitors=visitors, **given)
     if fitted.missing:
         _check_readable(fitted, column, source)
     return fitted

@@ -14,15 +14,12 @@ import polars as pl
 
 from zoosim.core.errors import ZoosimError
 from zoosim.core.types import FloatArray
-from zoosim.schema.column import MOST_LEVELS
-from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, WordsColumn, most_frequent, split_words
+from zoosim.schema.column import FEWEST_VISITORS, MOST_LEVELS
+from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, LevelColumn, LevelCounts, WordsColumn
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import MOSTLY, infer_type
 from zoosim.schema.number_columns import BEYOND, LONG, NumberColumn, VectorColumn
 from zoosim.schema.values import number_of, numbers_of, text_of
-
-FEWEST_VISITORS = 20
-"""Different visitors from whom a column, a level or a value of another type must come before a schema takes it up."""
 
 MOST_COLUMNS = 50
 """Columns that a schema grows to: those that come most often."""
@@ -113,7 +110,7 @@ def _difference(before: AnyColumn, after: AnyColumn) -> str:
     """Say what a column has that it had not."""
     if after.type != before.type:
         return f"{before.name} ({after.type}, not {before.type})"
-    if isinstance(before, CategoryColumn | WordsColumn) and isinstance(after, CategoryColumn | WordsColumn):
+    if isinstance(before, LevelColumn) and isinstance(after, LevelColumn):
         new = len(after.levels) - len(before.levels)
         return f"{before.name} ({new} more level{'s' if new > 1 else ''})"
     return before.name
@@ -128,11 +125,10 @@ def _regrown(column: AnyColumn, observed: Observations) -> AnyColumn | None:
     misfits = [row for row, value in enumerate(values) if value is not None and not column.expresses(value)]
     if observed.n_visitors(misfits) < FEWEST_VISITORS:
         return None
-    if isinstance(column, CategoryColumn | WordsColumn):
-        counts = _counts_of_levels(column, values, observed.visitors)
-        for level in column.levels:
-            counts.pop(level, None)
-        new = most_frequent(counts, MOST_LEVELS - len(column.levels))
+    if isinstance(column, LevelColumn):
+        counts = _count_levels(column, values, observed.visitors)
+        unknown = {level: count for level, count in counts.rows.items() if level not in column.levels}
+        new = counts._replace(rows=unknown).common(MOST_LEVELS - len(column.levels), FEWEST_VISITORS)
         return column.model_copy(update={"levels": (*column.levels, *new)}) if new else None
     n_present = sum(value is not None for value in values)
     if len(misfits) <= (1.0 - MOSTLY) * n_present:
@@ -217,42 +213,24 @@ def _quantiles(numbers: FloatArray, visitors: Sequence[str], shares: Sequence[fl
 
 def _fitted_category(name: str, values: Sequence[Any], visitors: Sequence[str]) -> CategoryColumn | None:
     """Return a category whose levels enough visitors had; None where hardly two visitors share a text, as of ids."""
-    texts = Counter(map(text_of, values))
-    missing = texts.pop(None, 0) > 0
-    column = CategoryColumn(name=name)
-    levels = most_frequent(_counts_of_levels(column, values, visitors), FIRST_LEVELS)
-    if not levels and len(set(zip(map(text_of, values), visitors, strict=True))) < SHARED * len(texts):
+    counts = _count_levels(CategoryColumn(name=name), values, visitors)
+    levels = counts.common(FIRST_LEVELS, FEWEST_VISITORS)
+    if not levels and sum(counts.visitors.values()) < SHARED * len(counts.rows):
         return None
-    if len(levels) == len(texts):
-        return CategoryColumn(name=name, missing=missing, levels=levels)
-    rest = 1.0 - sum(texts[level] for level in levels) / texts.total()
-    return CategoryColumn(name=name, missing=missing, levels=levels, buckets=BUCKETS, rest=max(rest, 0.0))
+    return CategoryColumn.of_counts(name, counts, levels, BUCKETS)
 
 
 def _fitted_words(name: str, values: Sequence[Any], visitors: Sequence[str]) -> WordsColumn | None:
     column = WordsColumn(name=name, missing=any(value is None for value in values), separator=SEPARATOR)
-    levels = most_frequent(_counts_of_levels(column, values, visitors), FIRST_LEVELS)
+    levels = _count_levels(column, values, visitors).common(FIRST_LEVELS, FEWEST_VISITORS)
     return column.model_copy(update={"levels": levels}) if levels else None
 
 
-def _counts_of_levels(
-    column: CategoryColumn | WordsColumn, values: Sequence[Any], visitors: Sequence[str]
-) -> Counter[str]:
-    """Return how often each level comes up that enough different visitors had."""
-    counts: Counter[str] = Counter()
-    holders: dict[str, set[str]] = {}
-    for value, visitor in zip(values, visitors, strict=True):
-        for level in _levels_in(column, value):
-            counts[level] += 1
-            holders.setdefault(level, set()).add(visitor)
-    return Counter({level: n for level, n in counts.items() if len(holders[level]) >= FEWEST_VISITORS})
-
-
-def _levels_in(column: CategoryColumn | WordsColumn, value: Any) -> Iterable[str]:
-    if isinstance(column, WordsColumn):
-        return split_words(value, column.separator) or ()
-    text = text_of(value)
-    return () if text is None else (text,)
+def _count_levels(column: LevelColumn, values: Sequence[Any], visitors: Sequence[str]) -> LevelCounts:
+    numbers = {visitor: number for number, visitor in enumerate(dict.fromkeys(visitors))}
+    return column.count_levels(
+        pl.Series(column.name, values, pl.Object), np.array([numbers[visitor] for visitor in visitors])
+    )
 
 
 def _rounded(column: NumberColumn) -> NumberColumn:

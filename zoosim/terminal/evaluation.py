@@ -21,6 +21,8 @@ def print_training(training: "Training", *, wide: bool = False, has_page: bool =
         print_evaluation(training.evaluation, wide=wide, has_page=has_page)
     else:
         lines += [f"{name}: {'; '.join(notes)}" for name, notes in training.notes.items()]
+    rare = training.model.fitted.visitors.rare_levels()
+    lines += [f"note: column {name}: {note}" for name, note in rare.items()]
     if training.unjudged:
         lines.append(f"The later rows could not judge what was trained: {training.unjudged}.")
     if training.model.competitors > 1:

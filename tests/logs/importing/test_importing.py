@@ -16,7 +16,7 @@ from zoosim.logs.parse import fitted_schema, read_log
 
 MAPPING = """
 columns: {decision_id: request, time: at, user_id: customer, action: item, propensity: p, reward: click}
-features: [age, country]
+features: {age: , country: {fewest_visitors: 1}}
 keep: [p_new]
 """
 HEAD = "request,at,customer,item,p,click,age,country,p_new"
@@ -109,7 +109,7 @@ def test_a_bad_row_is_named_in_the_words_of_the_table(
 def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
     tmp_path: Path, old: str, new: str, age: float, country: list[int], drift: dict[str, str]
 ) -> None:
-    typed = MAPPING.replace("[age, country]", "{age: number, country: category}")
+    typed = MAPPING.replace("age: ", "age: number")
     table, mapping, out = written(tmp_path, ROWS, typed)
     import_log(table, mapping, out)
     written(tmp_path, [row.replace(old, new) for row in ROWS], typed)
@@ -122,7 +122,7 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
 
 def test_missing_and_unreadable_values_get_a_feature_in_a_log_that_is_fitted_to_them(tmp_path: Path) -> None:
     rows = [row.replace("51,fr", "old,") for row in ROWS]
-    table, mapping, out = written(tmp_path, rows, MAPPING.replace("[age, country]", "{age: number, country: category}"))
+    table, mapping, out = written(tmp_path, rows, MAPPING.replace("age: ", "age: number"))
     note = "1 of 4 values are no numbers (row 1: 'old'), and count as missing"
     imported = import_log(table, mapping, out)
     assert (imported.skipped, imported.drift, imported.notes) == ({}, {}, {"age": note})

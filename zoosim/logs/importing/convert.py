@@ -26,11 +26,12 @@ from zoosim.logs.parse import fitted_schema
 from zoosim.logs.schema import A_MAX, OWN
 from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
+from zoosim.schema.column import FEWEST_VISITORS
 from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
 from zoosim.schema.infer import StrayWords, stray_words
 from zoosim.schema.leaks import known_too_late
 from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, sample_of
-from zoosim.schema.values import text_of, texts_of
+from zoosim.schema.values import distinct_values, text_of, texts_of, visitor_ids
 
 ROW = "row of the table"
 """A column that the Records have until their features are written out."""
@@ -151,16 +152,20 @@ def to_records(
     listed = schema.columns.listed
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
-    drift = {} if fitted is None else _drift(table, names, product_table, fitted)
+    drift: dict[str, str] = {}
+    rare: dict[str, str] = {}
     if fitted is None:
         fitted = _fit_schema(table, schema, names, product_table, source)
+        rare = fitted.visitors.rare_levels()
+    else:
+        drift = _drift(table, names, product_table, fitted)
     products, others = _described(names, product_table, fitted)
     records = read_records(table, schema, names, lists, product_table, fitted, source)
     frame = records.frame.with_row_index(ROW)
     sound, skipped = sound_rows(frame, records.faults, source, skip_bad, table=table, together=records.together)
     completed = _completed(sound, schema, products["product_id"])
     with_features = _with_features(completed, fitted.visitors.encode_distinct(table))
-    notes = _notes(table, schema, product_table, fitted)
+    notes = rare | _notes(table, schema, product_table, fitted)
     notes = {name: note for name, note in notes.items() if name not in drift}
     facts = facts_of(sound, schema, n_candidates(sound, len(names)), 0 if others is None else others.height)
     return Converted(with_features, products, others, fitted, Imported(skipped, drift, notes, facts))
@@ -179,8 +184,12 @@ def _fit_schema(
 ) -> FittedSchema:
     """Fit how features of visitors and products are encoded to their tables."""
     options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
+    visitor = schema.columns.user_id
+    visitors = None if visitor is None else distinct_values(visitor_ids(table[visitor]))[1]
     return FittedSchema(
-        visitors=fit_encoder(table, schema.features, source, **options),
+        visitors=fit_encoder(
+            table, schema.features, source, visitors=visitors, fewest_visitors=FEWEST_VISITORS, **options
+        ),
         products=Encoder() if product_table is None else product_table.fit(names, **options),
         weights={**dict.fromkeys(schema.reward_columns, 0.0), **schema.weights},
     )

@@ -232,7 +232,7 @@ def describe_column(column: AnyColumn) -> str:
         return f"number, {significant(column.low, 4)} to {significant(column.high, 4)}" + (
             " (by its logarithm)" if column.log else ""
         )
-    if isinstance(column, CategoryColumn) and column.buckets:
+    if isinstance(column, CategoryColumn) and column.rest:
         return f"category, {len(column.levels)} values and {share_of(column.rest, 1.0)} rarer ones"
     if isinstance(column, CategoryColumn):
         return f"category, {len(column.levels)} values"

@@ -1,8 +1,9 @@
 """Q23: what 100 hostile visitors among 10,000 honest ones cost a service's shop, by policy and by way of attack.
 
 Everything but HTTP is the service's own: visitors are encoded by its model, what is shown is drawn as it draws it, and
-its learner reads the rows of its log. ZOOSIM_SEEDS, from ZOOSIM_FIRST on, ZOOSIM_POLICIES, ZOOSIM_ATTACKS and
-ZOOSIM_VISITORS set other ones; what a run found is kept in the file ZOOSIM_RESULTS, from which another goes on.
+its learner reads the rows of its log. ZOOSIM_SEEDS, from ZOOSIM_FIRST on, ZOOSIM_POLICIES, ZOOSIM_VISITORS and, with
+semicolons between them, ZOOSIM_ATTACKS set other ones; what a run found is kept in the file ZOOSIM_RESULTS, from which
+another goes on.
 """
 
 import json
@@ -133,7 +134,7 @@ def _never_best(rates: FloatArray, shown: int, target: int) -> float:
 
 ATTACKS: dict[str, Hostile] = {
     "vectors of 8e8": Hostile(_clicks_one, disguise=lambda visitor: {**visitor, "tastes": [8e8] * LENGTH}),
-    "one visitor, 2,000 clicks": Hostile(_clicks_one, visitors=1, visits=ONE_VISITOR),
+    "one visitor in 2,000 visits": Hostile(_clicks_one, visitors=1, visits=ONE_VISITOR),
     "all click one product": Hostile(_clicks_one),
     "all but the best": Hostile(_all_but_best),
     "never the best": Hostile(_never_best),
@@ -151,7 +152,10 @@ def main() -> None:
     first = int(os.environ.get("ZOOSIM_FIRST", FIRST))
     seeds = range(first, first + int(os.environ.get("ZOOSIM_SEEDS", SEEDS)))
     policies = os.environ.get("ZOOSIM_POLICIES", ",".join(POLICIES)).split(",")
-    attacks = [name for name in os.environ.get("ZOOSIM_ATTACKS", ",".join(ATTACKS)).split(",") if name]
+    attacks = os.environ.get("ZOOSIM_ATTACKS", ";".join(ATTACKS)).split(";")
+    unknown = [name for name in attacks if name not in ATTACKS]
+    if unknown:
+        sys.exit(f"ZOOSIM_ATTACKS: got {unknown[0]!r}, expected some of: {'; '.join(ATTACKS)}")
     honest = int(os.environ.get("ZOOSIM_VISITORS", HONEST))
     path = os.environ.get("ZOOSIM_RESULTS")
     report(policies, attacks, seeds, Results(honest, Path(path) if path else None))
@@ -198,7 +202,8 @@ class Results:
         key = (policy, attack, seed, self._honest)
         if key not in self._shares:
             rules = {"per_visitor": 0} if attack == NO_BOUND else {}
-            share = share_of_oracle(policy, seed, ATTACKS.get(attack), self._honest, rules)
+            hostile = None if attack in (NO_ATTACK, NO_BOUND) else ATTACKS[attack]
+            share = share_of_oracle(policy, seed, hostile, self._honest, rules)
             self._shares[key] = share
             line = json.dumps([*key, share])
             print(f"Q23: {line}", file=sys.stderr, flush=True)

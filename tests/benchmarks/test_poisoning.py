@@ -53,3 +53,9 @@ def test_what_comes_of_honest_visits_hangs_on_the_attack_alone() -> None:
     calm = share_of_oracle("linucb", 0, None, 200)
     assert share_of_oracle("linucb", 0, Hostile(lambda *_: 0.0, when=(0.999, 1.0)), 200) == calm
     assert share_of_oracle("linucb", 0, Hostile(lambda *_: 1.0, when=(0.0, 1.0), visitors=20), 200) != calm
+
+
+def test_an_unknown_attack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZOOSIM_ATTACKS", "all but the best;flood")
+    with pytest.raises(SystemExit, match="got 'flood', expected some of: vectors of 8e8; "):
+        poisoning.main()

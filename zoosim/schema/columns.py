@@ -163,10 +163,14 @@ class LevelColumn(Column):
         names = list(rows)
         number = {level: place for place, level in enumerate(names)}
         numbers = [[number[level] for level in levels or ()] for levels in levels_of_value]
-        held = pl.DataFrame({"value": np.arange(len(values)), "level": pl.Series(numbers, dtype=pl.List(pl.Int64))})
-        seen = pl.DataFrame({"value": value_of_row, "visitor": visitors}).unique()
-        pairs = seen.join(held.explode("level").drop_nulls(), on="value")
-        counts = pairs.group_by("level").agg(pl.col("visitor").n_unique())
+        # A row per value and level in it: those of a value stand together, from `starts` on.
+        sizes = np.array([len(levels) for levels in numbers], np.int64)
+        starts = np.cumsum(sizes) - sizes
+        row = np.repeat(np.arange(len(value_of_row)), sizes[value_of_row])
+        first_of_row = np.cumsum(sizes[value_of_row]) - sizes[value_of_row]
+        place = starts[value_of_row[row]] + np.arange(len(row)) - first_of_row[row]
+        level = np.array([level for levels in numbers for level in levels], np.int64)[place]
+        counts = pl.DataFrame({"level": level, "visitor": visitors[row]}).group_by("level").agg(pl.all().n_unique())
         return LevelCounts(rows, {names[level]: count for level, count in counts.iter_rows()}, is_missing)
 
 

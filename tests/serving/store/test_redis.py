@@ -183,6 +183,26 @@ def test_one_service_leads_until_it_is_gone(server: ValkeyServer, monkeypatch: p
     third.close()
 
 
+def test_a_machine_that_slept_leads_no_more(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the time of the service that leads has gone on meanwhile. The monotonic clock stood still."""
+    sleep = 3_600 * 10**9
+    leader, other = opened(server), opened(server)
+    leader.keep_time(lambda: 1_000_000)
+    other.keep_time(lambda: 0)
+    before = other.common_time()
+    die(leader)
+    die(other)
+    clock = time.clock_gettime_ns
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda which: clock(which) + sleep * (which == time.CLOCK_BOOTTIME))
+    assert not leader.leads
+    after = other.common_time()
+    assert before is not None
+    assert after is not None
+    assert 0 <= after - before - sleep // 1_000 < 60 * 10**6
+    leader.close()
+    other.close()
+
+
 def test_who_knows_rows_that_are_lost_leads_no_more(server: ValkeyServer) -> None:
     first, second = opened(server), opened(server)
     first.append([row("a"), row("b")])

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
@@ -20,12 +18,10 @@ from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.replica import GROWN_FROM
+from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
 
 Candidate = str | int | dict[str, Any]
-
-SECONDS_BETWEEN_COMPLAINTS = 60.0
-"""Between two lines of the service's log about candidates that are left out: they may come with each request."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -46,7 +42,7 @@ class Products:
         self._writer = writer
         self._clock = clock
         self._storing = asyncio.Lock()
-        self._complained_at = -math.inf
+        self._throttle = Throttle()
 
     async def usable(
         self, candidates: Sequence[Candidate], check: Callable[[Sequence[str]], None] = lambda names: None
@@ -85,9 +81,7 @@ class Products:
 
     def complain(self, reason: str) -> None:
         """Say in the service's log why a candidate was left out, at most once a minute."""
-        moment = time.monotonic()
-        if moment - self._complained_at >= SECONDS_BETWEEN_COMPLAINTS:
-            self._complained_at = moment
+        if self._throttle.allows():
             logger.warning("left out of a decision: %s", reason)
 
     def _sort_out(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Product | None], dict[str, str]]:

@@ -280,8 +280,8 @@ class Service:
 
     async def tick(self) -> None:
         """Append a tick row if one is due, and let the schema grow where requests call for it."""
-        self._watch.tick()
         await self.upkeep.tick()
+        self._watch.tick()
 
     def lag(self) -> int:
         """Return how many rows that it stored its decisions do not know of yet."""

@@ -20,9 +20,9 @@ def test_a_line_per_size_says_how_long_training_took(
         return 20.0, 31.0, 1.25, "80,000 rows to learn from: about 18 s"
 
     monkeypatch.setattr(training, "run_train", run_train)
-    monkeypatch.setattr(training, "TO_COMPILE", (500, 100))
+    monkeypatch.setattr(training, "TO_COMPILE", (2_000, 100))
     training.train_large(rows=3_000, products=(100, 200))
-    assert [(rows, d) for rows, _, d, _ in trained] == [(500, 30), (3_000, 30), (3_000, 30)]
+    assert [(rows, d) for rows, _, d, _ in trained] == [(2_000, 30), (3_000, 30), (3_000, 30)]
     assert trained[-1][1] > 150
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2

@@ -38,7 +38,9 @@ def read_open_bandit(
     folder = open_bandit_folder(data) / policy / campaign
     table, source = read_table(folder / f"{campaign}.csv")
     items = _items(folder / "item_context.csv")
-    features = {name: "category" for name in table.columns if name.startswith("user_feature_")}
+    # What is published names nobody, so that rare levels need not be hashed.
+    category = {"type": "category", "fewest_visitors": 1}
+    features = {name: category for name in table.columns if name.startswith("user_feature_")}
     columns = {**COLUMNS, "propensity": "propensity_score"}
     described = {"columns": columns, "features": features, "actions": list(range(len(items)))}
     converted = to_records(table, Schema.model_validate(described), source=source, skip_bad=skip_bad)

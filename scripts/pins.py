@@ -131,11 +131,12 @@ def write() -> None:
 def audit() -> None:
     """Print what is pinned; raises `Mismatch` where files, index, image and installed packages do not agree."""
     pins = read(CONSTRAINTS)
+    installed = {distribution.name: distribution.version for distribution in distributions()}
     checks = {
         "files": _wrong_files(pins),
         "Dockerfile": wrong_image(DOCKERFILE.read_text()),
         "index": _wrong_resolution(pins),
-        "installed": wrong_installed(pins, {d.name: d.version for d in distributions()}),
+        "installed": wrong_installed(pins, installed),
     }
     wrong = [f"{check}: {line}" for check, lines in checks.items() for line in lines]
     if wrong:
@@ -144,9 +145,9 @@ def audit() -> None:
     print(f"deploy/requirements.txt: {_counted(read(REQUIREMENTS))}, as in constraints.txt")
     print("deploy/Dockerfile: takes nothing else, but torch by its version, and zoosim itself")
     print("the index resolves pyproject.toml with all extras to these pins, and its files have these hashes")
-    builds = [d.version for d in distributions() if _plain(d.name) == BY_VERSION]
-    count = sum(_plain(d.name) in pins for d in distributions())
-    print(f"installed: {count} packages in the versions pinned; {BY_VERSION} is the build {', '.join(builds)}")
+    count = sum(_plain(name) in pins for name in installed)
+    build = installed.get(BY_VERSION, "of none")
+    print(f"installed: {count} packages in the versions pinned; {BY_VERSION} is the build {build}")
 
 
 def wrong_pins(pins: Pins) -> Iterator[str]:

@@ -8,9 +8,10 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -24,68 +25,48 @@ from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
 
 
-class Cleaned:
-    """A service whose cleaning fails in several ways, one after the other."""
+class Failing:
+    """What a service does again and again, which fails in several ways at first."""
 
-    def __init__(self, failures: list[Exception], done: Callable[[], None]) -> None:
+    settings = Settings(tick=0.01)
+
+    def __init__(self, failures: list[Exception]) -> None:
         self._failures = failures
-        self._done = done
+        self.has_succeeded = asyncio.Event()
 
-    async def clean(self) -> int:
+    async def clean(self) -> None:
         if self._failures:
             raise self._failures.pop(0)
-        self._done()
-        return 0
+        self.has_succeeded.set()
+
+    tick = clean
+
+
+async def run_until_success(repeat: Callable[[Any], Coroutine[Any, Any, None]], failures: list[Exception]) -> None:
+    """Let a service repeat what fails until it succeeds."""
+    failing = Failing(failures)
+    job = asyncio.create_task(repeat(failing))
+    await asyncio.wait_for(failing.has_succeeded.wait(), 10.0)
+    job.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await job
 
 
 def test_cleaning_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(server, "SECONDS_BETWEEN_CLEANINGS", 0.001)
     failures = [OSError(28, "No space left on device"), StoreError("the log is gone"), PermissionError("models")]
-
-    async def run() -> None:
-        done = asyncio.Event()
-        job = asyncio.create_task(server._clean(Cleaned(failures, done.set)))  # type: ignore[arg-type]
-        await asyncio.wait_for(done.wait(), 10.0)
-        job.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await job
-
     with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
-        asyncio.run(run())
+        asyncio.run(run_until_success(server._clean, failures))
     said = [record.getMessage() for record in caplog.records]
     assert [line.split(": ")[0] for line in said] == ["old rows stay for now"] * 3
     assert "No space left on device" in said[0]
 
 
-class Ticked:
-    """A service that fails at its first ticks, in several ways."""
-
-    settings = Settings(tick=0.01)
-
-    def __init__(self, failures: list[Exception], done: Callable[[], None]) -> None:
-        self._failures = failures
-        self._done = done
-
-    async def tick(self) -> None:
-        if self._failures:
-            raise self._failures.pop(0)
-        self._done()
-
-
 @pytest.mark.parametrize("first", [DataError("the model is broken"), OSError(28, "No space left"), KeyError("a fault")])
 def test_ticks_go_on_after_one_failed(first: Exception, caplog: pytest.LogCaptureFixture) -> None:
     """What failed is said once a minute, a fault of ours with its traceback."""
-
-    async def run() -> None:
-        done = asyncio.Event()
-        job = asyncio.create_task(server._tick(Ticked([first, StoreError("gone")], done.set)))  # type: ignore[arg-type]
-        await asyncio.wait_for(done.wait(), 10.0)
-        job.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await job
-
     with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
-        asyncio.run(run())
+        asyncio.run(run_until_success(server._tick, [first, StoreError("gone")]))
     (line,) = caplog.records
     assert line.getMessage().startswith("the log is not brought up to date for now: ")
     assert bool(line.exc_info) == isinstance(first, KeyError)

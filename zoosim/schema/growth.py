@@ -7,12 +7,13 @@ what fewer had is hashed. Ranges of numbers are rounded, so that they name nobod
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
 from zoosim.core.errors import ZoosimError
+from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray
 from zoosim.schema.column import FEWEST_VISITORS, MOST_LEVELS
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, CategoryColumn, LevelColumn, LevelCounts, WordsColumn
@@ -111,8 +112,7 @@ def _difference(before: AnyColumn, after: AnyColumn) -> str:
     if after.type != before.type:
         return f"{before.name} ({after.type}, not {before.type})"
     if isinstance(before, LevelColumn) and isinstance(after, LevelColumn):
-        new = len(after.levels) - len(before.levels)
-        return f"{before.name} ({new} more level{'s' if new > 1 else ''})"
+        return f"{before.name} ({counted(len(after.levels) - len(before.levels), 'more level')})"
     return before.name
 
 
@@ -161,15 +161,14 @@ def _fitted(name: str, values: Sequence[Any], visitors: Sequence[str]) -> AnyCol
         if kind == "words":
             return _fitted_words(name, values, visitors)
         if kind == "number":
-            series = pl.Series(name, _within_usual(numbers_of(series), visitors))
-        elif kind == "vector":
-            series = pl.Series(name, _shortened(series.to_list(), visitors), pl.List(pl.Float64))
+            return _rounded(NumberColumn.fitted(name, pl.Series(name, _within_usual(numbers_of(series), visitors))))
+        if kind == "vector":
+            lists = pl.Series(name, _shortened(series.to_list(), visitors), pl.List(pl.Float64))
+            return _rounded_vector(VectorColumn.fitted(name, lists))
         fitted: Any = COLUMN_TYPES[kind].fitted(name, series)
     except ZoosimError:  # a column that cannot be read is no feature
-        return None
-    if isinstance(fitted, NumberColumn):
-        return _rounded(fitted)
-    return _rounded_vector(fitted) if isinstance(fitted, VectorColumn) else fitted
+        fitted = None
+    return cast(AnyColumn | None, fitted)
 
 
 def _within_usual(numbers: FloatArray, visitors: Sequence[str]) -> FloatArray:

@@ -160,7 +160,7 @@ class Products:
             return name, None
         try:
             if GROWN_FROM in model.facts and (is_described or ID in names):
-                features = self._partly_described(name, columns)
+                features = self._partly_described(name, version, columns)
             else:
                 features = model.product_features(candidate)
         except PolicyError as error:
@@ -168,11 +168,10 @@ class Products:
         product = Product(name, pack_floats(features), True, self._current.start.model)
         return name, None if catalogue.is_current(product) else product
 
-    def _partly_described(self, name: str, columns: Mapping[str, Any]) -> FloatArray:
-        """Return the features of a product where requests lack columns that others had: then it is as it was."""
-        encoder, catalogue = self._current.model.fitted.products, self._current.catalogue
-        version = catalogue.version_of(name)
-        before = encoder.encode_one({ID: name}) if version is None else catalogue.features_of(version)
+    def _partly_described(self, name: str, version: int | None, columns: Mapping[str, Any]) -> FloatArray:
+        """Return the features of a product; where a request lacks columns it is as its version, if any, was."""
+        encoder = self._current.model.fitted.products
+        before = encoder.encode_one({ID: name}) if version is None else self._current.catalogue.features_of(version)
         return encoder.encode_changed(before, {**columns, ID: name})
 
     def _version_of(self, name: str) -> int:

@@ -155,9 +155,8 @@ class Replica:
         self.known_versions = set()
         join = SearchJoin if isinstance(self.model, BoostModel) else Join
         self.join = join(Rules(), dict(self.model.fitted.weights))
-        origin = origin_of(self.model)
-        self._grown_at = 0 if origin is None else origin.position
-        self._ancestors = frozenset() if origin is None else frozenset(origin.ancestors)
+        self._origin = origin_of(self.model)
+        self._ancestors = frozenset(self._origin.ancestors if self._origin else ())
         self._recorded = Recorded(self.model, self._schemas, self._features_of)
 
     def forget_decisions(self) -> None:
@@ -175,7 +174,7 @@ class Replica:
         start = _start_in(row)
         before = self.start
         self.begin(start)
-        origin = origin_of(self.model)
+        origin = self._origin
         is_new = before is None or before.origin != start.origin
         if is_new and before is not None and origin is not None and before.model == origin.parent:
             self._learn_since(origin, row)
@@ -203,7 +202,8 @@ class Replica:
 
     def _later_features(self, decision: Decision, version: int) -> FloatArray | None:
         """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
-        row = self._find_row(version) if version > self._grown_at else None
+        grown_at = self._origin.position if self._origin else 0
+        row = self._find_row(version) if version > grown_at else None
         if row is None or row.kind is not Kind.PRODUCT:
             return None
         product = unpack(row)

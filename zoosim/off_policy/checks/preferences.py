@@ -97,8 +97,38 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, BoolArray
     k, n = len(common), len(rows)
     actions = np.searchsorted(common, probe.log.actions[rows])
     inputs = np.column_stack([np.ones(n), probe.inputs[rows, : n // (ROWS_PER_EFFECT * k) - 1]])
-    d = inputs.shape[1]
-    rewards = probe.log.rewards[rows]
+    slopes = _fit_slopes(inputs, actions, probe.log.rewards[rows], k)
+    few = evenly_spread(n, MOST_CONTEXTS)
+    contexts = inputs[few]
+    excluded = np.where(_is_possible(probe, rows[few])[:, common], 0.0, -np.inf)
+    is_shown = actions[few][:, None] == np.arange(k)
+    effects = Effects(
+        fitted=contexts @ slopes.fitted.T + excluded,
+        draw=lambda rng: np.asarray(contexts @ slopes.draw(rng).T + excluded),
+        shown=is_shown.astype(np.float64),
+    )
+    return effects, is_shown & prefers[rows[few]][:, None]
+
+
+class _Slopes(NamedTuple):
+    """The effect of each input on each action's reward: the best fit `(K, d)`, and what is known of the truth.
+
+    That is normal by action, with `means (K, d)` and covariances whose Cholesky factors are `roots (K, d, d)`.
+    """
+
+    fitted: FloatArray
+    means: FloatArray
+    roots: FloatArray
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """Draw the truth `(K, d)`."""
+        normals = rng.normal(size=(*self.means.shape, 1))
+        return np.asarray(self.means + (self.roots @ normals)[:, :, 0])
+
+
+def _fit_slopes(inputs: FloatArray, actions: IntArray, rewards: FloatArray, k: int) -> _Slopes:
+    """Fit a linear model to each of k actions: of rewards `(n,)`, less what inputs `(n, d)` say whatever was shown."""
+    n, d = inputs.shape
     rewards = rewards - inputs @ np.linalg.lstsq(inputs.T @ inputs, inputs.T @ rewards, rcond=None)[0]
     own_inputs = [inputs[actions == action] for action in range(k)]
     moments = np.stack([own.T @ own for own in own_inputs])
@@ -109,18 +139,8 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, BoolArray
     signal = _signal(float((slopes * products).sum()), noise, k * d) / float(np.trace(moments.sum(axis=0)))
     covariances = np.linalg.inv(moments / noise + np.eye(d) / signal)
     means = (covariances @ products[:, :, None])[:, :, 0] / noise
-    roots = np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2.0)
-    few = evenly_spread(n, MOST_CONTEXTS)
-    contexts = inputs[few]
-    excluded = np.where(_is_possible(probe, rows[few])[:, common], 0.0, -np.inf)
-
-    def draw(rng: np.random.Generator) -> FloatArray:
-        drawn = means + (roots @ rng.normal(size=(k, d, 1)))[:, :, 0]
-        return np.asarray(contexts @ drawn.T + excluded)
-
-    is_shown = actions[few][:, None] == np.arange(k)
-    effects = Effects(contexts @ slopes.T + excluded, draw, is_shown.astype(np.float64))
-    return effects, is_shown & prefers[rows[few]][:, None]
+    roots = np.asarray(np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2.0), np.float64)
+    return _Slopes(slopes, means, roots)
 
 
 def _is_possible(probe: Probe, rows: IntArray) -> BoolArray:

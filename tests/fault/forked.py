@@ -1,4 +1,4 @@
-"""Run many command lines in forked children of one process, which has the command line imported, and measure each.
+"""Run many command lines in forked children of one process, which has imported what they need, and measure each.
 
 As a program: reads command lines as JSON lists of words, one per line, and writes as JSON how each ended.
 """
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from zoosim.cli import run_command  # once, for all children
+import zoosim.off_policy.evaluate  # noqa: F401: most of what commands import, once for all children
+from zoosim.cli import run_command
 
 SECONDS = 60
 """How long a command may take; the machine may be busy, so that what counts is the processor time."""

@@ -222,7 +222,7 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
         assert row.value > 0.2  # logged: 0.125
 
 
-@pytest.mark.parametrize(("kind", "times"), [("linear", 120), ("mlp", 160)])
+@pytest.mark.parametrize(("kind", "times"), [("linear", 50), ("mlp", 100)])
 def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str, times: int) -> None:
     """200 rows of 40 products, many times: features of products are worth clicks, 3 standard errors and more.
 
@@ -235,8 +235,8 @@ def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str, t
     mixed_up = replace(log, products=np.random.default_rng(0).permutation(log.products))
     order = np.array([int(name[1:]) for name in sorted_names(tmp_path)])
     bare, told, misled = (click_rates(part, kind, order) for part in (without(log), log, mixed_up))
-    assert standard_errors_above_zero(told - bare) > 3.0  # 4.9 for mlp, 8.3 for linear
-    assert standard_errors_above_zero(misled - bare) < 0.0  # -2.3 for mlp, -4.8 for linear
+    assert standard_errors_above_zero(told - bare) > 3.0  # 5.0 for each
+    assert standard_errors_above_zero(misled - bare) < 0.0  # -2.4 for mlp, -4.2 for linear
 
 
 def click_rates(log: Log, kind: str, order: np.ndarray) -> np.ndarray:
@@ -265,9 +265,9 @@ def without(log: Log) -> Log:
 
 
 def earned(policy: Any, log: Log, order: np.ndarray) -> float:
-    """Return the policy's true click rate over the first 500 rows."""
-    found = PolicyTarget(policy, log).probabilities(log, 0, 500)
-    kind = log.features[:500].argmax(axis=1)
+    """Return the policy's true click rate over the first 60 rows."""
+    found = PolicyTarget(policy, log).probabilities(log, 0, 60)
+    kind = log.features[:60].argmax(axis=1)
     return float((found * np.where(order[None, :] % 4 == kind[:, None], 0.35, 0.05)).sum(axis=1).mean())
 
 

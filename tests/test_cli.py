@@ -284,8 +284,8 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
-    arguments = ["run", "gauntlet", "--seeds", "6", "--steps", "3000", "--policies", "random,mine", "--jobs", "2"]
-    slow = mine(tmp_path, "import time; time.sleep(0.0003); return 7")
+    arguments = ["run", "gauntlet", "--seeds", "4", "--steps", "1200", "--policies", "random,mine", "--jobs", "2"]
+    slow = mine(tmp_path, "import time; time.sleep(0.001); return 7")
     command = [sys.executable, "-m", "zoosim", *arguments, "--policy", slow, "--out"]
     run = subprocess.Popen([*command, "cut"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
@@ -297,7 +297,7 @@ def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> N
     message = "zoosim: interrupted; finished trials are saved, repeat the command to resume"
     assert told.splitlines()[-1] == message
     done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
-    assert 0 < len(done) < 12
+    assert 0 < len(done) < 8
     assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0
     assert zoosim(*command[3:], "whole", cwd=tmp_path).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in done} == done

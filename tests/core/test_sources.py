@@ -18,7 +18,7 @@ LINUCB, RANDOM, REPORT = "zoosim.policies.products.linucb", "zoosim.policies.pro
 
 def forget() -> None:
     """Read the files again, as another process would."""
-    for name in ("source_digest", "closure_of", "_read", "_passed_on", "_file_of"):
+    for name in ("source_digest", "closure_of", "_read", "_outline_of", "_passed_on", "_file_of"):
         getattr(sources, name).cache_clear()
 
 
@@ -62,6 +62,26 @@ def test_a_copy_in_another_folder_has_the_same_digests(package: Path, monkeypatc
     forget()
     assert changed(copied) == []
     assert [make_entry(name).fingerprint for name in BUILT_IN] == fingerprints
+
+
+def test_outlines_on_disk_are_taken_unless_they_are_damaged(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    forget()
+    before = digests()
+    kept = sorted((tmp_path / "cache" / "outlines").iterdir())
+    assert len(kept) > 50
+    with monkeypatch.context() as context:
+        context.setattr(sources, "_outline", None)  # what is kept suffices
+        forget()
+        assert changed(before) == []
+    contents = [path.read_bytes() for path in kept]
+    for path, content, other in zip(kept, contents, contents[1:] + contents[:1], strict=True):
+        path.write_bytes((content[:-1], content.replace(b"0", b"1"), other, b"")[len(content) % 4])
+    forget()
+    assert changed(before) == []
+    assert [path.read_bytes() for path in kept] == contents
 
 
 def test_docstrings_and_comments_change_nothing(package: Path) -> None:

@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import zoosim.off_policy.evaluate  # noqa: F401: most of what commands import, once for all children
 from zoosim.cli import run_command
+from zoosim.off_policy import evaluate
+
+__all__ = ["evaluate"]  # it imports most of what commands do, once for all children
 
 SECONDS = 60
 """How long a command may take; the machine may be busy, so that what counts is the processor time."""

@@ -15,7 +15,7 @@ from zoosim.core.sources import closure_of, source_digest
 
 def forget() -> None:
     """Read the sources again, as another process would."""
-    for name in ("source_digest", "closure_of", "_read", "_passed_on", "_file_of"):
+    for name in ("source_digest", "closure_of", "_read", "_outline_of", "_passed_on", "_file_of"):
         getattr(sources, name).cache_clear()
 
 

@@ -2,20 +2,47 @@
 
 What is kept on disk (compiled kernels, arrays that take long, trials) is keyed by these digests, so an edit makes anew
 what it can change, and nothing else. Two copies of the package with equal sources have equal digests.
+
+To parse all files takes half a second, so their outlines are kept on disk, too, by a digest of their content.
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
+from zoosim.core.files import atomic, cache_folder
+from zoosim.core.private_folder import make_private
+
 PACKAGE = __name__.partition(".")[0]
 
 BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 """Where a statement's inner statements stand."""
+
+
+class Import(NamedTuple):
+    """An import statement: `names` that come `after` the dots of its `level`, each with what it is called here.
+
+    `import name` takes them from nowhere: `after` is None.
+    """
+
+    after: str | None
+    level: int
+    names: list[list[str]]
+
+
+class Outline(NamedTuple):
+    """What one source file says by itself: a `digest` of its code, its imports, and those whose names it passes on."""
+
+    digest: str
+    imports: list[Import]
+    passed_on: list[Import]
 
 
 class Source(NamedTuple):
@@ -63,7 +90,7 @@ def imports_of(code: bytes) -> frozenset[str]:
     """Return the modules of zoosim that code outside of it imports; raises `SyntaxError` or `ValueError`."""
     tree = ast.parse(code)
     statements = list(_statements(tree))
-    found = {name for statement in statements for name in _imported(statement, "", {PACKAGE})}
+    found = set(_imported(_imports_among(statements), "", {PACKAGE}))
     if PACKAGE not in found:
         return frozenset(found)
     # `import zoosim` means all of it, unless only names that it passes on are used: `zoosim.Policy`.
@@ -83,12 +110,70 @@ def _read(module: str) -> Source:
     path = _file_of(module)
     if path is None:
         raise ModuleNotFoundError(f"module {module}: there is no source file of it to hash", name=module)
-    tree = ast.parse(path.read_bytes())
+    outline = _outline_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     followed = {PACKAGE, module.partition(".")[0]}
-    imports = [name for statement in _statements(tree) for name in _imported(statement, package, followed)]
+    return Source(outline.digest, frozenset(_imported(outline.imports, package, followed)))
+
+
+@cache
+def _outline_of(path: Path) -> Outline:
+    """Return a file's outline: the one that is kept where there is one, else it is made and kept."""
+    content = path.read_bytes()
+    name = hashlib.sha256(_made_by() + content).hexdigest()
+    kept = cache_folder() / "outlines" / name
+    is_usable = make_private(kept.parent)
+    with suppress(OSError, ValueError):
+        if is_usable:
+            return _unsealed(name, kept.read_bytes())
+    outline = _outline(content)
+    with suppress(OSError):
+        if is_usable:
+            with atomic(kept) as temporary:
+                temporary.write_bytes(_sealed(name, outline))
+    return outline
+
+
+@cache
+def _made_by() -> bytes:
+    """Return what outlines depend on besides a file: the Python version, and the code here."""
+    return sys.version.encode() + Path(__file__).read_bytes()
+
+
+def _sealed(name: str, outline: Outline) -> bytes:
+    """Return what is kept of an outline, behind a digest of that and of the file's name."""
+    text = json.dumps(outline)
+    return f"{hashlib.sha256(f'{name} {text}'.encode()).hexdigest()}{text}".encode()
+
+
+def _unsealed(name: str, content: bytes) -> Outline:
+    """Return the outline that was kept; raises `ValueError` where it is damaged, or was another file."""
+    seal, text = content[:64], content[64:]
+    if seal != hashlib.sha256(f"{name} ".encode() + text).hexdigest().encode():
+        raise ValueError("damaged")
+    digest, *imports = json.loads(text)
+    return Outline(digest, *([Import(*each) for each in part] for part in imports))
+
+
+def _outline(code: bytes) -> Outline:
+    tree = ast.parse(code)
+    late = [inner for statement in tree.body if _is_for_type_checkers(statement) for inner in statement.body]
+    passed_on = [each for each in _imports_among([*tree.body, *late]) if each.after is not None]
+    imports = list(_imports_among(_statements(tree)))
     # The tree has lost its docstrings by now.
-    return Source(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), frozenset(imports))
+    return Outline(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports, passed_on)
+
+
+def _imports_among(statements: Iterable[ast.AST]) -> Iterator[Import]:
+    for statement in statements:
+        if isinstance(statement, ast.Import):
+            yield Import(None, 0, _names(statement))
+        elif isinstance(statement, ast.ImportFrom):
+            yield Import(statement.module or "", statement.level, _names(statement))
+
+
+def _names(statement: ast.Import | ast.ImportFrom) -> list[list[str]]:
+    return [[alias.name, alias.asname or alias.name] for alias in statement.names]
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -114,20 +199,21 @@ def _is_text(statement: ast.AST) -> bool:
     return isinstance(statement.value.value, str)
 
 
-def _imported(statement: ast.AST, package: str, followed: set[str]) -> Iterator[str]:
-    """Yield the modules of the packages `followed` that a statement in a module of `package` imports."""
-    if isinstance(statement, ast.Import):
-        yield from (alias.name for alias in statement.names if alias.name.partition(".")[0] in followed)
-    elif isinstance(statement, ast.ImportFrom):
-        source = _source_of(statement, package)
-        if source.partition(".")[0] in followed:
-            yield from (_home_of(source, alias.name) for alias in statement.names)
+def _imported(imports: Iterable[Import], package: str, followed: set[str]) -> Iterator[str]:
+    """Yield the modules of the packages `followed` that a module of `package` imports."""
+    for each in imports:
+        if each.after is None:
+            yield from (name for name, _ in each.names if name.partition(".")[0] in followed)
+        else:
+            source = _source_of(each, package)
+            if source.partition(".")[0] in followed:
+                yield from (_home_of(source, name) for name, _ in each.names)
 
 
-def _source_of(statement: ast.ImportFrom, package: str) -> str:
+def _source_of(imported: Import, package: str) -> str:
     """Return the full name of what `from source import ...` takes names from."""
-    source = statement.module or ""
-    return resolve_name("." * statement.level + source, package) if statement.level and package else source
+    source = imported.after or ""
+    return resolve_name("." * imported.level + source, package) if imported.level and package else source
 
 
 def _home_of(source: str, name: str) -> str:
@@ -148,13 +234,10 @@ def _passed_on(module: str) -> dict[str, str]:
     if path is None or path.name != "__init__.py":
         return {}
     homes: dict[str, str] = {}
-    body = ast.parse(path.read_bytes()).body
-    late = [inner for statement in body if _is_for_type_checkers(statement) for inner in statement.body]
-    for statement in [*body, *late]:
-        if isinstance(statement, ast.ImportFrom):
-            source = _source_of(statement, module)
-            if source.partition(".")[0] == module.partition(".")[0]:
-                homes |= {alias.asname or alias.name: _home_of(source, alias.name) for alias in statement.names}
+    for each in _outline_of(path).passed_on:
+        source = _source_of(each, module)
+        if source.partition(".")[0] == module.partition(".")[0]:
+            homes |= {here: _home_of(source, name) for name, here in each.names}
     return homes
 
 

@@ -3,7 +3,7 @@
 Each way to fool it makes 20 logs, whose truth is known. A policy is judged twice, by all of its probabilities (`ips`,
 `snips`, `dr`) and by a column of those of the logged actions (`ips`, `snips`); of rankings by `cascade-ips` and
 `cascade-dr`. ZOOSIM_FOOLED_LOGS sets another number of logs; ZOOSIM_FOOLED_CLASSES chooses classes by words of their
-names, such as `held out`, or leaves them out, as `-held out` does.
+names, such as `third round`, or leaves them out, as `-third round` does.
 """
 
 import os
@@ -21,13 +21,13 @@ from benchmarks.quality.fooled import (
     dependence,
     farms,
     groups,
-    held_out,
     learned,
     pages,
     propensities,
     rewards,
     sessions,
     sound,
+    third_round,
     times,
     twins,
 )
@@ -55,7 +55,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
         "sound amounts": amounts.SOUND_AMOUNTS,
         "sound rankings": pages.SOUND_PAGES,
     },
-    f"{SOUND}, held out": held_out.SOUND,
+    f"{SOUND}, third round": third_round.SOUND,
     SHOWN: {
         "users without ids": dependence.USERS,
         "bots": dependence.BOTS,
@@ -83,7 +83,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
         "clocks": amounts.CLOCKS,
         "rankings": pages.PAGES,
     },
-    f"{SHOWN}, held out": held_out.SHOWN,
+    f"{SHOWN}, third round": third_round.SHOWN,
     HIDDEN: {HIDDEN: sound.HIDDEN},
     f"{HIDDEN}, second round": {
         "no log can show: users": twins.HIDDEN_USERS,
@@ -93,7 +93,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
             learned.best_of_many_policies,
         ),
     },
-    f"{HIDDEN}, held out": held_out.HIDDEN,
+    f"{HIDDEN}, third round": third_round.HIDDEN,
 }
 """Classes of ways by part: parts are summed up each, and those of a beginning (`sound`) together."""
 

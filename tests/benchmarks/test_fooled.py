@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality.fooled import held_out, rewards, sound
+from benchmarks.quality.fooled import rewards, sound, third_round
 from benchmarks.quality.fooled.shop import Shop, at, draw, draw_rankings, draw_rows, ranked_clicks
 from benchmarks.quality.fooled_verdicts import CLASSES, HIDDEN, PARTS, SHOWN, SOUND, Counts, chosen_classes, count
 from zoosim.core.rng import stream
@@ -19,7 +19,7 @@ def test_ways_are_many_and_each_has_a_name_of_its_own() -> None:
     assert all(way.__doc__ for ways in CLASSES.values() for way in ways)
 
 
-@pytest.mark.parametrize("name", [*held_out.SHOWN, *held_out.SOUND, *held_out.HIDDEN])
+@pytest.mark.parametrize("name", [*third_round.SHOWN, *third_round.SOUND, *third_round.HIDDEN])
 def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
     """A seed draws the same log again, of as many rows, which the policy's chances belong to."""
     way = CLASSES[name][0]
@@ -36,7 +36,7 @@ def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
 
 def test_classes_are_chosen_by_words_of_their_names() -> None:
     assert list(chosen_classes("bots, copies")) == ["bots", "copies"]
-    assert not set(chosen_classes("-held out")) & set(held_out.SHOWN)
+    assert not set(chosen_classes("-third round")) & set(third_round.SHOWN)
     assert chosen_classes("") == CLASSES
     with pytest.raises(SystemExit, match="got nothing like it, expected words of some of: sound"):
         chosen_classes("nothing like it")

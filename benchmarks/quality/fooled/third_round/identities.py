@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import HOUR, come, judged, named, open_shop, some, visit
 from benchmarks.quality.fooled.shop import DAY, DAYS, ROWS, START, Case, Rows, Shop, Way, draw_rankings, draw_rows
+from benchmarks.quality.fooled.third_round.traffic import HOUR, come, judged, named, open_shop, some, visit
 from zoosim.core.types import BoolArray, IntArray
 
 FARM_VISITS = ROWS // 5

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import come, judged, open_shop, some, visit
 from benchmarks.quality.fooled.shop import (
     DAY,
     DAYS,
@@ -19,6 +18,7 @@ from benchmarks.quality.fooled.shop import (
     draw_rankings,
     draw_rows,
 )
+from benchmarks.quality.fooled.third_round.traffic import come, judged, open_shop, some, visit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 Change = Callable[[Rows], FloatArray]

@@ -4,9 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.same_rows import FLOOR, greedy, means_by, means_of_cells, noisy, ridge
-from benchmarks.quality.fooled.held_out.timing import kept_value, return_rates
-from benchmarks.quality.fooled.held_out.traffic import HOUR, SECOND, come, judged, named, open_shop, visit, worth
 from benchmarks.quality.fooled.shop import (
     DAY,
     ROWS,
@@ -20,6 +17,9 @@ from benchmarks.quality.fooled.shop import (
     ranked_clicks,
     softmax,
 )
+from benchmarks.quality.fooled.third_round.same_rows import FLOOR, greedy, means_by, means_of_cells, noisy, ridge
+from benchmarks.quality.fooled.third_round.timing import kept_value, return_rates
+from benchmarks.quality.fooled.third_round.traffic import HOUR, SECOND, come, judged, named, open_shop, visit, worth
 
 
 def sessions_of_users(rng: np.random.Generator) -> Case:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import Book, Visits, come, judged, open_shop, visit
 from benchmarks.quality.fooled.shop import Case, Way
+from benchmarks.quality.fooled.third_round.traffic import Book, Visits, come, judged, open_shop, visit
 from zoosim.core.types import FloatArray
 
 ORDER, SPREAD_OF_ORDER = 20.0, 0.5

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import HOUR, come, judged, named, open_shop, visit
 from benchmarks.quality.fooled.shop import DAY, DAYS, ROWS, START, Case, Shop, Way, draw_rows
+from benchmarks.quality.fooled.third_round.traffic import HOUR, come, judged, named, open_shop, visit
 from zoosim.core.types import FloatArray, IntArray
 
 STORES = 25

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import come, judged, named, open_shop, visit
 from benchmarks.quality.fooled.shop import ROWS, VISITORS, Case, Shop, Way, at, draw_rows, softmax
+from benchmarks.quality.fooled.third_round.traffic import come, judged, named, open_shop, visit
 
 CANDIDATES = 300
 

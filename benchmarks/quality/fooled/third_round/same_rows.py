@@ -8,7 +8,6 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from benchmarks.quality.fooled.held_out.traffic import HOUR, SPREAD, come, open_shop, visit
 from benchmarks.quality.fooled.shop import (
     DAY,
     FADING,
@@ -22,6 +21,7 @@ from benchmarks.quality.fooled.shop import (
     ranked_clicks,
     softmax,
 )
+from benchmarks.quality.fooled.third_round.traffic import HOUR, SPREAD, come, open_shop, visit
 from zoosim.core.types import FloatArray, IntArray
 
 Learn = Callable[[Rows, FloatArray], FloatArray]

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.quality.fooled.held_out.traffic import HOUR, SECOND, Visits, come, judged, open_shop, visit
 from benchmarks.quality.fooled.shop import (
     DAY,
     DAYS,
@@ -20,6 +19,7 @@ from benchmarks.quality.fooled.shop import (
     draw_rows,
     ranked_clicks,
 )
+from benchmarks.quality.fooled.third_round.traffic import HOUR, SECOND, Visits, come, judged, open_shop, visit
 from zoosim.core.types import FloatArray, IntArray
 
 

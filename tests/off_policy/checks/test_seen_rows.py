@@ -1,12 +1,15 @@
 """Policies that learned from the rows that judge them, by means of cells, by the best of them or by a regression."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import learned, pages, sound
-from benchmarks.quality.fooled.shop import Way
+from benchmarks.quality.fooled.shop import DAY, START, Rows, Shop, Way, draw_rows, logistic
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.preferences import cell_effects
 from zoosim.off_policy.checks.probe import Probe
@@ -58,6 +61,48 @@ def test_effects_of_noise_alone_are_followed_by_who_fits_them() -> None:
 def test_a_policy_of_other_rows_is_not(way: Way) -> None:
     _, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
     assert not any("judge it by rows that it has not seen" in each for each in reasons), reasons
+
+
+def test_the_best_product_of_each_hour_of_the_week_follows_noise_that_no_feature_tells() -> None:
+    """Of 84 parts of the week and segments; six rows tell of each product there."""
+    for from_these in (True, False):
+        shop = Shop(stream(SEED, "fooled", "hours of the week"))
+        rows, others = draw_rows(shop), draw_rows(shop)
+        means = _mean_clicks(rows if from_these else others, _parts_of_the_week)
+        rows.target = _greedy(means[_parts_of_the_week(rows)])
+        verdict, reasons = reasons_of(rows.case(0.0))
+        assert any("go with rewards beyond what features and actions tell" in each for each in reasons) == from_these
+        assert verdict != TRUST or not from_these
+
+
+def test_a_policy_may_know_effects_that_no_line_tells() -> None:
+    """48 cells of visitors differ in what they like, and the policy knows it."""
+    shop = Shop(stream(SEED, "fooled", "steps"))
+    rows = draw_rows(shop)
+    tastes = shop.rng.normal(size=(48, shop.n_actions))
+    rates = logistic(-1.5 + tastes)[learned._many_cells(rows.features)]
+    rows.rewards = (shop.rng.random(len(rows)) < rates[np.arange(len(rows)), rows.actions]).astype(float)
+    rows.target = _greedy(rates)
+    _, reasons = reasons_of(rows.case(0.0))
+    assert not any("judge it by rows that it has not seen" in each for each in reasons), reasons
+
+
+def _parts_of_the_week(rows: Rows) -> IntArray:
+    return np.asarray((rows.times - START) % (7 * DAY) // (DAY // 4) * 3 + rows.features[:, :3].argmax(axis=1))
+
+
+def _mean_clicks(rows: Rows, cells_of: Callable[[Rows], IntArray]) -> FloatArray:
+    cells = cells_of(rows)
+    shape = (int(cells.max()) + 1, rows.shop.n_actions)
+    earned, shown = np.zeros(shape), np.ones(shape)
+    np.add.at(earned, (cells, rows.actions), rows.rewards)
+    np.add.at(shown, (cells, rows.actions), 1.0)
+    return np.asarray(earned / shown)
+
+
+def _greedy(guess: FloatArray) -> FloatArray:
+    k = guess.shape[1]
+    return np.asarray(0.1 / k + 0.9 * (np.arange(k) == guess.argmax(axis=1)[:, None]))
 
 
 def test_policies_of_rankings_are_told_by_their_tops() -> None:

@@ -94,7 +94,7 @@ class LogChecks:
             if not self.are_estimated:
                 check_actions(findings, self.probe)
                 check_selection(findings, self.probe)
-                check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
+                check_reward_in_hand(findings, self.probe)
         return findings.verdict()
 
     @cached_property
@@ -156,12 +156,8 @@ class PolicyChecks:
     def verdict(self) -> Verdict:
         """The verdict on the policy's probabilities of the logged actions."""
         findings = Findings()
-        probe = self.log.probe
         if not self.log.is_telling:
             return findings.verdict()
-        if not self.log.has_rankings:
-            chances = self.weights * probe.log.propensities
-            check_reward_in_hand(findings, probe, chances, "the policy's probabilities")
         chances = self._top_weights * self.log.grouped.log.propensities
         check_seen_rows(findings, self.log.grouped, self.log.choices, chances)
         return findings.verdict()

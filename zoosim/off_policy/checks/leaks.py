@@ -38,18 +38,12 @@ def check_features(findings: Findings, probe: Probe) -> None:
             return
 
 
-def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, whose: str) -> None:
-    """Look for the reward in probabilities that should have been computed before it came.
+def check_reward_in_hand(findings: Findings, probe: Probe) -> None:
+    """Look for the reward in propensities, which should have been computed before it came.
 
-    Given the features and the action a probability is a number, and cannot go with what is chance in the reward.
-
-    Args:
-        findings: Receives the reasons against the log.
-        probe: The log.
-        chances: The probabilities of the logged actions `(n,)`.
-        whose: What to call them, such as "the policy's probabilities".
+    Given the features and the action a propensity is a number, and cannot go with what is chance in the reward.
     """
-    log_chances = np.log(np.maximum(chances, LEAST_CHANCE))
+    log_chances = np.log(np.maximum(probe.log.propensities, LEAST_CHANCE))
     rows = probe.sample
     likeness = _correlation(probe.residuals_of(log_chances)[rows], probe.residuals[rows])
     if abs(likeness) < KNOWN or abs(likeness) * math.sqrt(len(rows)) < KNOWN_ERRORS:
@@ -63,7 +57,7 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
     if unknown_chances <= ROUNDING * float(values[:, 0].var()):
         return
     if abs(likeness) > SURELY_KNOWN and noise > NOISE * float(values[:, 1].var()):
-        observation = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
+        observation = f"propensities go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
         advice = (
             "they were computed when it was known, or by what is not logged; log that, and take rows not learned from"
         )

@@ -10,6 +10,7 @@ from zoosim.off_policy.checks.choices import Choices, orthonormal
 from zoosim.off_policy.checks.leaks import LEAST_CHANCE
 from zoosim.off_policy.checks.preferences import cell_effects, linear_effects
 from zoosim.off_policy.checks.probe import CHANCE, Probe
+from zoosim.off_policy.checks.unexplained import unexplained_agreement
 from zoosim.off_policy.verdict import Findings
 
 MOST_MOMENTS = 1e9
@@ -31,6 +32,8 @@ PREFERRED = 0.5
 
 PREFERRING, FEWEST_PREFERRED = 0.8, 100
 """Share of the visits in which it must prefer one, as it may know most of some visits alone, and rows that show one."""
+
+ADVICE = "judge it by rows that it has not seen"
 
 SAME = 1e-9
 """Difference of scores that is none."""
@@ -54,8 +57,15 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
     known = np.column_stack([scores, chances])
     observation = _linear_observation(probe, choices, known) or _cell_observation(probe, known)
     if observation:
-        advice = "it was made from the rows that judge it; judge it by rows that it has not seen"
-        findings.add(f"{observation}: {advice}{probe.every_row}", useless=False)
+        findings.add(
+            f"{observation}: it was made from the rows that judge it; {ADVICE}{probe.every_row}", useless=False
+        )
+        return
+    correlation = unexplained_agreement(probe, known)
+    if correlation:
+        observation = "the policy's probabilities go with rewards beyond what features and actions tell"
+        reason = f"it was made from the rows that judge it, or by what is not logged; log that, and {ADVICE}"
+        findings.add(f"{observation} (correlation {correlation:.2f}): {reason}{probe.every_row}", useless=False)
 
 
 def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> str:

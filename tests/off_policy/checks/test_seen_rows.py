@@ -50,8 +50,8 @@ def test_effects_of_noise_alone_are_followed_by_who_fits_them() -> None:
     cells = rng.integers(20, size=len(case.log))
     effects = cell_effects(probe, cells)
     k = case.log.n_actions
-    followed = np.arange(k) == effects.fitted.argmax(axis=1)[:, None]
-    others = np.arange(k) == rng.integers(k, size=20)[:, None]
+    followed = (np.arange(k) == effects.fitted.argmax(axis=1)[:, None]).astype(float)
+    others = (np.arange(k) == rng.integers(k, size=20)[:, None]).astype(float)
     assert effects.are_followed(followed, 0.05)
     assert effects.agreement(followed) == 1.0
     assert not effects.are_followed(others, 0.05)
@@ -73,6 +73,19 @@ def test_the_best_product_of_each_hour_of_the_week_follows_noise_that_no_feature
         verdict, reasons = reasons_of(rows.case(0.0))
         assert any("go with rewards beyond what features and actions tell" in each for each in reasons) == from_these
         assert verdict != TRUST or not from_these
+
+
+def test_five_best_sellers_of_forty_per_segment_are_too_surely_those_of_these_rows() -> None:
+    """Some 33 rows tell of each product in a segment: a policy that knows the truth would take other ones, too."""
+    for from_these in (True, False):
+        shop = Shop(stream(SEED, "fooled", "forty products"), n_actions=40, lean=0.2)
+        rows, others = draw_rows(shop), draw_rows(shop)
+        means = _mean_clicks(rows if from_these else others, lambda each: each.features[:, :3].argmax(axis=1))
+        is_best = means >= np.sort(means, axis=1)[:, -5:-4]
+        shares = 0.1 / 40 + 0.9 * is_best / is_best.sum(axis=1, keepdims=True)
+        rows.target = shares[rows.features[:, :3].argmax(axis=1)]
+        _, reasons = reasons_of(rows.case(0.0))
+        assert any("earned most in these rows in 3 cells" in each for each in reasons) == from_these, reasons
 
 
 def test_a_policy_may_know_effects_that_no_line_tells() -> None:

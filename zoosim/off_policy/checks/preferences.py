@@ -35,31 +35,41 @@ class Effects(NamedTuple):
     draw: Callable[[np.random.Generator], FloatArray]
     shown: FloatArray
 
-    def are_followed(self, is_preferred: BoolArray, likely: float) -> bool:
-        """Return whether a policy comes closer to what fits the rows best than one that always takes the truly best.
+    def are_followed(self, shares: FloatArray, likely: float) -> bool:
+        """Return whether a policy comes closer to what fits the rows best than one that knows the truth.
 
-        It is closer the less it earns below that by the fit, in the rows that show what it prefers.
+        The latter gives the same shares to other actions, the largest to the truly best. A policy is closer the less it
+        earns below the best by the fit, in the rows that show what it prefers.
 
         Args:
-            is_preferred: Which action the policy prefers in each context `(m, K)`.
+            shares: What the policy gives each action in each context `(m, K)`, or 1 where it prefers one, else 0.
             likely: How likely the other one, which knows the truth, comes as close.
         """
-        contexts = np.arange(len(self.fitted))
         regrets = np.where(self.shown > 0.0, self.fitted.max(axis=1, keepdims=True) - self.fitted, 0.0)
-        own = _mean(regrets, self.shown * is_preferred)
+        own = _mean(regrets, self.shown * shares)
+        in_order = -np.sort(-shares, axis=1)
+        prefers_one = not (in_order[:, 1:] > 0.0).any()
+        contexts = np.arange(len(self.fitted))
         rng = np.random.default_rng(0)
         closer = 0
         for _ in range(DRAWS):
-            best = self.draw(rng).argmax(axis=1)
-            closer += _mean(regrets[contexts, best], self.shown[contexts, best]) <= own + ROUNDING
+            truth = self.draw(rng)
+            if prefers_one:
+                best = truth.argmax(axis=1)
+                regret = _mean(regrets[contexts, best], self.shown[contexts, best])
+            else:
+                order = np.argsort(-truth, axis=1)
+                weights = in_order * np.take_along_axis(self.shown, order, axis=1)
+                regret = _mean(np.take_along_axis(regrets, order, axis=1), weights)
+            closer += regret <= own + ROUNDING
             if closer >= likely * DRAWS:
                 return False
         return True
 
-    def agreement(self, is_preferred: BoolArray) -> float:
+    def agreement(self, shares: FloatArray) -> float:
         """Return the share of contexts, of those that show what a policy prefers, in which that fits the rows best."""
-        is_known = ((self.shown > 0.0) & is_preferred).any(axis=1)
-        return float((is_preferred.argmax(axis=1) == self.fitted.argmax(axis=1))[is_known].mean())
+        is_known = ((self.shown > 0.0) & (shares > 0.0)).any(axis=1)
+        return float((shares.argmax(axis=1) == self.fitted.argmax(axis=1))[is_known].mean())
 
 
 def cell_effects(probe: Probe, cells: IntArray) -> Effects:
@@ -80,8 +90,8 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
     return Effects(fitted, lambda rng: means + rng.normal(size=shape) / np.sqrt(precision), shown)
 
 
-def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, BoolArray] | None:
-    """Return effects by a linear model per action, in rows spread evenly, and which of their actions a policy prefers.
+def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArray] | None:
+    """Return effects by a linear model per action, in rows spread evenly, and 1 for their actions a policy prefers.
 
     Rare actions are left out, and the last features where there are too many. None where there are too many actions.
 
@@ -107,7 +117,7 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, BoolArray
         draw=lambda rng: np.asarray(contexts @ slopes.draw(rng).T + excluded),
         shown=is_shown.astype(np.float64),
     )
-    return effects, is_shown & prefers[rows[few]][:, None]
+    return effects, (is_shown & prefers[rows[few]][:, None]).astype(np.float64)
 
 
 class _Slopes(NamedTuple):

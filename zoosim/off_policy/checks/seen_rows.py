@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from zoosim.core.arrays import codes_of
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.choices import Choices, orthonormal
 from zoosim.off_policy.checks.leaks import LEAST_CHANCE
@@ -18,11 +18,10 @@ MOST_TERMS = 400
 """Rows times squared terms that are computed, and terms in all."""
 
 ROWS_PER_MEAN = 5
-FEWEST_CELLS = 4
-"""How many rows each mean of a cell and an action must have on average, and how many cells there must be."""
+"""How many rows each mean of a cell and an action must have on average."""
 
 LIKELY, LIKELY_IN_FEW_CELLS, FEW_CELLS = 0.005, 0.05, 24
-"""How likely the best of all policies comes as close to what fits the rows best; few policies are that good.
+"""How likely a policy that knows the truth comes as close to what fits the rows best; few policies are that good.
 
 Up to so few cells tell no more surely.
 """
@@ -79,10 +78,10 @@ def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> st
     found = linear_effects(probe, prefers)
     if found is None:
         return ""
-    effects, is_preferred = found
-    if not is_preferred.any() or not effects.are_followed(is_preferred, LIKELY):
+    effects, preferred = found
+    if not preferred.any() or not effects.are_followed(preferred, LIKELY):
         return ""
-    share = f"{100 * effects.agreement(is_preferred):.0f}% of the rows that show it"
+    share = f"{100 * effects.agreement(preferred):.0f}% of the rows that show it"
     return (
         f"the policy prefers what a linear model of these rows does in {share}, more often than the best policy would"
     )
@@ -91,20 +90,19 @@ def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> st
 def _cell_observation(probe: Probe, known: FloatArray) -> str:
     """Return what means of cells of visitors say against a policy, if anything."""
     cells = find_cells(probe.inputs, probe.log.actions, known[:, 0], _most_cells(probe))
-    if cells is None or cells.max() + 1 < FEWEST_CELLS:
+    if cells is None:
         return ""
     n_cells = int(cells.max()) + 1
     if _means_leave_too_little(probe, cells, known):
         return f"the policy's probabilities follow the mean rewards of {n_cells} cells closer than chance allows"
     effects = cell_effects(probe, cells)
-    is_preferred = _preferred(cells, probe.log.actions, known[:, 0], effects.shown)
+    shares = _shares(cells, probe.log.actions, known[:, 1], effects.shown)
     likely = LIKELY_IN_FEW_CELLS if n_cells <= FEW_CELLS else LIKELY
-    if not is_preferred.any() or not effects.are_followed(is_preferred, likely):
+    if not effects.are_followed(shares, likely):
         return ""
-    agreeing = round(effects.agreement(is_preferred) * int(is_preferred.sum()))
     return (
-        f"the policy prefers what earned most in these rows in {agreeing} of {n_cells} cells, "
-        "more often than the best policy would"
+        f"the policy prefers what earned most in these rows in {n_cells} cells of visitors, "
+        "more often than a policy would that knows the truth"
     )
 
 
@@ -168,10 +166,9 @@ def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) ->
     return degrees > 0 and _is_too_small(float((left**2).sum()), float(degrees), degrees)
 
 
-def _preferred(cells: IntArray, actions: IntArray, scores: FloatArray, shown: FloatArray) -> BoolArray:
-    """Return which action a policy prefers in each cell, of those `shown (C, K)`; none where it prefers two alike."""
-    sums = np.bincount(cells * shown.shape[1] + actions, scores, shown.size).reshape(shown.shape)
-    means = np.where(shown > 0.0, sums / np.maximum(shown, 1.0), -np.inf)
-    is_best: BoolArray = means >= means.max(axis=1, keepdims=True) - SAME
-    is_best[is_best.sum(axis=1) > 1] = False
-    return is_best
+def _shares(cells: IntArray, actions: IntArray, chances: FloatArray, shown: FloatArray) -> FloatArray:
+    """Return what a policy gives to each action in each cell beyond what it gives to all, of those `shown (C, K)`."""
+    sums = np.bincount(cells * shown.shape[1] + actions, chances, shown.size).reshape(shown.shape)
+    shares = sums / np.maximum(shown, 1.0)
+    for_all = np.where(shown > 0.0, shares, np.inf).min(axis=1, keepdims=True)
+    return np.where(shares > for_all * (1.0 + SAME), shares - for_all, 0.0)

@@ -21,6 +21,7 @@ from benchmarks.quality.fooled import (
     dependence,
     farms,
     groups,
+    held_out,
     learned,
     pages,
     propensities,
@@ -56,6 +57,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
         "sound rankings": pages.SOUND_PAGES,
     },
     f"{SOUND}, third round": third_round.SOUND,
+    f"{SOUND}, held out": held_out.SOUND,
     SHOWN: {
         "users without ids": dependence.USERS,
         "bots": dependence.BOTS,
@@ -84,6 +86,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
         "rankings": pages.PAGES,
     },
     f"{SHOWN}, third round": third_round.SHOWN,
+    f"{SHOWN}, held out": held_out.SHOWN,
     HIDDEN: {HIDDEN: sound.HIDDEN},
     f"{HIDDEN}, second round": {
         "no log can show: users": twins.HIDDEN_USERS,
@@ -94,6 +97,7 @@ PARTS: dict[str, dict[str, tuple[Way, ...]]] = {
         ),
     },
     f"{HIDDEN}, third round": third_round.HIDDEN,
+    f"{HIDDEN}, held out": held_out.HIDDEN,
 }
 """Classes of ways by part: parts are summed up each, and those of a beginning (`sound`) together."""
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality.fooled import rewards, sound, third_round
-from benchmarks.quality.fooled.shop import Shop, at, draw, draw_rankings, draw_rows, ranked_clicks
+from benchmarks.quality.fooled import held_out, rewards, sound, third_round
+from benchmarks.quality.fooled.shop import Case, Shop, at, draw, draw_rankings, draw_rows, ranked_clicks
 from benchmarks.quality.fooled_verdicts import CLASSES, HIDDEN, PARTS, SHOWN, SOUND, Counts, chosen_classes, count
 from zoosim.core.rng import stream
 
@@ -32,6 +32,30 @@ def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
     assert np.all((log.columns["p_new"] > 0.0) & (log.columns["p_new"] <= 1.0))
     if policy is not None:
         np.testing.assert_allclose(policy.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("name", [*held_out.SHOWN, *held_out.SOUND, *held_out.HIDDEN])
+def test_weights_and_rewards_of_held_out_logs_are_as_meant(name: str) -> None:
+    """Seen by the log alone a sound kind's interval holds, and that of a way to fool misses as a rule."""
+    for way in CLASSES[name]:
+        cases = [way(stream(seed, "fooled", way.__name__)) for seed in range(4)]
+        errors = [_error(case) for case in cases]
+        assert all(2_500 <= len(case.log) <= 6_200 for case in cases), way.__name__
+        assert all(np.isfinite(case.log.rewards).all() for case in cases)
+        assert all(((case.log.propensities > 0.0) & (case.log.propensities <= 1.0)).all() for case in cases)
+        if name in held_out.SOUND:
+            assert abs(np.mean(errors)) < 2.5, way.__name__  # of a standard deviation of 0.5, where all is sound
+            continue
+        assert np.max(np.abs(errors)) > 1.5, way.__name__
+
+
+def _error(case: Case) -> float:
+    """Return by how many standard errors of its rows the weighted mean misses the value."""
+    weights = case.log.columns["p_new"] / case.log.propensities
+    if weights.ndim > 1:
+        weights = weights.cumprod(axis=1)
+    terms = (weights * case.log.rewards).reshape(len(weights), -1).sum(axis=1)
+    return float((terms.mean() - case.value) / (terms.std() / np.sqrt(len(terms))))
 
 
 def test_classes_are_chosen_by_words_of_their_names() -> None:

@@ -194,7 +194,7 @@ def _estimates(
     checks = None
     log_verdicts: list[Verdict] = []
     if log_checks is not None:
-        checks = PolicyChecks(log_checks, evaluated.weights(estimators[0]).values, evaluated.top_weights)
+        checks = PolicyChecks(log_checks, evaluated.weights(estimators[0]).values, evaluated.shown_weights)
         compared = compare_estimators({name: sums for name, (sums, _) in sums_and_drifts.items()})
         log_verdicts = [checks.verdict, compared, log_checks.verdict, log_checks.copies]
     min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import learned, pages, sound
-from benchmarks.quality.fooled.shop import DAY, START, Rows, Shop, Way, draw_rows, logistic
+from benchmarks.quality.fooled.shop import DAY, START, Rows, Shop, Way, draw_rankings, draw_rows, logistic
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
@@ -100,6 +100,20 @@ def test_a_policy_may_know_effects_that_no_line_tells() -> None:
     assert not any("judge it by rows that it has not seen" in each for each in reasons), reasons
 
 
+def test_lists_follow_the_rows_at_all_their_positions() -> None:
+    """Drawn in proportion to mean clicks in each of 48 cells; a visit's clicks are those of its top product in part."""
+    for from_these in (True, False):
+        shop = Shop(stream(SEED, "fooled", "lists of cells"))
+        rows, others = draw_rankings(shop), draw_rankings(shop)
+        means = _mean_clicks(rows if from_these else others, lambda each: learned._many_cells(each.features))
+        shares = (means + 0.01) / (means + 0.01).sum(axis=1, keepdims=True)
+        rows.target = shares[learned._many_cells(rows.features)]
+        _, reasons = reasons_of(rows.case(0.0), "cascade-ips")
+        found = [reason for reason in reasons if "judge it by rows that it has not seen" in reason]
+        assert bool(found) == from_these, reasons
+        assert all(reason.endswith("(rows 0-3999)") for reason in found)
+
+
 def _parts_of_the_week(rows: Rows) -> IntArray:
     return np.asarray((rows.times - START) % (7 * DAY) // (DAY // 4) * 3 + rows.features[:, :3].argmax(axis=1))
 
@@ -108,8 +122,11 @@ def _mean_clicks(rows: Rows, cells_of: Callable[[Rows], IntArray]) -> FloatArray
     cells = cells_of(rows)
     shape = (int(cells.max()) + 1, rows.shop.n_actions)
     earned, shown = np.zeros(shape), np.ones(shape)
-    np.add.at(earned, (cells, rows.actions), rows.rewards)
-    np.add.at(shown, (cells, rows.actions), 1.0)
+    for action, reward in zip(
+        rows.actions.reshape(len(rows), -1).T, rows.rewards.reshape(len(rows), -1).T, strict=True
+    ):
+        np.add.at(earned, (cells, action), reward)
+        np.add.at(shown, (cells, action), 1.0)
     return np.asarray(earned / shown)
 
 

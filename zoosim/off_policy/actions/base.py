@@ -95,8 +95,8 @@ class PolicyEvaluation(ABC):
         """Return the importance weights that an estimator rests on."""
 
     @property
-    def top_weights(self) -> FloatArray:
-        """The importance weights of what stands first, in a log of single products of the product itself `(n,)`."""
+    def shown_weights(self) -> FloatArray:
+        """The importance weights of the products shown `(n,)`, in rankings of each given those above `(n, L)`."""
         return self.weights(self.estimators[0]).values
 
     def support(self, estimator: str) -> FloatArray:

@@ -136,9 +136,9 @@ class RankingEvaluation(PolicyEvaluation):
         return VisitWeights(values, self.clusters, lost, None if worst is None else log.action_name(worst))
 
     @property
-    def top_weights(self) -> FloatArray:
-        """The importance weights of the products at the top of the rankings `(n,)`."""
-        return np.asarray(self._weights.weights[:, 0])
+    def shown_weights(self) -> FloatArray:
+        """The importance weights of each product given those above it `(n, L)`."""
+        return self._weights.weights
 
     def for_reward(self, name: str) -> "RankingEvaluation":
         """Return the evaluation by one of the log's other rewards."""

@@ -54,9 +54,13 @@ class LogChecks:
 
     def __init__(self, log: Log, clusters: Clusters, are_estimated: bool) -> None:
         self.has_rankings = log.action_space is ActionSpace.RANKINGS
-        if self.has_rankings:
-            log = _top_products(log)
         user_share = clusters.n_clusters / len(log)
+        length = log.actions.shape[1] if self.has_rankings else 1
+        self.shown_rows = runs_of_rows(len(log), RUNS, MOST_GROUPED // length)
+        self._shown_rankings = None
+        if self.has_rankings:
+            self._shown_rankings = _probe_of(log, clusters, user_share, self.shown_rows)
+            log = _top_products(log)
         self.rows = runs_of_rows(len(log), RUNS, MOST_ROWS)
         self.probe = _probe_of(log, clusters, user_share, self.rows)
         self.grouped_rows = runs_of_rows(len(log), RUNS, MOST_GROUPED)
@@ -103,6 +107,16 @@ class LogChecks:
         return Choices(self.grouped, most_terms(len(self.grouped)))
 
     @cached_property
+    def shown(self) -> Probe:
+        """The products of all positions of a log of rankings; of single products the same as `grouped`."""
+        return self.grouped if self._shown_rankings is None else _probe_of_positions(self._shown_rankings)
+
+    @cached_property
+    def shown_choices(self) -> Choices:
+        """What tells those products apart."""
+        return self.choices if self._shown_rankings is None else Choices(self.shown, most_terms(len(self.shown)))
+
+    @cached_property
     def change(self) -> Change | None:
         """How rewards changed at the log's end, if they did."""
         return largest_change(self.probe)
@@ -137,17 +151,50 @@ def _top_products(log: Log) -> Log:
     )
 
 
+def _probe_of_positions(rankings: Probe) -> Probe:
+    """Return the probe of a log of rankings as one of single products: each product that a ranking shows is a row.
+
+    Rewards are scaled to the same mean at each position.
+    """
+    log = rankings.log
+    length = log.actions.shape[1]
+    rows = np.repeat(np.arange(len(log)), length)
+    means = log.rewards.mean(axis=0)
+    scale = np.where(means != 0.0, means[0] / np.where(means != 0.0, means, 1.0), 1.0)
+    products = replace(
+        _top_products(log).rows(rows),
+        actions=log.actions.ravel(),
+        propensities=log.propensities.ravel(),
+        rewards=(log.rewards * scale).ravel(),
+        positions=np.tile(np.arange(length), len(log)),
+    )
+    clusters = rankings.clusters
+    clusters = clusters._replace(group=clusters.group[rows], sizes=clusters.sizes * length)
+    return Probe(products, clusters, rankings.user_share)
+
+
+def _shares(chances: FloatArray) -> FloatArray:
+    """Return a policy's share of each product of rankings, by its chance given those above: `(n, L)`."""
+    shares = np.zeros_like(chances)
+    left = np.ones(len(chances))
+    for position in range(chances.shape[1]):
+        shares[:, position] = chances[:, position] * left
+        left = np.maximum(left - shares[:, position], 0.0)
+    return shares
+
+
 class PolicyChecks:
     """What speaks against any estimate of one policy.
 
     Args:
         log: What is known of the log.
         weights: The policy's importance weights `(n,)`.
-        top_weights: Those of the products at the top of rankings; the same for single products.
+        shown_weights: Those of each product given those above it in a ranking `(n, L)`; the same for single products.
     """
 
-    def __init__(self, log: LogChecks, weights: FloatArray, top_weights: FloatArray) -> None:
-        self._top_weights = top_weights[log.grouped_rows]
+    def __init__(self, log: LogChecks, weights: FloatArray, shown_weights: FloatArray) -> None:
+        self._first_weights = shown_weights.reshape(len(weights), -1)[log.grouped_rows, 0]
+        self._shown_weights = shown_weights[log.shown_rows]
         self.log = log
         self.weights = weights[log.rows]
         self.grouped_weights = weights[log.grouped_rows]
@@ -158,8 +205,12 @@ class PolicyChecks:
         findings = Findings()
         if not self.log.is_telling:
             return findings.verdict()
-        chances = self._top_weights * self.log.grouped.log.propensities
+        chances = self._first_weights * self.log.grouped.log.propensities
         check_seen_rows(findings, self.log.grouped, self.log.choices, chances)
+        if self.log.has_rankings and findings.verdict().word == TRUST:
+            shown = self.log.shown
+            chances = self._shown_weights * shown.log.propensities.reshape(self._shown_weights.shape)
+            check_seen_rows(findings, shown, self.log.shown_choices, _shares(chances).ravel())
         return findings.verdict()
 
     @cached_property

@@ -88,7 +88,7 @@ class Probe:
     def __init__(self, log: Log, clusters: Clusters, user_share: float) -> None:
         self.log = log
         self.clusters = clusters
-        self._user_share = user_share
+        self.user_share = user_share
 
     def __len__(self) -> int:
         return len(self.log)
@@ -143,7 +143,7 @@ class Probe:
     @cached_property
     def names_users(self) -> bool:
         """Whether the log says which rows are of the same user, and not merely gives each row an id."""
-        return self.log.user_ids is not None and self._user_share <= OWN_IDS
+        return self.log.user_ids is not None and self.user_share <= OWN_IDS
 
     @cached_property
     def users(self) -> IntArray:

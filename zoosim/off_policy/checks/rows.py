@@ -17,7 +17,7 @@ def rows_in_words(numbers: IntArray, how: str = "") -> str:
     """
     if not len(numbers):
         return ""
-    numbers = np.sort(numbers)
+    numbers = np.unique(numbers)
     breaks = np.flatnonzero(np.diff(numbers) > 1)
     starts = numbers[np.append(0, breaks + 1)]
     ends = numbers[np.append(breaks, len(numbers) - 1)]

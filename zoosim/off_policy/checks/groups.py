@@ -18,6 +18,12 @@ FEWEST_GROUPS = 12
 ROWS_PER_GROUP = 4
 """How many groups there must be, and how many rows in each on average, to tell anything."""
 
+WIDE = 20.0
+"""How many times as wide as the median one a gap between neighbouring numbers parts clumps of them."""
+
+LEAST_CLUMP, MOST_IN_CLUMP = 20, 0.5
+"""Rows that a clump has at least, and the share of the rows that the largest one may have, to count as such."""
+
 MOST_SETS = 0.1
 """Sets of candidates per row up to which they may name something, such as a store."""
 
@@ -86,15 +92,33 @@ def neighbour_groups(order: IntArray) -> list[Group]:
 
 
 def shared_number_groups(log: Log, measured: list[int]) -> list[Group]:
-    """Return rows by each measured number, and by what could be chosen."""
+    """Return rows by each measured number, or by where many of them are close, and by what could be chosen."""
     groups = []
     for column in measured:
         name = log.visitor_features[column] if column < len(log.visitor_features) else f"column {column}"
         groups.append(Group(f"rows with the same {name}", codes_of(log.features[:, column])))
+        clumps = _clumps(log.features[:, column])
+        if clumps is not None:
+            groups.append(Group(f"rows with nearly the same {name}", clumps))
     sets = codes_of(log.candidate_set)
     if int(sets.max()) < MOST_SETS * len(log):
         groups.append(Group("rows with the same candidates", sets))
     return [group for group in groups if _is_telling(group)]
+
+
+def _clumps(values: FloatArray) -> IntArray | None:
+    """Return the number of each value's clump, between wide gaps `(n,)`, as towns make them; None without clumps."""
+    order = np.argsort(values, kind="stable")
+    gaps = np.diff(values[order])
+    positive = gaps[gaps > 0.0]
+    if not len(positive):
+        return None
+    clump = np.empty(len(values), np.int64)
+    clump[order] = np.append(0, np.cumsum(gaps > WIDE * float(np.median(positive))))
+    sizes = np.bincount(clump)
+    # Numbers spread without clumps leave gaps like these at their ends alone, around a few of them.
+    is_clumped = float(sizes.max()) < MOST_IN_CLUMP * len(values) and int((sizes >= LEAST_CLUMP).sum()) >= FEWEST_GROUPS
+    return clump if is_clumped else None
 
 
 def _is_telling(group: Group) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from benchmarks.quality.fooled import amounts
 from benchmarks.quality.fooled.amounts import SECOND
 from benchmarks.quality.fooled.shop import START, Shop, Way, draw_rows
+from benchmarks.quality.fooled.third_round import timing
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
 from zoosim.off_policy.verdict import TRUST
@@ -19,12 +20,14 @@ FAULTS: list[tuple[Way, str]] = [
     (amounts.returns_not_yet_known, "returns may not be known yet; leave those rows out, or wait (rows "),
     (amounts.clock_of_one_host_ahead, "before their own: some stand in the wrong row, by clocks that differ"),
     (amounts.clock_of_clicks_ahead, "rewards go by what was shown 39.4 s before their own"),
+    (timing.clock_of_a_host_fast_in_a_busy_hour, "rewards go by what was shown 8.06 s before their own"),
 ]
 
 
 @pytest.mark.parametrize(("way", "reason"), FAULTS, ids=[way.__name__ for way, _ in FAULTS])
 def test_a_fault_of_rewards_is_named_and_never_trusted(way: Way, reason: str) -> None:
-    verdict, reasons = reasons_of(way(stream(SEED, "fooled", way.__name__)))
+    case = way(stream(SEED, "fooled", way.__name__))
+    verdict, reasons = reasons_of(case, "ips" if case.log.actions.ndim == 1 else "cascade-ips")
     assert any(reason in each for each in reasons), reasons
     assert verdict != TRUST
 

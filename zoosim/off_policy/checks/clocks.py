@@ -16,6 +16,9 @@ from zoosim.off_policy.verdict import Findings
 ROWS_LATE = (1, 2, 3, 4, 5, 6)
 """How many rows late rewards may be."""
 
+USER_ROWS_LATE = (1, 2, 3)
+"""Within how many rows of their user they may be."""
+
 SPACINGS, STEPS = 20.0, 80
 """How late in time they may be, in typical spacings of rows, and how many delays are tried up to that."""
 
@@ -30,11 +33,20 @@ RUNS, RUN = 10, 2_000
 
 
 class _Lag(NamedTuple):
-    """Rows that were `shown`, and those in which their rewards would be booked, so much earlier or later."""
+    """Rows that were `shown`, and those in which their rewards would be booked, so much earlier or later.
+
+    With `is_of_users` these are rows of one user each.
+    """
 
     name: str
     shown: IntArray
     earned: IntArray
+    is_of_users: bool = False
+
+    @property
+    def mirrored(self) -> "_Lag":
+        """The rows that earned as those that were shown."""
+        return _Lag(self.name, self.earned, self.shown)
 
     @property
     def is_telling(self) -> bool:
@@ -53,17 +65,24 @@ def check_clocks(findings: Findings, probe: Probe, choices: Choices) -> None:
     if order is None or not probe.residuals.any() or len(np.unique(probe.log.actions)) < 2:
         return
     order = order[runs_of_rows(len(order), RUNS, RUNS * RUN)]
-    lags = [lag for lag in _lags(probe, order) if lag.is_telling]
+    families = [[lag for lag in lags if lag.is_telling] for lags in (_lags(probe, order), _delayed_lags(probe, order))]
+    lags = [lag for family in families for lag in family]
     if not lags:
         return
-    likelihoods = _likelihoods(choices, lags)
-    worst = int(likelihoods.argmin())
-    if likelihoods[worst] < CHANCE / len(lags):
-        _add(findings, probe, lags[worst], "before")
-        return
-    delay = _crowded_delay(probe, order, choices)
-    if delay is not None:
-        _add(findings, probe, *delay)
+    # Each family, in each direction, has its share of the chance: the few near rows do not pay for many delays.
+    tests = np.concatenate([np.full(len(family), 4.0 * len(family)) for family in families])
+    for when, likelihoods_of in (("before", _likelihoods), ("after", _likelihoods_after)):
+        likelihoods = likelihoods_of(choices, probe, lags)
+        worst = int((likelihoods * tests).argmin())
+        if likelihoods[worst] * tests[worst] < CHANCE:
+            lag = lags[worst]
+            _add(findings, probe, lag if when == "before" else lag.mirrored, when)
+            return
+    for is_next in (False, True):
+        delay = _crowded_delay(probe, order, choices, is_next=is_next)
+        if delay is not None:
+            _add(findings, probe, *delay)
+            return
 
 
 def _add(findings: Findings, probe: Probe, lag: _Lag, when: str) -> None:
@@ -75,14 +94,26 @@ def _add(findings: Findings, probe: Probe, lag: _Lag, when: str) -> None:
 
 
 def _lags(probe: Probe, order: IntArray) -> list[_Lag]:
-    """Return how late rewards may be: by rows, by rows of their user, and by time."""
+    """Return how late rewards may be by rows, and by rows of their user."""
     lags = [_Lag(f"{lag} row{'s' * (lag > 1)}", order[:-lag], order[lag:]) for lag in ROWS_LATE]
     user = probe.people
-    if user is not None:
-        by_user = order[np.argsort(user[order], kind="stable")]
-        is_same = user[by_user[1:]] == user[by_user[:-1]]
-        lags.append(_Lag("one row of the user", by_user[:-1][is_same], by_user[1:][is_same]))
-    return lags + [_delayed(probe, order, delay) for delay in _delays(probe, order)]
+    if user is None:
+        return lags
+    by_user = order[np.argsort(user[order], kind="stable")]
+    shown, earned = by_user[:0], by_user[:0]
+    for lag in USER_ROWS_LATE:
+        is_same = user[by_user[lag:]] == user[by_user[:-lag]]
+        shown = np.append(shown, by_user[:-lag][is_same])
+        earned = np.append(earned, by_user[lag:][is_same])
+        name = "one row of the user" if lag == 1 else f"up to {lag} rows of the user"
+        lags.append(_Lag(name, shown, earned, is_of_users=True))
+    return lags
+
+
+def _delayed_lags(probe: Probe, order: IntArray) -> list[_Lag]:
+    """Return how late rewards may be in time: booked on the last row before, or on the next."""
+    delays = _delays(probe, order)
+    return [_delayed(probe, order, delay, is_next=is_next) for is_next in (False, True) for delay in delays]
 
 
 def _delays(probe: Probe, order: IntArray) -> FloatArray:
@@ -93,16 +124,17 @@ def _delays(probe: Probe, order: IntArray) -> FloatArray:
     return np.linspace(SPACINGS / STEPS, SPACINGS, STEPS) * spacing if spacing else np.zeros(0)
 
 
-def _delayed(probe: Probe, order: IntArray, delay: float) -> _Lag:
-    """Return rows beside those, other than themselves, that were the last ones some time after them, or before."""
+def _delayed(probe: Probe, order: IntArray, delay: float, *, is_next: bool = False) -> _Lag:
+    """Return rows beside those, other than themselves, that were the last ones some time after them, or the next."""
     assert probe.log.times is not None
     times = probe.log.times[order]
-    place = np.searchsorted(times, times + int(delay), side="right") - 1
-    is_other = (place >= 0) & (place != np.arange(len(order)))
+    moments = times + int(delay)
+    place = np.searchsorted(times, moments) if is_next else np.searchsorted(times, moments, side="right") - 1
+    is_other = (place >= 0) & (place < len(order)) & (place != np.arange(len(order)))
     return _Lag(f"{abs(delay) / MICROSECONDS:.3g} s", order[is_other], order[place[is_other]])
 
 
-def _crowded_delay(probe: Probe, order: IntArray, choices: Choices) -> tuple[_Lag, str] | None:
+def _crowded_delay(probe: Probe, order: IntArray, choices: Choices, *, is_next: bool) -> tuple[_Lag, str] | None:
     """Return the time by which clocks differ, if rows have most rewards to which it would join most decisions.
 
     And whether those decisions were made "before" or "after" the rows' own.
@@ -111,30 +143,61 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: Choices) -> tuple[_La
     if not len(delays):
         return None
     assert probe.log.times is not None
-    errors = _crowding_errors(probe.log.times[order], probe.users[order], probe.residuals[order], delays)
+    times, users, residuals = probe.log.times[order], probe.users[order], probe.residuals[order]
+    if is_next:  # seen from the end, the next row is the last one before
+        errors = -_crowding_errors(-times[::-1], users[::-1], residuals[::-1], delays)
+    else:
+        errors = _crowding_errors(times, users, residuals, delays)
     worst = int(np.abs(errors).argmax())
-    if abs(errors[worst]) < sure_errors(len(delays)):
+    if abs(errors[worst]) < sure_errors(2 * len(delays)):
         return None
-    lag = _delayed(probe, order, math.copysign(delays[worst], errors[worst]))
-    is_likely = lag.is_telling and float(_likelihoods(choices, [lag])[0]) > LIKELY
+    lag = _delayed(probe, order, math.copysign(delays[worst], errors[worst]), is_next=is_next)
+    is_likely = lag.is_telling and float(_likelihoods(choices, probe, [lag])[0]) > LIKELY
     return None if is_likely else (lag, "before" if errors[worst] > 0.0 else "after")
 
 
-def _likelihoods(choices: Choices, lags: list[_Lag]) -> FloatArray:
+def _likelihoods(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray:
     """Return how likely chance makes rewards of rows go by the choices of others as they do, for each lag.
 
     Either by some of all terms that tell choices apart, or as rewards go by the choices of their own rows.
     """
     n = len(choices.rewards)
-    rewards = choices.rewards - choices.own
-    summed = np.stack([np.bincount(lag.shown, rewards[lag.earned], n) for lag in lags])
-    products = summed @ choices.terms
-    variances = np.array([float((rewards[lag.earned] ** 2).mean()) for lag in lags])
-    variances = np.maximum(variances, 1e-300)
-    in_any_way = stats.chi2.sf((products**2).sum(axis=1) / variances, products.shape[1])
-    sizes = np.array([float((choices.own[lag.shown] ** 2).sum()) for lag in lags])
-    errors = (summed @ choices.own) / np.sqrt(np.maximum(sizes * variances, 1e-300))
+    earned = _rewards(choices, probe, lags)
+    summed = np.stack([np.bincount(lag.shown, own[lag.earned], n) for lag, own in zip(lags, earned, strict=True)])
+    n_shown = [np.count_nonzero(np.bincount(lag.shown)) for lag in lags]
+    products, along = summed @ choices.terms, summed @ choices.own
+    # Several rewards of one user, joined to one row, may go together: the variance is that of their sum.
+    squares = np.square(summed, out=summed)
+    variances = squares.sum(axis=1) / n_shown
+    in_any_way = stats.chi2.sf((products**2).sum(axis=1) / np.maximum(variances, 1e-300), products.shape[1])
+    errors = along / np.sqrt(np.maximum(squares @ choices.own**2, 1e-300))
     return np.asarray(2.0 * np.minimum(in_any_way, stats.norm.sf(errors)))
+
+
+def _likelihoods_after(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray:
+    """Return how likely chance makes rewards go by the choices of later rows, as by their own, for each lag.
+
+    A later choice may go by an earlier reward, where what chooses learns. Its propensity knows of that: how much more
+    a choice earns, divided by its propensity, has the same mean whatever came before.
+    """
+    gains = choices.without_features((choices.own / probe.log.propensities)[:, None])[:, 0]
+    errors = np.zeros(len(lags))
+    for number, (lag, rewards) in enumerate(zip(lags, _rewards(choices, probe, lags), strict=True)):
+        products = gains[lag.earned] * rewards[lag.shown]
+        errors[number] = products.sum() / max(1e-300, math.sqrt(float((products**2).sum())))
+    return np.asarray(stats.norm.sf(errors))
+
+
+def _rewards(choices: Choices, probe: Probe, lags: list[_Lag]) -> list[FloatArray]:
+    """Return what rows earn beyond what their choices do `(n,)`, for each lag.
+
+    Within users it is beyond what their user earns as a rule, which goes by all that they are shown.
+    """
+    rewards = choices.rewards - choices.own
+    if probe.people is None:
+        return [rewards for _ in lags]
+    within = rewards - (np.bincount(probe.people, rewards) / np.maximum(1, np.bincount(probe.people)))[probe.people]
+    return [within if lag.is_of_users else rewards for lag in lags]
 
 
 @jit

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.quality.fooled import dependence, propensities, rewards, sound, times
 from benchmarks.quality.fooled.shop import Case, Way
+from benchmarks.quality.fooled.third_round import amounts as third_amounts
 from benchmarks.quality.fooled.third_round import places
 from zoosim.core.rng import stream
 from zoosim.logs.parse import to_log
@@ -33,6 +34,7 @@ FAULTS: list[tuple[Way, str, str]] = [
     (dependence.ids_of_visits, WEAK, "% of the rows repeat the features of another, as visits of a user do"),
     (dependence.bot_of_many_faces, WEAK, "go together: their sums vary"),
     (places.regions_known_by_coordinates, WEAK, "rows with nearly the same column 5 go together"),
+    (third_amounts.rows_of_a_host_lost, WEAK, "other visitors came: by their features, in the last"),
     (times.value_falls_by_a_quarter, WEAK, "the value is the mean over the log; in its last quarter it is"),
     (times.no_rewards_at_the_end, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
     (times.late_rewards_without_times, WEAK, "they may not have arrived yet: leave those rows out, or wait"),

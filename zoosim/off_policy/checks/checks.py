@@ -23,7 +23,9 @@ from zoosim.off_policy.checks.order import (
     check_action_changes,
     check_change,
     check_shift,
-    largest_change,
+    check_visitor_change,
+    reward_change,
+    visitor_change,
 )
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
 from zoosim.off_policy.checks.returns import check_returns
@@ -119,7 +121,7 @@ class LogChecks:
     @cached_property
     def change(self) -> Change | None:
         """How rewards changed at the log's end, if they did."""
-        return largest_change(self.probe)
+        return reward_change(self.probe)
 
     @cached_property
     def action_changes(self) -> ActionChanges:
@@ -216,7 +218,12 @@ class PolicyChecks:
     @cached_property
     def change(self) -> Change | None:
         """How weighted rewards changed at the log's end, or if they did not, rewards as they are."""
-        return largest_change(self.log.probe, self.weights) or self.log.change
+        return reward_change(self.log.probe, self.weights) or self.log.change
+
+    @cached_property
+    def visitor_change(self) -> Change | None:
+        """How weighted rewards changed with who came, if they did."""
+        return visitor_change(self.log.probe, self.weights)
 
     @cached_property
     def imbalances(self) -> list[tuple[str, float]]:
@@ -234,6 +241,8 @@ class PolicyChecks:
                 check_balance(findings, probe, self.imbalances, interval)
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
+            if self.visitor_change is not None:
+                check_visitor_change(findings, self.visitor_change, probe, influence, interval)
             if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
                 check_dependence(findings, self.log.grouped, grouped_influence, self.grouped_weights)
             check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)

@@ -67,17 +67,11 @@ class ActionChanges(NamedTuple):
     shares: FloatArray
 
 
-def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
-    """Return the clearest change of rewards over the log, choices and visitors being alike; None without one.
-
-    With `weights (n,)` it is that of a policy's rewards.
-    """
+def largest_change(probe: Probe, values: FloatArray, mean: float) -> Change | None:
+    """Return the clearest change of `values (n,)` over the log, as a part of a mean; None without one."""
     order = probe.order
-    rewards, residuals = probe.log.rewards, probe.unselected_residuals
-    if weights is not None:
-        rewards, residuals = weights * rewards, weights * probe.residuals
-    residuals = probe.without_cycles(residuals)
-    mean = abs(float(rewards.mean()))
+    residuals = probe.without_cycles(values)
+    mean = abs(mean)
     n = len(probe)
     if order is None or not mean:
         return None
@@ -97,6 +91,29 @@ def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | 
     return largest
 
 
+def reward_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
+    """Return how rewards changed, choices and visitors being alike; with `weights (n,)` those of a policy."""
+    rewards, residuals = probe.log.rewards, probe.unselected_residuals
+    if weights is not None:
+        rewards, residuals = weights * rewards, weights * probe.residuals
+    return largest_change(probe, residuals, float(rewards.mean()))
+
+
+def visitor_change(probe: Probe, weights: FloatArray) -> Change | None:
+    """Return how a policy's rewards changed with the visitors, by how they go by these."""
+    rewards = weights * probe.log.rewards
+    return largest_change(probe, probe.by_visitors(rewards), float(rewards.mean()))
+
+
+def check_visitor_change(
+    findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval
+) -> None:
+    """Say that other visitors came in time, of whom a policy earns more or less."""
+    if matters(change.of_mean, interval):
+        meaning = f"{_at_the_end(probe, influence, interval)}; if rows are missing, such as those of a host, add them"
+        findings.add(f"other visitors came: by their features, {change.description}; {meaning}", useless=False)
+
+
 def check_change(findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval) -> None:
     """Say that rewards changed over the log, and what the value is at its end.
 
@@ -111,13 +128,19 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
         is_last[probe.order[round((1.0 - change.share) * len(probe)) :]] = True
         findings.add(f"{change.description}; {advice}{probe.rows_in_words(is_last)}", useless=False)
         return
+    findings.add(f"drift: {change.description}; {_at_the_end(probe, influence, interval)}", useless=False)
+
+
+def _at_the_end(probe: Probe, influence: FloatArray, interval: Interval) -> str:
+    """Say what an estimate is in the log's last quarter, and which rows these are."""
+    assert probe.order is not None
     is_late = np.zeros(len(probe), bool)
     is_late[probe.order[3 * len(probe) // 4 :]] = True
     latest = group_sums(probe.clusters, Terms(np.where(is_late, influence / is_late.mean(), 0.0)))
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
-    meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}"
-    findings.add(f"drift: {change.description}; {meaning}{probe.rows_in_words(is_late)}", useless=False)
+    rows = probe.rows_in_words(is_late)
+    return f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}{rows}"
 
 
 def action_changes(probe: Probe) -> ActionChanges:

@@ -14,6 +14,7 @@ from zoosim.off_policy.checks.bookings import check_bookings
 from zoosim.off_policy.checks.choices import Choices
 from zoosim.off_policy.checks.clocks import check_clocks
 from zoosim.off_policy.checks.copies import check_copies
+from zoosim.off_policy.checks.crowds import check_crowds
 from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
 from zoosim.off_policy.checks.order import (
@@ -95,6 +96,7 @@ class LogChecks:
             check_cut(findings, self.probe)
             check_returns(findings, self.grouped, self.choices)
             check_clocks(findings, self.grouped, self.choices)
+            check_crowds(findings, self.probe)
             if self.copies.word == TRUST:  # else users' rewards are alike for that reason alone
                 check_bookings(findings, self.grouped)
             if not self.are_estimated:

@@ -20,6 +20,8 @@ FAULTS: list[tuple[Way, str]] = [
     (amounts.returns_not_yet_known, "returns may not be known yet; leave those rows out, or wait (rows "),
     (amounts.clock_of_one_host_ahead, "before their own: some stand in the wrong row, by clocks that differ"),
     (amounts.clock_of_clicks_ahead, "rewards go by what was shown 39.4 s before their own"),
+    (timing.refunds_on_decisions_of_the_day, "as large, to the last digit, as those of other rows"),
+    (timing.returns_on_lists_of_the_day, "60% of negative rewards are at other positions than positive ones"),
     (timing.clock_of_a_host_fast_in_a_busy_hour, "rewards go by what was shown 8.06 s before their own"),
 ]
 

@@ -29,7 +29,7 @@ from zoosim.off_policy.checks.order import (
     visitor_change,
 )
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
-from zoosim.off_policy.checks.returns import check_returns
+from zoosim.off_policy.checks.returns import check_list_returns, check_returns
 from zoosim.off_policy.checks.seen_rows import check_seen_rows, most_terms
 from zoosim.off_policy.checks.selection import check_selection
 from zoosim.off_policy.checks.tails import check_cut, check_tail
@@ -95,6 +95,8 @@ class LogChecks:
             check_tail(findings, self.probe.log.rewards, self.probe.log.row_numbers)
             check_cut(findings, self.probe)
             check_returns(findings, self.grouped, self.choices)
+            if self._shown_rankings is not None:
+                check_list_returns(findings, self._shown_rankings.log)
             check_clocks(findings, self.grouped, self.choices)
             check_crowds(findings, self.probe)
             if self.copies.word == TRUST:  # else users' rewards are alike for that reason alone

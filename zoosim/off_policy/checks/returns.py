@@ -7,10 +7,12 @@ import numpy as np
 from scipy import stats
 
 from zoosim.core.types import FloatArray
+from zoosim.logs.log import Log
 from zoosim.off_policy.checks.choices import Choices
 from zoosim.off_policy.checks.groups import group_growth
 from zoosim.off_policy.checks.order import LAST_SHARES
 from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.checks.rows import rows_in_words
 from zoosim.off_policy.verdict import Findings
 
 FEWEST, MOST_SHARE = 20, 0.3
@@ -30,6 +32,14 @@ A purchase of 1 that came back earns 0 if both are booked on its row: -1 hints a
 
 FEW_ERRORS, LIKELY = 2.5, 0.01
 """Standard errors within which they do not go by it, and how likely they go by it in no other way, either."""
+
+ELSEWHERE, ELSEWHERE_CHANCE = 0.2, 1e-4
+"""Share of negative rewards that must be at other positions than positive ones, and how likely chance puts them there.
+"""
+
+DISTINCT, SAME_SIZE = 0.9, 0.3
+"""Share of positive rewards that must differ, and share of negative ones of the size of one, to be refunds of others.
+"""
 
 MIRRORED = 0.9
 """Share of negative rewards that have the size of most positive ones, in a log of purchases of one size."""
@@ -56,11 +66,35 @@ def check_returns(findings: Findings, probe: Probe, choices: Choices) -> None:
             advice = "they may be booked when they were known; book each on the row that it takes back"
             findings.add(f"{observation}: {advice}{rows}", useless=False)
             return
+    if _are_of_other_rows(rewards):
+        observation = "negative rewards are as large, to the last digit, as those of other rows"
+        advice = "refunds may be booked on other rows than their own; take them off the rows that they take back"
+        findings.add(f"{observation}: {advice}{rows}", useless=False)
+        return
     by_choice = _by_choice(probe.log.rewards, choices)
     least = EXPECTED_ERRORS_OF_MIRRORED if _are_mirrored(rewards) else EXPECTED_ERRORS
     if by_choice.expected > least and abs(by_choice.actual) < FEW_ERRORS and by_choice.likelihood > LIKELY:
         observation = "negative rewards do not go by what was shown, as positive ones do"
         advice = "they may be booked on other rows than those that they take back"
+        findings.add(f"{observation}: {advice}{rows}", useless=False)
+
+
+def check_list_returns(findings: Findings, log: Log) -> None:
+    """Compare the positions of rankings at which rewards are negative with those at which they are positive.
+
+    What was bought at a position comes back from it.
+    """
+    is_negative = log.rewards < 0.0
+    losses, gains = is_negative.sum(axis=0), (log.rewards > 0.0).sum(axis=0)
+    table = np.stack([losses, gains])[:, losses + gains > 0]
+    if losses.sum() < FEWEST or not gains.sum() or table.shape[1] < 2:
+        return
+    shares = table / table.sum(axis=1, keepdims=True)
+    differ = float(np.abs(shares[0] - shares[1]).sum()) / 2.0
+    if differ > ELSEWHERE and stats.chi2_contingency(table).pvalue < ELSEWHERE_CHANCE:
+        observation = f"{100 * differ:.0f}% of negative rewards are at other positions than positive ones"
+        advice = "returns may be booked on other products than those that came back"
+        rows = rows_in_words(log.row_numbers[is_negative.any(axis=1)])
         findings.add(f"{observation}: {advice}{rows}", useless=False)
 
 
@@ -79,6 +113,14 @@ def _fall(probe: Probe, losses: FloatArray) -> float | None:
         if error and fall > max(FALL_ERRORS * error, FALL * rate):
             return share
     return None
+
+
+def _are_of_other_rows(rewards: FloatArray) -> bool:
+    """Return whether negative rewards have the sizes of other rows' rewards, which hardly ever have the same."""
+    gains = rewards[rewards > 0.0]
+    if len(np.unique(gains)) < DISTINCT * len(gains):
+        return False
+    return float(np.isin(-rewards[rewards < 0.0], gains).mean()) > SAME_SIZE
 
 
 def _are_mirrored(rewards: FloatArray) -> bool:

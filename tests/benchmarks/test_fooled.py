@@ -19,7 +19,9 @@ def test_ways_are_many_and_each_has_a_name_of_its_own() -> None:
     assert all(way.__doc__ for ways in CLASSES.values() for way in ways)
 
 
-@pytest.mark.parametrize("name", [*third_round.SHOWN, *third_round.SOUND, *third_round.HIDDEN])
+@pytest.mark.parametrize(
+    "name", [name for part in (third_round, held_out) for name in (*part.SHOWN, *part.SOUND, *part.HIDDEN)]
+)
 def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
     """A seed draws the same log again, of as many rows, which the policy's chances belong to."""
     way = CLASSES[name][0]

@@ -108,15 +108,17 @@ def of_a_host_with_the_old_model(rng: np.random.Generator) -> Case:
 
 def of_lists_before_duplicates_were_taken_out(rng: np.random.Generator) -> Case:
     """Lists are drawn with replacement until four differ, and each product's chance in a single draw is logged."""
-    shop = Shop(rng, n_actions=6, lean=0.5)
+    shop = Shop(rng, n_actions=6, lean=0.4)
+    shop.habit -= 1.2 * shop.taste
     rows = draw_rankings(shop, 4_500, length=4)
     rows.propensities = np.take_along_axis(rows.logging, rows.actions, axis=1)
     return rows.case(shop.ranked_value(length=4))
 
 
 def rounded_among_forty_products(rng: np.random.Generator) -> Case:
-    """Forty products, whose chances are logged in steps of .02, or as .01 where they are smaller."""
-    shop = Shop(rng, n_actions=40, lean=0.5)
+    """Forty products, the dear ones shown most, whose chances are logged in steps of .02, or as .01 below."""
+    shop = Shop(rng, n_actions=40, lean=0.4)
+    shop.habit -= 1.2 * shop.taste
     rows = draw_rows(shop, 6_000)
     rows.propensities = np.maximum(np.floor(50.0 * rows.propensities) / 50.0, 0.01)
     return judged(rows, 0.0)

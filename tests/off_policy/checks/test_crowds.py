@@ -1,9 +1,11 @@
 """Crowds in some hours: bots, which earn otherwise than customers do, and customers, who do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from benchmarks.quality.fooled.shop import START, Shop, Way, draw_rows
+from benchmarks.quality.fooled.shop import START, Case, Shop, Way, draw_rows
 from benchmarks.quality.fooled.third_round import identities
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.durations import DAY, HOUR
@@ -36,3 +38,23 @@ def test_crowds_that_earn_as_others_do_are_sound() -> None:
         rows = draw_rows(Shop(rng), times=times)
         _, reasons = reasons_of(rows.case(rows.shop.value()))
         assert not any(CROWD in each for each in reasons), reasons
+
+
+def test_a_sale_to_users_who_come_at_other_times_too_is_sound() -> None:
+    rng = stream(0, "sale")
+    begin = START + 10 * DAY + 12 * HOUR
+    times = np.append(START + rng.integers(28 * DAY, size=3_000), begin + rng.integers(2 * HOUR, size=1_000))
+    order = np.argsort(times)
+    users = np.append(rng.integers(800, size=3_000), rng.permutation(1_000) % 800)[order]
+    rows = draw_rows(Shop(rng), times=times[order], shift=np.where(order >= 3_000, 1.5, 0.0)[:, None])
+    assert any(CROWD in each for each in reasons_of(rows.case(0.0))[1])
+    rows.users = users
+    assert not any(CROWD in each for each in reasons_of(rows.case(0.0))[1])
+
+
+def test_crowds_are_found_whatever_the_unit_and_where_a_product_was_never_shown() -> None:
+    case = identities.scraper_that_never_clicks(stream(1, "fooled", "scraper_that_never_clicks"))
+    log = case.log.rows(np.flatnonzero(case.log.actions < case.log.n_actions - 1))
+    for unit in (1.0, 1e-150):
+        found = reasons_of(Case(replace(log, rewards=unit * log.rewards), None, 0.0))[1]
+        assert any(CROWD in each for each in found), found

@@ -1,12 +1,14 @@
 """Policies that learned from the rows that judge them, by means of cells, by the best of them or by a regression."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import learned, pages, sound
-from benchmarks.quality.fooled.shop import DAY, START, Rows, Shop, Way, draw_rankings, draw_rows, logistic
+from benchmarks.quality.fooled.shop import DAY, START, Case, Rows, Shop, Way, draw_rankings, draw_rows, logistic
+from benchmarks.quality.fooled.third_round.same_rows import deep_tree
 from tests.off_policy.checks.test_checks import reasons_of
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
@@ -112,6 +114,16 @@ def test_lists_follow_the_rows_at_all_their_positions() -> None:
         found = [reason for reason in reasons if "judge it by rows that it has not seen" in reason]
         assert bool(found) == from_these, reasons
         assert all(reason.endswith("(rows 0-3999)") for reason in found)
+
+
+def test_a_tree_of_these_rows_is_found_where_the_log_has_nothing_that_tells_rows_apart() -> None:
+    case = deep_tree(stream(SEED, "fooled", "deep_tree"))
+    for features in (np.zeros((len(case.log), 0)), np.ones_like(case.log.features)):
+        times = np.full(len(case.log), START)
+        bare = Case(replace(case.log, features=features, times=times), None, case.value)
+        verdict, reasons = reasons_of(bare)
+        assert any("go with rewards beyond what features and actions tell" in each for each in reasons), reasons
+        assert verdict != TRUST
 
 
 def _parts_of_the_week(rows: Rows) -> IntArray:

@@ -28,6 +28,10 @@ BINS = 8
 MOST_COLUMNS, LEAST_EXPLAINED = 6, 0.1
 """How many columns tell which rows are near, and what each explains of preferences at least, as a share of the most."""
 
+SOMETHING, APART = 1e-12, 1e-6
+"""What a column explains at least to count, and how far rows in the same place are put apart, in standard deviations.
+"""
+
 NEAREST, NEXT_ROWS = (5, 20), 5
 """Rows of the same action, at two scales, and rows of the same user that each row is compared with."""
 
@@ -170,14 +174,18 @@ def _near_rows(probe: Probe, preferences: FloatArray) -> IntArray:
 
 
 def _places(probe: Probe, actions: IntArray, preferences: FloatArray) -> FloatArray:
-    """Return the columns that explain most of a policy's preferences per action, each by itself `(n, d)`."""
+    """Return the columns that explain most of a policy's preferences per action, each by itself `(n, d)`.
+
+    Where none does, it is one by which rows are near each other at random.
+    """
     columns = [probe.inputs]
     times = probe.log.times
     if times is not None:
         since = (times - times.min()).astype(np.float64)
         columns.append(np.column_stack([since, times % DAY, times // HOUR % (7 * 24)]))
     candidates = np.column_stack(columns)
-    candidates = candidates / np.maximum(candidates.std(axis=0), 1e-300)
+    spread = candidates.std(axis=0)
+    candidates = candidates[:, spread > 0.0] / spread[spread > 0.0]
     preferences = preferences - (np.bincount(actions, preferences) / np.bincount(actions))[actions]
     explained = []
     for column in candidates.T:
@@ -186,11 +194,12 @@ def _places(probe: Probe, actions: IntArray, preferences: FloatArray) -> FloatAr
         rows = np.bincount(group)
         by_chance = int((rows > 0).sum()) * float((preferences**2).mean())
         explained.append(float((np.bincount(group, preferences) ** 2 / np.maximum(rows, 1)).sum()) - by_chance)
-    if not explained:
-        return np.zeros((len(actions), 1))
     order = np.argsort(-np.array(explained), kind="stable")[:MOST_COLUMNS]
-    chosen = [column for column in order if explained[column] >= LEAST_EXPLAINED * explained[order[0]]]
-    return np.ascontiguousarray(candidates[:, chosen])
+    most = max(explained, default=0.0)
+    chosen = [column for column in order if explained[column] >= max(LEAST_EXPLAINED * most, SOMETHING)]
+    # Rows in the same place are told apart, or a search among them takes long.
+    apart = APART * np.random.default_rng(0).standard_normal((len(actions), max(1, len(chosen))))
+    return np.ascontiguousarray(candidates[:, chosen] + apart if chosen else apart)
 
 
 def _pairs_of_different_users(probe: Probe, others: IntArray) -> IntArray:

@@ -98,6 +98,22 @@ def test_estimators_that_disagree_on_the_same_rows_are_not_trusted() -> None:
     assert any("of the same rows" in reason for row in evaluation.results for reason in row.reasons)
 
 
+def test_a_number_that_rises_with_time_and_earns_nothing_is_no_change_of_visitors() -> None:
+    for seed in range(4):
+        case = sound.plain(stream(seed, "fooled", "rising"))
+        n = len(case.log)
+        rising = np.linspace(0.0, 1.0, n) + 0.1 * np.random.default_rng(seed).normal(size=n)
+        log = replace(case.log, features=np.column_stack([case.log.features, rising]))
+        _, reasons = reasons_of(Case(log, None, case.value))
+        assert not any("other visitors came" in each for each in reasons), reasons
+
+
+def test_a_log_without_a_reward_says_nothing_of_a_policy() -> None:
+    case = sound.plain(stream(0, "fooled", "plain"))
+    _, reasons = reasons_of(Case(replace(case.log, rewards=np.zeros(len(case.log))), None, 0.0))
+    assert not any("chance allows" in each for each in reasons), reasons
+
+
 def test_a_log_too_small_to_tell_is_judged_as_before() -> None:
     case = rewards.shifted_down(stream(0, "fooled", "few"))
     few = Case(case.log.rows(np.arange(90)), None, case.value)

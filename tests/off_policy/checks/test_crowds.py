@@ -37,7 +37,28 @@ def test_crowds_that_earn_as_others_do_are_sound() -> None:
         times = np.sort(np.append(START + rng.integers(28 * DAY, size=3_000), crowd))
         rows = draw_rows(Shop(rng), times=times)
         _, reasons = reasons_of(rows.case(rows.shop.value()))
-        assert not any(CROWD in each for each in reasons), reasons
+        assert not any(CROWD in each or "go together" in each for each in reasons), reasons
+
+
+def test_a_crowd_that_comes_each_week_is_none() -> None:
+    """Saturdays have five times the visits, and more of them click."""
+    for seed in range(2):
+        rng = stream(seed, "saturdays")
+        day = rng.choice(28, size=4_000, p=np.where(np.arange(28) % 7 == 5, 5.0, 1.0) / 44.0)
+        times = np.sort(START + day * DAY + rng.integers(DAY, size=4_000))
+        is_saturday = (times - START) // DAY % 7 == 5
+        rows = draw_rows(Shop(rng), times=times, shift=np.where(is_saturday, 0.6, 0.0)[:, None])
+        assert not any(CROWD in each for each in reasons_of(rows.case(0.0))[1])
+
+
+def test_rare_clicks_on_many_products_in_a_crowd_say_nothing() -> None:
+    for seed in range(3):
+        rng = stream(seed, "rare")
+        begin = START + 10 * DAY + 12 * HOUR
+        times = np.sort(np.append(START + rng.integers(28 * DAY, size=8_000), begin + rng.integers(HOUR, size=2_000)))
+        log = draw_rows(Shop(rng, n_actions=100), len(times), times=times).case(0.0).log
+        log = replace(log, rewards=(rng.random(len(log)) < 0.02).astype(float))
+        assert not any(CROWD in each for each in reasons_of(Case(log, None, 0.0))[1])
 
 
 def test_a_sale_to_users_who_come_at_other_times_too_is_sound() -> None:

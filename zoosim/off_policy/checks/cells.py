@@ -18,6 +18,9 @@ SPLITS, TRIED_SPLITS = 8, 12
 SPARE_CELLS = 4
 """How many times as many cells there may be before limits are left out."""
 
+ROUNDING = 1e-12
+"""Share of the squares of scores whose variance is none."""
+
 UNEXPLAINED = 0.03
 """Share of the variance of probabilities, beside that between products, that may be left within cells."""
 
@@ -43,7 +46,9 @@ def find_cells(features: FloatArray, actions: IntArray, scores: FloatArray, most
     rows = evenly_spread(len(actions), SAMPLE)
     few = _Grid(features[rows], actions[rows], scores[rows])
     total = few.variance()
-    while total and few.variance() > UNEXPLAINED * total:
+    if total <= ROUNDING * float((scores[rows] ** 2).sum()):
+        return np.zeros(len(actions), np.int64)
+    while few.variance() > UNEXPLAINED * total:
         split = few.best_split() if len(few.splits) < TRIED_SPLITS else None
         if split is None:
             return None

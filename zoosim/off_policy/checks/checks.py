@@ -42,6 +42,9 @@ FEWEST_ROWS = 100
 MOST_ROWS, RUNS = 200_000, 20
 """Rows that are looked at; of larger logs, as many runs of neighbouring rows, spread evenly."""
 
+MOST_SCALED = 100.0
+"""By how much rewards of a position may be scaled to be as large as those of others."""
+
 MOST_GROUPED = 40_000
 """Rows of which users and other groups are summed up, chosen likewise."""
 
@@ -160,13 +163,13 @@ def _top_products(log: Log) -> Log:
 def _probe_of_positions(rankings: Probe) -> Probe:
     """Return the probe of a log of rankings as one of single products: each product that a ranking shows is a row.
 
-    Rewards are scaled to the same mean at each position.
+    Rewards are scaled to the same mean size at each position, as far as there are enough.
     """
     log = rankings.log
     length = log.actions.shape[1]
     rows = np.repeat(np.arange(len(log)), length)
-    means = log.rewards.mean(axis=0)
-    scale = np.where(means != 0.0, means[0] / np.where(means != 0.0, means, 1.0), 1.0)
+    sizes = np.abs(log.rewards).mean(axis=0)
+    scale = np.minimum(sizes.max() / np.maximum(sizes, 1e-300), MOST_SCALED)
     products = replace(
         _top_products(log).rows(rows),
         actions=log.actions.ravel(),

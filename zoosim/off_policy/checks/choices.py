@@ -12,8 +12,9 @@ LEAST_SIZE = 1e-6
 class Choices:
     """Indicators of products, and their products with features, less what goes by the features alone.
 
-    `terms (n, m)` are made independent of one another and of unit length; `rewards (n,)` are those of the rows less
-    what goes by the features; `own (n,)` is how much more a row's choice earns than others would, fitted to the rows.
+    `terms (n, m)` are made independent of one another and of unit length; `rewards (n,)` are those of the rows, the
+    largest being 1, less what goes by the features; `own (n,)` is how much more a row's choice earns than others would,
+    fitted to the rows.
 
     Args:
         probe: The log.
@@ -32,7 +33,8 @@ class Choices:
         is_shown = (log.actions[:, None] == common).astype(np.float64)
         terms = np.concatenate([is_shown * features[:, [column]] for column in range(n_features)], axis=1)
         self.terms = orthonormal(self.without_features(terms))
-        self.rewards = self.without_features(log.rewards[:, None])[:, 0]
+        rewards = log.rewards / max(1e-300, float(np.abs(log.rewards).max()))  # squares are squared
+        self.rewards = self.without_features(rewards[:, None])[:, 0]
         self.own: FloatArray = self.terms @ (self.terms.T @ self.rewards)
 
     def without_features(self, values: FloatArray) -> FloatArray:

@@ -3,13 +3,17 @@
 import numpy as np
 from scipy import stats
 
+from zoosim.core.arrays import codes_of
 from zoosim.core.durations import DAY, HOUR
-from zoosim.core.types import BoolArray
-from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, LEAST_ROWS, Probe
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS, LEAST_ROWS, Probe
 from zoosim.off_policy.verdict import Findings
 
 CROWD, CROWD_ERRORS = 3.0, 5.0
 """How many times as many rows as the median day's make an hour a crowd, and how many of their standard errors more."""
+
+FEW_WEEKS = 5
+"""Nearly all weeks have a crowd at its hour that comes each week: all but one of so many."""
 
 MOST_SHARE = 0.5
 """Share of the rows in crowds from which on they are the rule."""
@@ -19,6 +23,9 @@ REGULARS = 0.5
 
 CHANCE = 1e-4
 """How likely a sound log fails by chance."""
+
+LEAST_REWARDS, POOLED_ROWS = 5.0, 50.0
+"""Expected rewards in crowds from which on a product counts by itself, and for how many rows of it all products do."""
 
 LEAST_EFFECT = 0.05
 """By which part of the mean reward crowds must move rewards, products taken one by one."""
@@ -36,27 +43,53 @@ def check_crowds(findings: Findings, probe: Probe) -> None:
         return
     log = probe.log
     values = probe.residuals / max(1e-300, float(np.abs(probe.residuals).max()))
-    values = values - values[~is_crowded].mean()
-    own_user, pair = np.unique(probe.users * log.n_actions + log.actions, return_inverse=True)
-    action = own_user % log.n_actions
-    rows = np.bincount(log.actions, is_crowded, log.n_actions)
-    is_common = rows >= LEAST_ROWS / 3
-    sums = np.bincount(log.actions, values * is_crowded, log.n_actions)
-    # Each user's sum counts once; what is earned elsewhere says how much it varies.
-    elsewhere = np.bincount(pair, values * ~is_crowded) ** 2
-    rows_elsewhere = np.bincount(log.actions, ~is_crowded, log.n_actions)
-    variance = np.bincount(action, elsewhere, log.n_actions) / np.maximum(rows_elsewhere, 1.0)
-    is_common &= variance > 0.0
-    if not is_common.any():
+    values = values - _typical_rewards(probe, values, is_crowded)
+    # Rare products, which say little one by one, count as one.
+    expected = float((log.rewards[~is_crowded] != 0.0).mean()) * np.bincount(log.actions, is_crowded, log.n_actions)
+    group = codes_of(np.where(expected >= LEAST_REWARDS, np.arange(log.n_actions), log.n_actions)[log.actions])
+    n_groups = int(group.max()) + 1
+    rows = np.bincount(group, is_crowded, n_groups)
+    sums = np.bincount(group, values * is_crowded, n_groups)
+    # What users earn elsewhere says how much rows vary, those of a user together.
+    own_user, pair = np.unique(probe.users * n_groups + group, return_inverse=True)
+    elsewhere = np.bincount(own_user % n_groups, np.bincount(pair, values * ~is_crowded) ** 2, n_groups)
+    rows_elsewhere = np.bincount(group, ~is_crowded, n_groups)
+    pooled = float(elsewhere.sum()) / float(rows_elsewhere.sum())
+    variance = (elsewhere + POOLED_ROWS * pooled) / (rows_elsewhere + POOLED_ROWS)
+    if pooled <= 0.0:
         return
-    chi2 = float((sums[is_common] ** 2 / (rows * variance)[is_common]).sum())
-    effect = float(np.abs(sums[is_common]).sum()) / len(log) * float(np.abs(probe.residuals).max())
+    # The mean elsewhere has an error of its own.
+    chi2 = float((sums**2 / (np.maximum(rows, 1.0) * variance * (1.0 + rows / np.maximum(rows_elsewhere, 1.0)))).sum())
+    effect = float(np.abs(sums).sum()) / len(log) * float(np.abs(probe.residuals).max())
     is_large = effect > LEAST_EFFECT * abs(float(log.rewards.mean()))
-    if is_large and stats.chi2.sf(chi2, int(is_common.sum())) < CHANCE:
+    if is_large and stats.chi2.sf(chi2, n_groups) < CHANCE:
         share = f"{100 * float(is_crowded.mean()):.0f}% of the rows"
         observation = f"{share} came in hours with over {CROWD:.0f} times as many as on other days, and earn otherwise"
         advice = "leave them out if these are no customers, or if there was an offer that does not come again"
         findings.add(f"{observation}: {advice}{probe.rows_in_words(is_crowded)}", useless=False)
+
+
+def _typical_rewards(probe: Probe, values: FloatArray, is_crowded: BoolArray) -> FloatArray:
+    """Return for each row the mean of `values (n,)` outside of crowds at its hour of the day, shrunk to that of all."""
+    assert probe.log.times is not None
+    hours = probe.log.times // HOUR % 24
+    overall = float(values[~is_crowded].mean())
+    rows = np.bincount(hours, ~is_crowded, 24) + LEAST_ROWS
+    return np.asarray(((np.bincount(hours, values * ~is_crowded, 24) + LEAST_ROWS * overall) / rows)[hours])
+
+
+def _typical_counts(slot: IntArray, counts: IntArray, repeats: int, fewer: int) -> FloatArray:
+    """Return the smallest but so many of the `counts (m,)` in the same `slot (m,)` of a day or week.
+
+    It came so often in all, at times without a row.
+    """
+    typical = np.zeros(len(counts))
+    for number in np.unique(slot):
+        is_in = slot == number
+        place = fewer - (repeats - int(is_in.sum()))  # among the hours with rows, if it is one
+        if place >= 0:
+            typical[is_in] = np.sort(counts[is_in])[min(place, int(is_in.sum()) - 1)]
+    return typical
 
 
 def _are_regulars(probe: Probe, is_crowded: BoolArray) -> bool:
@@ -76,12 +109,10 @@ def _crowded(probe: Probe) -> BoolArray | None:
     if (int(times.max()) - int(times.min())) // DAY < DAYS_FOR_HOURS:
         return None
     hours, place, counts = np.unique(times // HOUR, return_inverse=True, return_counts=True)
-    typical = np.ones(len(hours))
-    for hour in range(24):
-        is_then = hours % 24 == hour
-        above = days // 2 - (days - int(is_then.sum()))  # place of the median among the days with rows, if it is one
-        if above >= 0:
-            typical[is_then] = np.sort(counts[is_then])[above]
+    typical = np.maximum(_typical_counts(hours % 24, counts, days, days // 2), 1.0)
+    if days >= DAYS_FOR_WEEKDAYS:
+        weeks = days // 7
+        typical = np.maximum(typical, _typical_counts(hours % (7 * 24), counts, weeks, weeks // FEW_WEEKS))
     is_crowded = np.asarray((counts > CROWD * typical + CROWD_ERRORS * np.sqrt(typical))[place])
     if is_crowded.sum() < LEAST_ROWS or is_crowded.mean() > MOST_SHARE:
         return None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.arrays import evenly_spread
+from zoosim.core.arrays import codes_of, evenly_spread
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe
 
@@ -73,9 +73,12 @@ class Effects(NamedTuple):
 
 
 def cell_effects(probe: Probe, cells: IntArray) -> Effects:
-    """Return effects in cells of visitors, by the number of each row's cell `(n,)`."""
-    actions, rewards = probe.log.actions, probe.log.rewards
-    shape = (int(cells.max()) + 1, probe.log.n_actions)
+    """Return effects in cells of visitors, by the number of each row's cell `(n,)`, of the actions that are shown.
+
+    What a cell was never shown is not the best there: the rows say nothing of it.
+    """
+    actions, rewards = codes_of(probe.log.actions), probe.log.rewards
+    shape = (int(cells.max()) + 1, int(actions.max()) + 1)
     pair = cells * shape[1] + actions
     shown = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
     sums = np.bincount(pair, rewards, shape[0] * shape[1]).reshape(shape)
@@ -87,7 +90,12 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
     signal = _signal(explained, noise, int((shown > 0.0).sum())) / len(rewards)
     precision = shown / noise + 1.0 / signal
     means = shown * fitted / noise / precision
-    return Effects(fitted, lambda rng: means + rng.normal(size=shape) / np.sqrt(precision), shown)
+
+    def draw(rng: np.random.Generator) -> FloatArray:
+        drawn = means + rng.normal(size=shape) / np.sqrt(precision)
+        return np.where(shown > 0.0, drawn, -np.inf)
+
+    return Effects(fitted, draw, shown)
 
 
 def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArray] | None:

@@ -52,6 +52,9 @@ REPEATED = 0.1
 OWN_IDS = 0.9
 """Users per row from which on a log names visits rather than users."""
 
+SURE_SLOPE = 3.0
+"""Standard errors from which on rewards go by a feature, whoever else comes."""
+
 CHANCE = 5e-4
 """How likely a sound log fails a check by chance."""
 
@@ -222,19 +225,16 @@ class Probe:
         return self._residuals([self.inputs, np.log(p), p], self.log.rewards)
 
     def without_cycles(self, values: FloatArray) -> FloatArray:
-        """Return `values (n,)` less what comes again: their mean at each hour of the day, and on each weekday.
-
-        No day counts more than others do as a rule, so that what comes in crowds on some days alone does not vanish.
-        """
+        """Return `values (n,)` less their means at each hour of the day and on each weekday, which come again."""
         times = self.log.times
         if times is None:
             return values
         hours = times // HOUR
         days = (int(times.max()) - int(times.min())) // DAY
         if days >= DAYS_FOR_HOURS:
-            values = values - _typical_means(values, hours, hours % 24)
+            values = values - _means(values, hours % 24)
         if days >= DAYS_FOR_WEEKDAYS:
-            values = values - _typical_means(values, hours // 24, hours // 24 % 7)
+            values = values - _means(values, hours // 24 % 7)
         return values
 
     def residuals_of(self, values: FloatArray) -> FloatArray:
@@ -242,11 +242,16 @@ class Probe:
         return self._residuals([self.inputs], values)
 
     def by_visitors(self, values: FloatArray) -> FloatArray:
-        """Return a linear model of `values (n,)` by features alone."""
+        """Return how `values (n,)` go by features alone, by those whose slopes in a linear model are surely not 0."""
         features = self.inputs - self.inputs.mean(axis=0)
         few = features[self.sample]
-        slopes = np.linalg.solve(few.T @ few + np.eye(few.shape[1]), few.T @ values[self.sample])
-        return np.asarray(values.mean() + features @ slopes)
+        few_values = values[self.sample] - values[self.sample].mean()
+        inverse = np.linalg.inv(few.T @ few + np.eye(few.shape[1]))
+        slopes = inverse @ (few.T @ few_values)
+        residuals = few_values - few @ slopes
+        # Of rows of different weights residuals differ in size (White 1980).
+        errors = np.sqrt(np.maximum(np.diag(inverse @ (few.T @ (residuals[:, None] ** 2 * few)) @ inverse), 1e-300))
+        return np.asarray(features @ np.where(np.abs(slopes) > SURE_SLOPE * errors, slopes, 0.0))
 
     def _residuals(self, inputs: Sequence[FloatArray], values: FloatArray) -> FloatArray:
         return fit_residuals(inputs, self.log.actions, values[:, None], self.log.n_actions, self.sample)[:, 0]
@@ -309,21 +314,9 @@ def _is_sorted(values: FloatArray) -> bool:
     return expected > 2 * FEW_STEPS and (fewer < SORTED * more or fewer + more < FEW_STEPS)
 
 
-def _typical_means(values: FloatArray, part: IntArray, group: IntArray) -> FloatArray:
-    """Return for each row the mean of `values (n,)` over its `group (n,)`.
-
-    Each part of it, such as the hour of one day, counts by its rows, but by no more than the median part has.
-    """
-    _, first, part = np.unique(part, return_index=True, return_inverse=True)
-    counts, sums = np.bincount(part).astype(np.float64), np.bincount(part, values)
-    group_of_part = group[first]
-    medians = np.zeros(int(group.max()) + 1)
-    for number in np.unique(group_of_part):
-        medians[number] = np.median(counts[group_of_part == number])
-    weights = np.minimum(counts, medians[group_of_part])
-    totals = np.bincount(group_of_part, weights)
-    means = np.bincount(group_of_part, weights * sums / counts) / np.maximum(totals, 1.0)
-    return np.asarray(means[group])
+def _means(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return for each row the mean of `values (n,)` over its `group (n,)`."""
+    return np.asarray((np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group])
 
 
 def _action_means(values: FloatArray, actions: IntArray, n_actions: int) -> FloatArray:

@@ -37,6 +37,9 @@ ELSEWHERE, ELSEWHERE_CHANCE = 0.2, 1e-4
 """Share of negative rewards that must be at other positions than positive ones, and how likely chance puts them there.
 """
 
+FEWEST_PER_POSITION = 5
+"""Negative rewards that a position would have, by its positive ones, to count by itself."""
+
 DISTINCT, SAME_SIZE = 0.9, 0.3
 """Share of positive rewards that must differ, and share of negative ones of the size of one, to be refunds of others.
 """
@@ -86,7 +89,10 @@ def check_list_returns(findings: Findings, log: Log) -> None:
     """
     is_negative = log.rewards < 0.0
     losses, gains = is_negative.sum(axis=0), (log.rewards > 0.0).sum(axis=0)
-    table = np.stack([losses, gains])[:, losses + gains > 0]
+    # Positions that would hardly have a negative reward count as one.
+    is_rare = gains * losses.sum() < FEWEST_PER_POSITION * max(1, gains.sum())
+    kept = [np.append(each[~is_rare], each[is_rare].sum()) for each in (losses, gains)]
+    table = np.stack(kept)[:, kept[0] + kept[1] > 0]
     if losses.sum() < FEWEST or not gains.sum() or table.shape[1] < 2:
         return
     shares = table / table.sum(axis=1, keepdims=True)
@@ -142,6 +148,7 @@ class _ByChoice(NamedTuple):
 
 def _by_choice(rewards: FloatArray, choices: Choices) -> _ByChoice:
     """Look at rows that earn nothing, or less: a row that earns takes another one's return without falling below 0."""
+    rewards = rewards / float(np.abs(rewards).max())  # as those of the choices are
     gains = np.maximum(rewards, 0.0)
     earns_nothing = rewards <= 0.0
     losses, terms = choices.of_rows(earns_nothing, (rewards < 0.0).astype(np.float64))

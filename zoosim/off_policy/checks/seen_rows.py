@@ -51,7 +51,7 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
         chances: The policy's probabilities of the logged actions `(n,)`.
     """
     scores = np.log(np.maximum(chances, LEAST_CHANCE))
-    if not scores.std():
+    if not scores.std() or not np.ptp(probe.log.rewards):
         return
     known = np.column_stack([scores, chances])
     observation = _linear_observation(probe, choices, known) or _cell_observation(probe, known)
@@ -96,7 +96,7 @@ def _cell_observation(probe: Probe, known: FloatArray) -> str:
     if _means_leave_too_little(probe, cells, known):
         return f"the policy's probabilities follow the mean rewards of {n_cells} cells closer than chance allows"
     effects = cell_effects(probe, cells)
-    shares = _shares(cells, probe.log.actions, known[:, 1], effects.shown)
+    shares = _shares(cells, codes_of(probe.log.actions), known[:, 1], effects.shown)
     likely = LIKELY_IN_FEW_CELLS if n_cells <= FEW_CELLS else LIKELY
     if not effects.are_followed(shares, likely):
         return ""

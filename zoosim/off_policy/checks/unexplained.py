@@ -15,7 +15,7 @@ from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
 MOST_FEATURES, ROWS_PER_EFFECT = 100, 5
 """Features that models use, the first ones, and rows of an action per feature."""
 
-LEAST_CORRELATION, LEAST_WITHOUT_ALL = 0.04, 0.25
+LEAST_CORRELATION, LEAST_WITHOUT_ALL = 0.07, 0.25
 """Correlation of rewards with all that a policy prefers up to which models may be wrong.
 
 The latter where they leave features out.

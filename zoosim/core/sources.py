@@ -9,6 +9,7 @@ To parse all files takes half a second, so their outlines are kept on disk, too,
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from zoosim.core.files import atomic, cache_folder
+from zoosim.core.files import PART, cache_folder
 from zoosim.core.private_folder import make_private
 
 PACKAGE = __name__.partition(".")[0]
@@ -27,12 +28,12 @@ BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 class Import(NamedTuple):
-    """An import statement: `names` that come `after` the dots of its `level`, each with what it is called here.
+    """An import statement: `from source import names`, with as many dots as `level` before the source.
 
-    `import name` takes them from nowhere: `after` is None.
+    Each name comes with what it is called here. Of `import name` the source is None.
     """
 
-    after: str | None
+    source: str | None
     level: int
     names: list[list[str]]
 
@@ -129,8 +130,10 @@ def _outline_of(path: Path) -> Outline:
     outline = _outline(content)
     with suppress(OSError):
         if is_usable:
-            with atomic(kept) as temporary:
-                temporary.write_bytes(_sealed(name, outline))
+            # Not flushed to the disk, which takes long for hundreds of files: the seal tells what was cut short.
+            temporary = kept.with_name(f".{name}.{os.getpid()}{PART}")
+            temporary.write_bytes(_sealed(name, outline))
+            temporary.replace(kept)
     return outline
 
 
@@ -158,7 +161,7 @@ def _unsealed(name: str, content: bytes) -> Outline:
 def _outline(code: bytes) -> Outline:
     tree = ast.parse(code)
     late = [inner for statement in tree.body if _is_for_type_checkers(statement) for inner in statement.body]
-    passed_on = [each for each in _imports_among([*tree.body, *late]) if each.after is not None]
+    passed_on = [each for each in _imports_among([*tree.body, *late]) if each.source is not None]
     imports = list(_imports_among(_statements(tree)))
     # The tree has lost its docstrings by now.
     return Outline(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports, passed_on)
@@ -202,7 +205,7 @@ def _is_text(statement: ast.AST) -> bool:
 def _imported(imports: Iterable[Import], package: str, followed: set[str]) -> Iterator[str]:
     """Yield the modules of the packages `followed` that a module of `package` imports."""
     for each in imports:
-        if each.after is None:
+        if each.source is None:
             yield from (name for name, _ in each.names if name.partition(".")[0] in followed)
         else:
             source = _source_of(each, package)
@@ -212,7 +215,7 @@ def _imported(imports: Iterable[Import], package: str, followed: set[str]) -> It
 
 def _source_of(imported: Import, package: str) -> str:
     """Return the full name of what `from source import ...` takes names from."""
-    source = imported.after or ""
+    source = imported.source or ""
     return resolve_name("." * imported.level + source, package) if imported.level and package else source
 
 

@@ -117,13 +117,14 @@ class LogChecks:
 
     @cached_property
     def shown(self) -> Probe:
-        """The products of all positions of a log of rankings; of single products the same as `grouped`."""
-        return self.grouped if self._shown_rankings is None else _probe_of_positions(self._shown_rankings)
+        """The products of all positions of a log of rankings."""
+        assert self._shown_rankings is not None
+        return _probe_of_positions(self._shown_rankings)
 
     @cached_property
     def shown_choices(self) -> Choices:
         """What tells those products apart."""
-        return self.choices if self._shown_rankings is None else Choices(self.shown, most_terms(len(self.shown)))
+        return Choices(self.shown, most_terms(len(self.shown)))
 
     @cached_property
     def change(self) -> Change | None:
@@ -182,7 +183,7 @@ def _probe_of_positions(rankings: Probe) -> Probe:
     return Probe(products, clusters, rankings.user_share)
 
 
-def _shares(chances: FloatArray) -> FloatArray:
+def _shares_of_positions(chances: FloatArray) -> FloatArray:
     """Return a policy's share of each product of rankings, by its chance given those above: `(n, L)`."""
     shares = np.zeros_like(chances)
     left = np.ones(len(chances))
@@ -219,7 +220,7 @@ class PolicyChecks:
         if self.log.has_rankings and findings.verdict().word == TRUST:
             shown = self.log.shown
             chances = self._shown_weights * shown.log.propensities.reshape(self._shown_weights.shape)
-            check_seen_rows(findings, shown, self.log.shown_choices, _shares(chances).ravel())
+            check_seen_rows(findings, shown, self.log.shown_choices, _shares_of_positions(chances).ravel())
         return findings.verdict()
 
     @cached_property

@@ -3,7 +3,7 @@
 import numpy as np
 
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, of_unit_size
 
 LEAST_SIZE = 1e-6
 """Share of the variance of the largest direction below which one is 0."""
@@ -33,8 +33,7 @@ class Choices:
         is_shown = (log.actions[:, None] == common).astype(np.float64)
         terms = np.concatenate([is_shown * features[:, [column]] for column in range(n_features)], axis=1)
         self.terms = orthonormal(self.without_features(terms))
-        rewards = log.rewards / max(1e-300, float(np.abs(log.rewards).max()))  # squares are squared
-        self.rewards = self.without_features(rewards[:, None])[:, 0]
+        self.rewards = self.without_features(of_unit_size(log.rewards)[:, None])[:, 0]
         self.own: FloatArray = self.terms @ (self.terms.T @ self.rewards)
 
     def without_features(self, values: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from scipy import stats
 from zoosim.core.arrays import codes_of
 from zoosim.core.durations import DAY, HOUR
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS, LEAST_ROWS, Probe
+from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS, LEAST_ROWS, Probe, of_unit_size
 from zoosim.off_policy.verdict import Findings
 
 CROWD, CROWD_ERRORS = 3.0, 5.0
@@ -41,8 +41,18 @@ def check_crowds(findings: Findings, probe: Probe) -> None:
     is_crowded = _crowded(probe)
     if is_crowded is None or _are_regulars(probe, is_crowded):
         return
+    likelihood, effect = _difference(probe, is_crowded)
+    if effect > LEAST_EFFECT * abs(float(probe.log.rewards.mean())) and likelihood < CHANCE:
+        share = f"{100 * float(is_crowded.mean()):.0f}% of the rows"
+        observation = f"{share} came in hours with over {CROWD:.0f} times as many as on other days, and earn otherwise"
+        advice = "leave them out if these are no customers, or if there was an offer that does not come again"
+        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_crowded)}", useless=False)
+
+
+def _difference(probe: Probe, is_crowded: BoolArray) -> tuple[float, float]:
+    """Return how likely chance makes crowds earn so much otherwise, and how much it is per row of the log."""
     log = probe.log
-    values = probe.residuals / max(1e-300, float(np.abs(probe.residuals).max()))
+    values = of_unit_size(probe.residuals)
     values = values - _typical_rewards(probe, values, is_crowded)
     # Rare products, which say little one by one, count as one.
     expected = float((log.rewards[~is_crowded] != 0.0).mean()) * np.bincount(log.actions, is_crowded, log.n_actions)
@@ -57,16 +67,11 @@ def check_crowds(findings: Findings, probe: Probe) -> None:
     pooled = float(elsewhere.sum()) / float(rows_elsewhere.sum())
     variance = (elsewhere + POOLED_ROWS * pooled) / (rows_elsewhere + POOLED_ROWS)
     if pooled <= 0.0:
-        return
+        return 1.0, 0.0
     # The mean elsewhere has an error of its own.
     chi2 = float((sums**2 / (np.maximum(rows, 1.0) * variance * (1.0 + rows / np.maximum(rows_elsewhere, 1.0)))).sum())
     effect = float(np.abs(sums).sum()) / len(log) * float(np.abs(probe.residuals).max())
-    is_large = effect > LEAST_EFFECT * abs(float(log.rewards.mean()))
-    if is_large and stats.chi2.sf(chi2, n_groups) < CHANCE:
-        share = f"{100 * float(is_crowded.mean()):.0f}% of the rows"
-        observation = f"{share} came in hours with over {CROWD:.0f} times as many as on other days, and earn otherwise"
-        advice = "leave them out if these are no customers, or if there was an offer that does not come again"
-        findings.add(f"{observation}: {advice}{probe.rows_in_words(is_crowded)}", useless=False)
+    return float(stats.chi2.sf(chi2, n_groups)), effect
 
 
 def _typical_rewards(probe: Probe, values: FloatArray, is_crowded: BoolArray) -> FloatArray:

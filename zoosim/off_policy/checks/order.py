@@ -7,7 +7,7 @@ import numpy as np
 
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, fit_residuals, runs_of_rows, sure_errors
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, fit_residuals, of_unit_size, runs_of_rows, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
 from zoosim.off_policy.verdict import Findings, matters
@@ -208,7 +208,7 @@ def check_action_changes(
 
 def check_shift(findings: Findings, probe: Probe) -> None:
     """Compare how well an action and its visitor predict the reward of their row with that of the rows beside it."""
-    rewards_of_rows = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))  # squares are squared
+    rewards_of_rows = of_unit_size(probe.log.rewards)  # squares are squared
     for order in _orders(probe):
         rows = runs_of_rows(len(order) - 2, BLOCKS, BLOCKS * BLOCK) + 1  # all but the first and the last
         here = order[rows]

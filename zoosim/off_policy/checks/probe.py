@@ -201,7 +201,7 @@ class Probe:
     @cached_property
     def reward_growths(self) -> list[Growth]:
         """How much more sums of rewards over the groups vary than those of independent users."""
-        values = self.without_cycles(self.residuals / max(1e-300, float(np.abs(self.residuals).max())))
+        values = self.without_cycles(of_unit_size(self.residuals))
         return [group_growth(values - values.mean(), self.users, group.of_row) for group in self.groups]
 
     @cached_property
@@ -255,6 +255,11 @@ class Probe:
 
     def _residuals(self, inputs: Sequence[FloatArray], values: FloatArray) -> FloatArray:
         return fit_residuals(inputs, self.log.actions, values[:, None], self.log.n_actions, self.sample)[:, 0]
+
+
+def of_unit_size(values: FloatArray) -> FloatArray:
+    """Return `values (n,)` divided by the largest size among them, so that powers of them are finite."""
+    return np.asarray(values / max(1e-300, float(np.abs(values).max())))
 
 
 def fit_residuals(

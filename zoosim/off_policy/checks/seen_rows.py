@@ -9,7 +9,7 @@ from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.choices import Choices, orthonormal
 from zoosim.off_policy.checks.leaks import LEAST_CHANCE
 from zoosim.off_policy.checks.preferences import cell_effects, linear_effects
-from zoosim.off_policy.checks.probe import CHANCE, Probe
+from zoosim.off_policy.checks.probe import CHANCE, Probe, of_unit_size
 from zoosim.off_policy.checks.unexplained import unexplained_agreement
 from zoosim.off_policy.verdict import Findings
 
@@ -147,7 +147,7 @@ def _scaled(values: FloatArray) -> FloatArray:
 
 def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) -> bool:
     """Return whether mean rewards per cell and action lie closer to what is known of a policy than chance lets them."""
-    rewards = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))
+    rewards = of_unit_size(probe.log.rewards)
     pairs, group = np.unique(cells * probe.log.n_actions + probe.log.actions, return_inverse=True)
     cell, action = pairs // probe.log.n_actions, codes_of(pairs % probe.log.n_actions)
     rows = np.bincount(group).astype(np.float64)

@@ -10,7 +10,7 @@ from zoosim.core.arrays import codes_of
 from zoosim.core.durations import DAY, HOUR
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.choices import orthonormal
-from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, of_unit_size, sure_errors
 
 MOST_FEATURES, ROWS_PER_EFFECT = 100, 5
 """Features that models use, the first ones, and rows of an action per feature."""
@@ -57,7 +57,7 @@ def unexplained_agreement(probe: Probe, known: FloatArray) -> float:
     features = probe.log.features
     least = LEAST_CORRELATION if features.shape[1] <= MOST_FEATURES else LEAST_WITHOUT_ALL
     models = _LinearModels(features[:, :MOST_FEATURES], probe.log.actions)
-    rewards = models.left_of(probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max())))
+    rewards = models.left_of(of_unit_size(probe.log.rewards))
     spread = math.sqrt(float((rewards**2).sum()))
     if spread <= ROUNDING:
         return 0.0

@@ -123,7 +123,7 @@ def _outline_of(path: Path) -> Outline:
     content = path.read_bytes()
     name = hashlib.sha256(_made_by() + content).hexdigest()
     kept = cache_folder() / "outlines" / name
-    is_usable = make_private(kept.parent)
+    is_usable = _is_usable(kept.parent)
     with suppress(OSError, ValueError):
         if is_usable:
             return _unsealed(name, kept.read_bytes())
@@ -135,6 +135,12 @@ def _outline_of(path: Path) -> Outline:
             temporary.write_bytes(_sealed(name, outline))
             temporary.replace(kept)
     return outline
+
+
+@cache
+def _is_usable(folder: Path) -> bool:
+    """Return whether outlines may be kept in a folder, which is looked at once and not for each file."""
+    return make_private(folder)
 
 
 @cache

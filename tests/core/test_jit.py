@@ -1,5 +1,7 @@
 """Compilation: what is cached on disk and what is not, and loops bound to kernels."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from zoosim.core import jit as jit_module
 from zoosim.core import kernel_cache
 from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
+from zoosim.core.kernel_cache import sealed
 from zoosim.core.rng import mix, uniform
 from zoosim.core.sources import source_digest
 from zoosim.policies.products.random import Random
@@ -82,25 +85,83 @@ def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytes
     assert found == [(0, 1), (1, 0)]
 
 
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_second_caller_does_not_compile_a_part_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy's functions are compiled once for runs, requests and services, also by several processes."""
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
+    plain: Any = step
+    loop: Any = _loop
+    for function in (plain, loop):
+        monkeypatch.setattr(function, "__module__", "zoosim.core.rng")
+    found = []
+    for name in ("first", "second"):
+        part: Any = jit(plain)
+        assert bind(loop, name, step=part)(3) == 0.0
+        found.append(part._part.stats.cache_hits.total())
+    assert found == [0, 1]
+
+
+def test_parts_made_by_other_processes_keep_their_arrays_and_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A class of another release may be gone, and a file may be cut short."""
+    """What a kept part refers to, such as the messages of its errors, comes with it."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    lines = """
+import numpy as np
+from zoosim.core import jit
+def part(x, y):
+    if x.shape[0] == 0:
+        raise ValueError("nothing to add")
+    return (x * y).sum() + np.linalg.norm(x)
+def whole(x):
+    return part(x, 2.0 * x) + part(x, 2.0)
+for function in (part, whole):
+    function.__module__ = "zoosim.core.rng"
+compiled = jit.jit(part)
+whole = jit.bind(whole, NAME, part=compiled)
+print(whole(np.array([3.0, 4.0])))
+try:
+    whole(np.zeros(0))
+except ValueError as error:
+    print(error, compiled._part.stats.cache_hits.total())
+"""
+    printed = []
+    for name in ("one", "two"):
+        code = lines.replace("NAME", repr(name))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        printed.append(done.stdout)
+    assert printed == ["74.0\nnothing to add 0\n", "74.0\nnothing to add 2\n"]
+
+
+def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class of another release may be gone."""
     monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
     plain: Any = one
     monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
     assert jit(plain)(1.0) == 2.0
     missing_class = b"cno_such_module\nState\n."
-    for file in tmp_path.rglob(f"*.{kind}"):
-        version, _, _ = file.read_bytes().partition(b"\x80") if kind == "nbi" else (b"", b"", b"")
-        file.write_bytes(version + missing_class)
+    for file in tmp_path.rglob("*.nbc"):
+        file.write_bytes(sealed(file, missing_class))
     misses = []
     for _ in range(2):
         compiled: Any = jit(plain)
         assert compiled(1.0) == 2.0
         misses.append(dispatcher_of(compiled).stats.cache_misses.total())
     assert misses == [1, 0]
+
+
+def test_code_is_not_taken_for_that_of_other_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file under the right name that holds another signature's code is compiled anew."""
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
+    plain: Any = one
+    monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
+    jit(plain)(1.0)
+    (whole,) = tmp_path.rglob("*.nbc")
+    jit(plain)(1)
+    (integer,) = set(tmp_path.rglob("*.nbc")) - {whole}
+    integer.write_bytes(sealed(integer, whole.read_bytes()[kernel_cache.DIGEST_BYTES :]))
+    compiled: Any = jit(plain)
+    assert compiled(1) == 2.0
+    assert dispatcher_of(compiled).stats.cache_misses.total() == 1
 
 
 def test_functions_of_one_name_are_not_taken_for_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from tests.fault.runs import POLICIES, STEPS, Outcome, count_outcomes, make_run,
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core import kernel_cache
 from zoosim.core.array_cache import kept
-from zoosim.core.jit import jit
-from zoosim.core.kernel_cache import _SealedFiles
+from zoosim.core.jit import bind, jit
+from zoosim.core.kernel_cache import read_kept
 from zoosim.core.parquet import read_meta, write_parquet
 
 KEY = TrialKey("greedy", 1)
@@ -288,44 +288,62 @@ def doubled(x: float) -> float:
     return x * 2.0
 
 
+def called(x: float) -> float:
+    return halved(x)
+
+
+FUNCTIONS: tuple[Any, ...] = (halved, doubled, called)
+
+
+def through_part(function: Any) -> Any:
+    """Return a compiled function that calls another as a part of its own."""
+    return bind(called, "through_part", halved=jit(function))
+
+
 @pytest.fixture
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep compiled code of two functions, as if they stood in the package, in a folder."""
+    """Keep compiled code of two functions and of two that call them, as if they stood in the package, in a folder."""
     monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
-    for function in (halved, doubled):
+    for function in FUNCTIONS:
         monkeypatch.setattr(function, "__module__", "zoosim.core.rng")
+    for function in (halved, doubled):
         jit(function)(1.0)
-    return next(path for path in tmp_path.iterdir() if path.is_dir())
+        through_part(function)(1.0)
+    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
+    for path in folder.glob("*through_part*"):
+        path.unlink()  # so that it is linked anew, from what is kept of its parts
+    return folder
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+CALLS = {"nbc": jit, "part": through_part}
+
+
+@pytest.mark.parametrize("suffix", CALLS)
 @pytest.mark.parametrize(("flips", "lengths"), FORMS)
 def test_no_damaged_kernel_is_run(flips: int, lengths: int, suffix: str, kernels: Path) -> None:
     """What is damaged is not even unpickled; each 100th copy is met by a process's first call, too."""
-    path = next(kernels.glob(f"*halved*.{suffix}"))
-    base = path.name.split(".py")[0]
-    files: Any = _SealedFiles(str(kernels), base, "")
+    (path,) = kernels.glob(f"*halved*.{suffix}")
     content = path.read_bytes()
     copies = list(damaged_copies(content, flips, lengths))
     for what, damaged in copies:
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="is damaged"):
-            files._read(path.name)
+            read_kept(path)
         assert damaged != content, what
     for _, damaged in copies[::100]:
         path.write_bytes(damaged)
-        compiled: Any = jit(halved)
-        assert compiled(3.0) == 1.5
+        assert CALLS[suffix](halved)(3.0) == 1.5
     print(f"\nkernel, {suffix}: {len(copies):,} copies, all detected")
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("suffix", CALLS)
 def test_no_kernel_passes_for_another(suffix: str, kernels: Path) -> None:
     one, two = (next(kernels.glob(f"*{name}*.{suffix}")) for name in ("halved", "doubled"))
     contents = one.read_bytes(), two.read_bytes()
     one.write_bytes(contents[1])
     two.write_bytes(contents[0])
-    assert (jit(halved)(3.0), jit(doubled)(3.0)) == (1.5, 6.0)
+    compiled = CALLS[suffix]
+    assert (compiled(halved)(3.0), compiled(doubled)(3.0)) == (1.5, 6.0)
 
 
 def test_what_is_computed_again_is_what_was_lost(run: Path, sound: Path) -> None:

@@ -18,15 +18,20 @@ from numba.core.event import Listener, install_listener
 from zoosim.core.sources import PACKAGE
 
 KernelCache: Any
+PartCache: Any
 PartCompiler: Any
 try:
-    from zoosim.core.kernel_cache import KernelCache
-except (ImportError, AttributeError):  # a numba whose inner parts have moved: kernels are compiled in each process
-    KernelCache = None
-try:
     from zoosim.core.kernel_parts import PartCompiler
-except (ImportError, AttributeError, TypeError):  # likewise: compilation takes twice as long or more
+except (
+    ImportError,
+    AttributeError,
+    TypeError,
+):  # a numba whose inner parts have moved: compilation takes twice as long
     PartCompiler = None
+try:
+    from zoosim.core.kernel_cache import KernelCache, PartCache
+except (ImportError, AttributeError, TypeError):  # likewise: kernels are compiled in each process
+    KernelCache = PartCache = None
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 """No fast-math, so that results repeat bit for bit; division by zero as numpy has it."""
@@ -87,11 +92,15 @@ def _compile(
     sources = [source for part in parts for source in getattr(part, "_made_from", [_plain(part)])]
     dispatcher: Any = numba.njit(inline=inline, **OPTIONS)(function)
     dispatcher._made_from = sources
-    if KernelCache is not None and all(map(_is_ours, sources)):
+    is_kept = KernelCache is not None and all(map(_is_ours, sources))
+    if is_kept:
         dispatcher._cache = KernelCache(function, sources)
     if inline == "always" or PartCompiler is None:
         return cast(Callable[P, R], dispatcher)
-    return cast(Callable[P, R], Compiled(dispatcher))
+    compiled = Compiled(dispatcher)
+    if is_kept:
+        compiled._part._cache = PartCache(function, sources)
+    return cast(Callable[P, R], compiled)
 
 
 class Compiled:

@@ -1,5 +1,8 @@
 """Where compiled kernels lie on disk: in a folder for each digest of the sources that they are made from.
 
+One file holds one function compiled for one signature: machine code of what Python calls (`KernelCache`), or LLVM code
+of what only compiled code calls (`PartCache`), so that a second loop around these functions need not compile them.
+
 What is read is executed. So each file begins with a digest of its place and its content, a damaged one counts as none,
 and a folder that others may write to is not used.
 
@@ -7,17 +10,23 @@ Numba has no public way to choose this, so its inner classes are used; those nam
 """
 
 import hashlib
+import itertools
+import os
 import pickle
+import secrets
 import types
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _Cache, _CacheLocator
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 
-from zoosim.core.files import cache_folder
+from zoosim.core.files import PART, cache_folder
+from zoosim.core.kernel_parts import rebuild_part, reduce_part
 from zoosim.core.private_folder import make_private
 from zoosim.core.sources import source_digest
 
@@ -26,22 +35,28 @@ FOLDER = cache_folder() / "kernels" / numba.__version__
 
 DIGEST_BYTES = 32
 
+# Numba tells functions of one name apart by a number that counts from 1 in each process, as a part of their names in
+# LLVM. Functions that were compiled by several processes are linked together here, where equal names mean equal code.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48) << 15)
+
 
 class KernelCache(_Cache):
-    """What is kept on disk of one kernel: numba's own cache, in a folder named by a digest of the kernel's sources.
+    """What is kept on disk of one kernel, in a folder named by a digest of the kernel's sources.
 
-    It is opened when the kernel is first called, since finding the sources takes time.
+    It is looked for when the kernel is first called, since finding the sources takes time.
 
     Args:
         function: The function that numba compiles.
         parts: The functions that it is made from: itself, and what was bound into it.
     """
 
+    suffix = ".nbc"
+
     def __init__(self, function: Any, parts: list[Any]) -> None:
-        self._function = function
+        module = function.__module__.rpartition(".")[2]
+        self._name = f"{module}.{function.__qualname__}-{_fingerprint(parts)}"
         self._parts = parts
         self._enabled = True
-        self._opened: Any = None
 
     @property
     def cache_path(self) -> str:
@@ -49,42 +64,36 @@ class KernelCache(_Cache):
         modules = sorted({part.__module__ for part in self._parts})
         return str(FOLDER / source_digest(*modules))
 
-    def _open(self) -> Any:
-        """Return numba's cache; None where the folder cannot be used: the kernel is then compiled each time."""
-        if self._opened is None and self._enabled:
-            locator: Any = _Locator(self.cache_path, _fingerprint(self._parts))
-            try:
-                self._enabled = make_private(Path(self.cache_path))
-                if self._enabled:
-                    locator.ensure_cache_path()
-            except OSError:
-                self._enabled = False
-            if self._enabled:
-                self._opened = _FunctionCache(self._function, locator)
-        return self._opened if self._enabled else None
-
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, None where there is none that can be read."""
-        opened = self._open()
-        if opened is None:
+        if not self._is_usable():
             return None
+        target_context.refresh()
+        key = _key(sig, target_context.codegen())
+        path = self._path(key)
         # What is kept names the classes of the arguments. Those of another release may be gone or broken, and a file
         # may be cut short: whatever reading it raises, the code is compiled anew.
         try:
-            return opened.load_overload(sig, target_context)
+            kept_key, code = read_kept(path)
+            return self._rebuild(target_context, code) if kept_key == key else None
         except Exception:
-            self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled code for a signature."""
-        opened = self._open()
-        if opened is None:
+        # The addresses in dynamic globals, such as those of C functions, are of this process.
+        if not self._is_usable() or data.library.has_dynamic_globals:
             return
-        try:
-            opened.save_overload(sig, data)
-        except Exception:
-            self.flush()
+        key = _key(sig, data.codegen)
+        path = self._path(key)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
+        with suppress(Exception):  # a full disk, a signature that cannot be pickled: the code is compiled next time
+            payload = dumps((key, self._reduce(data)))  # type: ignore[no-untyped-call]
+            try:
+                temporary.write_bytes(sealed(path, payload))
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def enable(self) -> None:
         """Use the disk."""
@@ -95,85 +104,55 @@ class KernelCache(_Cache):
         self._enabled = False
 
     def flush(self) -> None:
-        """Forget what was kept; where that cannot be written either, because the disk is full, say, it stays."""
-        opened = self._open()
-        if opened is not None:
-            with suppress(OSError):
-                opened.flush()
+        """Forget what was kept."""
+        for path in Path(self.cache_path).glob(f"{self._name}.*{self.suffix}"):
+            path.unlink(missing_ok=True)
 
+    def _is_usable(self) -> bool:
+        self._enabled = self._enabled and make_private(Path(self.cache_path))
+        return self._enabled
 
-class _FunctionCache(FunctionCache):
-    def __init__(self, function: Any, locator: "_Locator") -> None:
-        self._impl_class: Any = partial(_CompiledFunction, locator)
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file: Any = _SealedFiles(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+    def _path(self, key: Any) -> Path:
+        return (
+            Path(self.cache_path) / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}{self.suffix}"
         )
 
+    def _reduce(self, compiled: Any) -> Any:
+        return compiled._reduce()
 
-class _SealedFiles(IndexDataCacheFile):
-    """Numba's index of signatures and its files of compiled code, each behind a digest of where and what it is."""
-
-    def __init__(self, cache_path: str, filename_base: str, source_stamp: str) -> None:
-        super().__init__(cache_path, filename_base, source_stamp)  # type: ignore[no-untyped-call]
-        self._path = Path(cache_path)
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            return dict(self._read(self._index_name))
-        except (FileNotFoundError, ValueError):
-            return {}
-
-    def _save_index(self, overloads: dict[Any, str]) -> None:
-        self._write(self._index_name, overloads)
-
-    def _load_data(self, name: str) -> Any:
-        return self._read(name)
-
-    def _save_data(self, name: str, data: Any) -> None:
-        self._write(name, data)
-
-    def _read(self, name: str) -> Any:
-        """Return what a file holds; raises `ValueError` where it is damaged, or was another file."""
-        content = (self._path / name).read_bytes()
-        payload = content[DIGEST_BYTES:]
-        if content[:DIGEST_BYTES] != self._digest(name, payload):
-            raise ValueError(f"{self._path / name} is damaged")
-        return pickle.loads(payload)
-
-    def _write(self, name: str, value: Any) -> None:
-        payload = self._dump(value)  # type: ignore[no-untyped-call]
-        with self._open_for_write(self._path / name) as file:
-            file.write(self._digest(name, payload) + payload)
-
-    def _digest(self, name: str, payload: bytes) -> bytes:
-        return hashlib.sha256(f"{self._path.name}/{name}\n".encode() + payload).digest()
+    def _rebuild(self, target_context: Any, code: Any) -> Any:
+        return CompileResult._rebuild(target_context, *code)  # type: ignore[no-untyped-call]
 
 
-class _CompiledFunction(CompileResultCacheImpl):
-    """How numba writes and names compiled code, without its search for a folder by the source file's path."""
+class PartCache(KernelCache):
+    """What is kept on disk of a function that compiled code calls."""
 
-    def __init__(self, locator: "_Locator", function: Any) -> None:
-        self._lineno = function.__code__.co_firstlineno
-        self._locator = locator
-        module = function.__module__.rpartition(".")[2]
-        self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", "")  # type: ignore[no-untyped-call]
+    suffix = ".part"
+
+    def _reduce(self, compiled: Any) -> Any:
+        return reduce_part(compiled)
+
+    def _rebuild(self, target_context: Any, code: Any) -> Any:
+        return rebuild_part(target_context, code)
 
 
-class _Locator(_CacheLocator):
-    def __init__(self, folder: str, disambiguator: str) -> None:
-        self._folder = folder
-        self._disambiguator = disambiguator
-        self._py_file = ""  # numba names it in warnings
+def _key(sig: Any, codegen: Any) -> Any:
+    """Return what compiled code depends on besides its sources: the types of the arguments, and the processor."""
+    return sig, codegen.magic_tuple()
 
-    def get_cache_path(self) -> str:
-        return self._folder
 
-    def get_source_stamp(self) -> str:
-        return ""  # the folder's name says it
+def read_kept(path: Path) -> Any:
+    """Return what a file of the cache holds; raises `ValueError` where it is damaged, or was another file."""
+    content = path.read_bytes()
+    payload = content[DIGEST_BYTES:]
+    if content != sealed(path, payload):
+        raise ValueError(f"{path} is damaged")
+    return pickle.loads(payload)
 
-    def get_disambiguator(self) -> str:
-        return self._disambiguator
+
+def sealed(path: Path, payload: bytes) -> bytes:
+    """Return what a file of the cache holds: `payload`, behind a digest of it and of the file's place."""
+    return hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode() + payload).digest() + payload
 
 
 def _fingerprint(parts: list[Any]) -> str:

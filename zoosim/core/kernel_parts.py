@@ -10,8 +10,9 @@ This is numba's own way to change how it compiles (`pipeline_class`); its inner 
 
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.lowering import Lower
@@ -66,12 +67,58 @@ class _PartLowering(LoweringPass):
         with context.push_code_library(library):
             lower: Any = Lower(context, library, description, state.func_ir, metadata=state.metadata)  # type: ignore[no-untyped-call]
             lower.lower()
-        # Callers find the code by a built-in function; numba takes no other object. Nothing ever calls it: it serves as
-        # a key. A list's bound method is one that no other part has, since it is hashed by the identity of its list,
-        # and numba's registry keeps both alive.
-        key = list[None]().append
+        key = _new_entry_point()
         context.insert_user_function(key, description, [library])
         state.library = library
         state.reload_init.extend(library._reload_init)
         state["cr"] = _LowerResult(description, lower.call_helper, cfunc=key, env=lower.env)
         return True
+
+
+def reduce_part(compiled: Any) -> dict[str, Any]:
+    """Return what can be pickled of a compiled part: its code in LLVM, that of the parts it calls linked in."""
+    library = compiled.library
+    library._ensure_finalized()
+    description = compiled.fndesc
+    description.typemap = description.calltypes = None  # for lowering alone; numba drops them of kernels, too
+    return {
+        "name": library.name,
+        "bitcode": library._final_module.as_bitcode(),
+        "reload_init": tuple(library._reload_init),
+        "fndesc": description,
+        "environment": compiled.environment,
+        "signature": compiled.signature,
+        "referenced_envs": tuple(compiled._find_referenced_environments()),
+    }
+
+
+def rebuild_part(target_context: Any, reduced: dict[str, Any]) -> Any:
+    """Return the compiled part that `reduce_part` was given."""
+    for function in reduced["reload_init"]:
+        function()
+    library: Any = _PartLibrary(target_context.codegen(), reduced.pop("name"))  # type: ignore[no-untyped-call]
+    library._final_module = llvm.parse_bitcode(reduced.pop("bitcode"))
+    library._reload_init.update(reduced["reload_init"])
+    library._finalize_final_module()
+    return CompileResult(  # type: ignore[call-arg]
+        typing_context=target_context.typing_context,
+        target_context=target_context,
+        library=library,
+        entry_point=_new_entry_point(),
+        type_annotation=None,
+        objectmode=False,
+        lifted=(),
+        typing_error=None,
+        call_helper=None,
+        metadata=None,
+        **reduced,
+    )
+
+
+def _new_entry_point() -> Any:
+    """Return what numba finds the code of a part by.
+
+    It takes a built-in function and no other object. Nothing ever calls it: it serves as a key. A list's bound method
+    is one that no other part has, since it is hashed by the identity of its list; numba's registry keeps both alive.
+    """
+    return list[None]().append

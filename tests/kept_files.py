@@ -123,7 +123,7 @@ def _served(folder: Path) -> Any:
 def _fitted(folder: Path) -> Any:
     with TemporaryDirectory() as temporary:
         (world,) = (folder / "fitted").glob("*.world")
-        zoosim.run(str(world), policies=["random"], seeds=1, steps=100, jobs=1, out=Path(temporary) / "run")
+        zoosim.run(world, policies=["random"], seeds=1, steps=100, jobs=1, out=Path(temporary) / "run")
         rows = pl.read_parquet(Path(temporary) / "run" / "rows.parquet")
         return rows.select(pl.col(pl.Float64, pl.Int64).sum()).to_dicts()
 

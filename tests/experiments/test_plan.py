@@ -455,3 +455,9 @@ def test_runs_with_other_parameters_have_folders_of_their_own() -> None:
     assert fewer.folder_hash == plain.folder_hash
     alike = plan("gauntlet", policies=["linucb"], settings=["policies.linucb.alpha=0.3"])
     assert alike.folder_hash == changed.folder_hash
+
+
+def test_an_experiment_that_is_no_name_is_refused() -> None:
+    refused: Any = 3
+    with pytest.raises(ConfigError, match=r"^experiment: got 3, expected a name \(`zoosim list`\), FILE.world or FILE"):
+        make_plan(Request(refused))

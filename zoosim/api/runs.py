@@ -157,7 +157,7 @@ class RunResult(TabularResult):
 
 @public_call
 def run(
-    experiment: str,
+    experiment: str | os.PathLike[str],
     *,
     policies: "Sequence[str | type[Policy]] | None" = None,
     extra: "Sequence[str | type[Policy]]" = (),
@@ -178,7 +178,8 @@ def run(
     """Compare policies on the same visitors, and return the figures and a page.
 
     Args:
-        experiment: The name of an experiment (`zoosim list`), or a world of your own, `FILE.py:World`.
+        experiment: The name of an experiment (`zoosim list`), the file of a fitted world, `FILE.world`, or a world of
+            your own, `FILE.py:World`.
         policies: Who competes: built-in names, `FILE.py:Class`, classes, or files of trained policies (`FILE.zoosim` of
             `train`, `FILE.npz` of `save_policy`), which begin each seed with what they have learned. Default: the
             experiment's own.
@@ -352,7 +353,7 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]] if world is None else os.fspath(world)
+    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]] if world is None else world
     check_whole("n", n, 1, MAX_STEPS)
     plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]

@@ -1,5 +1,6 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,10 @@ def make_plan(request: Request) -> Plan:
 def _experiment(request: Request) -> Experiment:
     """Return the experiment, or that of a user's own world; raises `ConfigError` for an unknown name."""
     name = request.experiment
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str):
+        raise ConfigError(f"experiment: got {name!r}, expected a name (`zoosim list`), FILE.world or FILE.py:World")
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     from zoosim.experiments.own import own_experiment  # brings the code of fitted worlds, which most runs do without

@@ -19,7 +19,7 @@ MOST_SEEDS = 100_000
 class Request:
     """What a user asks for, as it came: the command line and `zoosim.run` both fill this in."""
 
-    experiment: str
+    experiment: str | os.PathLike[str]
     seeds: str | int | Sequence[int] | None = None
     steps: int | None = None
     policies: Sequence[str | type[Policy]] | None = None

@@ -13,7 +13,7 @@ from zoosim.core import jit as jit_module
 from zoosim.core import kernel_cache
 from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
-from zoosim.core.kernel_cache import sealed
+from zoosim.core.private_folder import read_sealed, write_sealed
 from zoosim.core.rng import mix, uniform
 from zoosim.core.sources import source_digest
 from zoosim.policies.products.random import Random
@@ -140,7 +140,7 @@ def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(tmp_path: Path, monk
     assert jit(plain)(1.0) == 2.0
     missing_class = b"cno_such_module\nState\n."
     for file in tmp_path.rglob("*.nbc"):
-        file.write_bytes(sealed(file, missing_class))
+        write_sealed(file, missing_class)
     misses = []
     for _ in range(2):
         compiled: Any = jit(plain)
@@ -158,7 +158,7 @@ def test_code_is_not_taken_for_that_of_other_types(tmp_path: Path, monkeypatch: 
     (whole,) = tmp_path.rglob("*.nbc")
     jit(plain)(1)
     (integer,) = set(tmp_path.rglob("*.nbc")) - {whole}
-    integer.write_bytes(sealed(integer, whole.read_bytes()[kernel_cache.DIGEST_BYTES :]))
+    write_sealed(integer, read_sealed(whole))
     compiled: Any = jit(plain)
     assert compiled(1) == 2.0
     assert dispatcher_of(compiled).stats.cache_misses.total() == 1

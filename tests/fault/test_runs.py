@@ -20,8 +20,8 @@ from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core import kernel_cache
 from zoosim.core.array_cache import kept
 from zoosim.core.jit import bind, jit
-from zoosim.core.kernel_cache import read_kept
 from zoosim.core.parquet import read_meta, write_parquet
+from zoosim.core.private_folder import read_sealed
 
 KEY = TrialKey("greedy", 1)
 TRIAL = "cells/greedy/1.parquet"
@@ -315,7 +315,7 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-CALLS = {"nbc": jit, "part": through_part}
+CALLS = {"nbc": jit, "bc": through_part}
 
 
 @pytest.mark.parametrize("suffix", CALLS)
@@ -328,7 +328,7 @@ def test_no_damaged_kernel_is_run(flips: int, lengths: int, suffix: str, kernels
     for what, damaged in copies:
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="is damaged"):
-            read_kept(path)
+            read_sealed(path)
         assert damaged != content, what
     for _, damaged in copies[::100]:
         path.write_bytes(damaged)

@@ -11,11 +11,11 @@ Numba has no public way to choose this, so its inner classes are used; those nam
 
 import hashlib
 import itertools
-import os
 import pickle
 import secrets
 import types
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,13 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from zoosim.core.files import PART, cache_folder
+from zoosim.core.files import cache_folder
 from zoosim.core.kernel_parts import rebuild_part, reduce_part
-from zoosim.core.private_folder import make_private
+from zoosim.core.private_folder import make_private, read_sealed, write_sealed
 from zoosim.core.sources import source_digest
 
 FOLDER = cache_folder() / "kernels" / numba.__version__
 """Settled when the process starts, as a kernel is compiled once per process."""
-
-DIGEST_BYTES = 32
 
 # Numba tells functions of one name apart by a number that counts from 1 in each process, as a part of their names in
 # LLVM. Functions that were compiled by several processes are linked together here, where equal names mean equal code.
@@ -41,7 +39,7 @@ FunctionIdentity._unique_ids = itertools.count(secrets.randbits(48) << 15)
 
 
 class KernelCache(_Cache):
-    """What is kept on disk of one kernel, in a folder named by a digest of the kernel's sources.
+    """Keeps the code of one kernel on disk, in a folder named by a digest of the kernel's sources.
 
     It is looked for when the kernel is first called, since finding the sources takes time.
 
@@ -66,34 +64,28 @@ class KernelCache(_Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, None where there is none that can be read."""
-        if not self._is_usable():
-            return None
         target_context.refresh()
         key = _key(sig, target_context.codegen())
         path = self._path(key)
+        if path is None:
+            return None
         # What is kept names the classes of the arguments. Those of another release may be gone or broken, and a file
         # may be cut short: whatever reading it raises, the code is compiled anew.
         try:
-            kept_key, code = read_kept(path)
+            kept_key, code = pickle.loads(read_sealed(path))
             return self._rebuild(target_context, code) if kept_key == key else None
         except Exception:
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled code for a signature."""
-        # The addresses in dynamic globals, such as those of C functions, are of this process.
-        if not self._is_usable() or data.library.has_dynamic_globals:
-            return
         key = _key(sig, data.codegen)
         path = self._path(key)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
+        # The addresses in dynamic globals, such as those of C functions, are of this process.
+        if path is None or data.library.has_dynamic_globals:
+            return
         with suppress(Exception):  # a full disk, a signature that cannot be pickled: the code is compiled next time
-            payload = dumps((key, self._reduce(data)))  # type: ignore[no-untyped-call]
-            try:
-                temporary.write_bytes(sealed(path, payload))
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            write_sealed(path, dumps((key, self._reduce(data))))  # type: ignore[no-untyped-call]
 
     def enable(self) -> None:
         """Use the disk."""
@@ -108,14 +100,17 @@ class KernelCache(_Cache):
         for path in Path(self.cache_path).glob(f"{self._name}.*{self.suffix}"):
             path.unlink(missing_ok=True)
 
-    def _is_usable(self) -> bool:
-        self._enabled = self._enabled and make_private(Path(self.cache_path))
-        return self._enabled
+    @cached_property
+    def _folder(self) -> Path | None:
+        """The folder of the compiled code, looked at once; None where it cannot be used: each process compiles then."""
+        folder = Path(self.cache_path)
+        return folder if make_private(folder) else None
 
-    def _path(self, key: Any) -> Path:
-        return (
-            Path(self.cache_path) / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}{self.suffix}"
-        )
+    def _path(self, key: Any) -> Path | None:
+        """Return the file of the code for a key, None where none is kept."""
+        if not self._enabled or self._folder is None:
+            return None
+        return self._folder / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}{self.suffix}"
 
     def _reduce(self, compiled: Any) -> Any:
         return compiled._reduce()
@@ -125,9 +120,9 @@ class KernelCache(_Cache):
 
 
 class PartCache(KernelCache):
-    """What is kept on disk of a function that compiled code calls."""
+    """Keeps the LLVM code of one function that compiled code calls."""
 
-    suffix = ".part"
+    suffix = ".bc"
 
     def _reduce(self, compiled: Any) -> Any:
         return reduce_part(compiled)
@@ -141,22 +136,8 @@ def _key(sig: Any, codegen: Any) -> Any:
     return sig, codegen.magic_tuple()
 
 
-def read_kept(path: Path) -> Any:
-    """Return what a file of the cache holds; raises `ValueError` where it is damaged, or was another file."""
-    content = path.read_bytes()
-    payload = content[DIGEST_BYTES:]
-    if content != sealed(path, payload):
-        raise ValueError(f"{path} is damaged")
-    return pickle.loads(payload)
-
-
-def sealed(path: Path, payload: bytes) -> bytes:
-    """Return what a file of the cache holds: `payload`, behind a digest of it and of the file's place."""
-    return hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode() + payload).digest() + payload
-
-
 def _fingerprint(parts: list[Any]) -> str:
-    """Tell functions of one name apart by what numba does not look at: constants, and which kernels are bound."""
+    """Return what tells functions of one name apart, where numba does not look: constants, and bound kernels."""
     names = [(part.__module__, part.__qualname__, _constants(part.__code__)) for part in parts]
     return hashlib.sha256(repr(names).encode()).hexdigest()[:8]
 

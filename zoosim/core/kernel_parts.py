@@ -43,7 +43,7 @@ class _PartLibrary(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
 class _PartLowering(LoweringPass):
-    """What numba's `NativeLowering` does, but for machine code and wrappers."""
+    """Does what numba's `NativeLowering` does, but for machine code and wrappers."""
 
     _name = "zoosim_part_lowering"
 

@@ -1,12 +1,18 @@
-"""Folders of the cache, from which code is loaded: they are used where nobody else may write to them."""
+"""Folders of the cache, from which code is loaded, and the files in them.
 
+A folder is used where nobody else may write to it. A file begins with a digest of its place and its content.
+"""
+
+import hashlib
 import multiprocessing
 import os
 import sys
 from functools import cache
 from pathlib import Path
 
-from zoosim.core.files import cache_folder
+from zoosim.core.files import PART, cache_folder
+
+DIGEST_BYTES = 32
 
 OTHERS_WRITE = 0o022
 """The bits of a folder's mode that let its group, and everybody, write."""
@@ -51,3 +57,34 @@ def _say(line: str) -> None:
     """Print a note once, and not again in each worker."""
     if multiprocessing.parent_process() is None:
         print(f"note: {line}", file=sys.stderr)
+
+
+def read_sealed(path: Path) -> bytes:
+    """Return the content of a file that `write_sealed` wrote.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is damaged, or was another file.
+    """
+    sealed = path.read_bytes()
+    content = sealed[DIGEST_BYTES:]
+    if sealed[:DIGEST_BYTES] != _seal(path, content):
+        raise ValueError(f"{path} is damaged")
+    return content
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; raises `OSError` where it cannot be written.
+
+    It is not flushed to the disk, which takes long for hundreds of files: the digest tells what was cut short.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
+    try:
+        temporary.write_bytes(_seal(path, content) + content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _seal(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode() + content).digest()

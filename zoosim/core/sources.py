@@ -9,7 +9,6 @@ To parse all files takes half a second, so their outlines are kept on disk, too,
 import ast
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -18,8 +17,8 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from zoosim.core.files import PART, cache_folder
-from zoosim.core.private_folder import make_private
+from zoosim.core.files import cache_folder
+from zoosim.core.private_folder import make_private, read_sealed, write_sealed
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -126,14 +125,11 @@ def _outline_of(path: Path) -> Outline:
     is_usable = _is_usable(kept.parent)
     with suppress(OSError, ValueError):
         if is_usable:
-            return _unsealed(name, kept.read_bytes())
+            return _parse(read_sealed(kept))
     outline = _outline(content)
     with suppress(OSError):
         if is_usable:
-            # Not flushed to the disk, which takes long for hundreds of files: the seal tells what was cut short.
-            temporary = kept.with_name(f".{name}.{os.getpid()}{PART}")
-            temporary.write_bytes(_sealed(name, outline))
-            temporary.replace(kept)
+            write_sealed(kept, json.dumps(outline).encode())
     return outline
 
 
@@ -149,17 +145,8 @@ def _made_by() -> bytes:
     return sys.version.encode() + Path(__file__).read_bytes()
 
 
-def _sealed(name: str, outline: Outline) -> bytes:
-    """Return what is kept of an outline, behind a digest of that and of the file's name."""
-    text = json.dumps(outline)
-    return f"{hashlib.sha256(f'{name} {text}'.encode()).hexdigest()}{text}".encode()
-
-
-def _unsealed(name: str, content: bytes) -> Outline:
-    """Return the outline that was kept; raises `ValueError` where it is damaged, or was another file."""
-    seal, text = content[:64], content[64:]
-    if seal != hashlib.sha256(f"{name} ".encode() + text).hexdigest().encode():
-        raise ValueError("damaged")
+def _parse(text: bytes) -> Outline:
+    """Return the outline that was kept as JSON."""
     digest, *imports = json.loads(text)
     return Outline(digest, *([Import(*each) for each in part] for part in imports))
 

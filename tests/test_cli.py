@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 import typer
 
+from tests.commands import ROOT, Started, new_process, run_zoosim
 from zoosim import __version__ as package_version
 from zoosim.cli import app, run_command
 from zoosim.cli_help import DURATIONS, STEPS
 from zoosim.core.parameters import parameters_of
 from zoosim.policies.registry import BUILT_IN, find_class
 
-ROOT = Path(__file__).parents[1]
 SMALL = ["--seeds", "2", "--steps", "300", "--policies", "random,linucb"]
 POLICY = """import zoosim
 
@@ -34,15 +34,6 @@ class Mine(zoosim.Policy):
     def update(self, context, action, reward, feedback=None):
         pass
 """
-
-
-def zoosim(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "zoosim", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment(), timeout=300)
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def refusal(*arguments: str, cwd: Path) -> str:
@@ -185,7 +176,8 @@ def test_help_imports_no_heavy_module(tmp_path: Path) -> None:
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
     )
     command = [sys.executable, "show_help.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=60)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=60)
     assert "check-policy" in done.stdout
     imported = set(done.stderr.split())
     assert "zoosim" in imported
@@ -227,8 +219,8 @@ def test_an_interrupted_command_says_what_is_saved(
 
 
 def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
-    done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
     other = ["run", "gauntlet", *SMALL, "--out"]
     told = refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
     assert "holds another run, with another value of env.n_users" in told
@@ -242,10 +234,10 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     whole = trial.read_bytes()
     trial.write_bytes(whole[:200])
     assert "1.parquet is damaged or truncated" in refusal("report", "out", cwd=tmp_path)
-    again = zoosim(*other, "out", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    again = run_zoosim(*other, "out", cwd=tmp_path)
+    assert again.code == 0, again.err
     moved = Path("out", "damaged", "1-cells-linucb-1.parquet")
-    assert f"is damaged or truncated; moved to {moved}, it is computed again" in again.stdout.replace("\n", " ")
+    assert f"is damaged or truncated; moved to {moved}, it is computed again" in again.out.replace("\n", " ")
     assert (tmp_path / moved).read_bytes() == whole[:200]
     assert pl.read_parquet(trial).equals(pl.read_parquet(whole))
 
@@ -262,12 +254,12 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
 )
 def test_a_policy_that_fails_is_told_and_the_others_finish(choose: str, reason: str, tmp_path: Path) -> None:
     arguments = ["--seeds", "2", "--steps", "300", "--policies", "random,mine", "--policy", mine(tmp_path, choose)]
-    done = zoosim("run", "gauntlet", *arguments, "--out", "out", "--jobs", "2", cwd=tmp_path)
-    assert done.returncode == 1
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("zoosim: ")]
+    done = run_zoosim("run", "gauntlet", *arguments, "--out", "out", "--jobs", "2", cwd=tmp_path)
+    assert done.code == 1
+    [line] = [line for line in done.err.splitlines() if line.startswith("zoosim: ")]
     assert line.startswith("zoosim: policy mine failed, seed 0, step 0")
     assert reason in line
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [failure["seed"] for failure in summary["policies"]["mine"]["failed"]] == [0, 1]
     assert summary["policies"]["random"]["failed"] == []
@@ -276,96 +268,95 @@ def test_a_policy_that_fails_is_told_and_the_others_finish(choose: str, reason: 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     arguments = ["--seeds", "1", "--steps", "50", "--policies", "mine", "--policy", mine(tmp_path, "return 1 // 0")]
-    done = zoosim("run", "gauntlet", *arguments, "--out", "out", "--debug", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "return 1 // 0" in done.stderr
-    assert "Traceback" in done.stderr
+    done = run_zoosim("run", "gauntlet", *arguments, "--out", "out", "--debug", cwd=tmp_path)
+    assert done.code == 1
+    assert "return 1 // 0" in done.err
+    assert "Traceback" in done.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
     arguments = ["run", "gauntlet", "--seeds", "4", "--steps", "1200", "--policies", "random,mine", "--jobs", "2"]
     slow = mine(tmp_path, "import time; time.sleep(0.001); return 7")
-    command = [sys.executable, "-m", "zoosim", *arguments, "--policy", slow, "--out"]
-    run = subprocess.Popen([*command, "cut"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("cut/cells/mine/*.parquet")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    run.send_signal(number)
-    _, told = run.communicate(timeout=60)
-    assert run.returncode == 130
+    command = [*arguments, "--policy", slow, "--out"]
+    with Started(*command, "cut", cwd=tmp_path) as run:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("cut/cells/mine/*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        run.send_signal(number)
+        ended = run.end()
+    assert ended.code == 130
     message = "zoosim: interrupted; finished trials are saved, repeat the command to resume"
-    assert told.splitlines()[-1] == message
+    assert ended.err.splitlines()[-1] == message
     done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
     assert 0 < len(done) < 8
-    assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0
-    assert zoosim(*command[3:], "whole", cwd=tmp_path).returncode == 0
+    assert run_zoosim(*command, "cut", cwd=tmp_path).code == 0
+    assert run_zoosim(*command, "whole", cwd=tmp_path).code == 0
     assert {path: path.stat().st_mtime_ns for path in done} == done
     cut, whole = (pl.read_parquet(tmp_path / name / "rows.parquet") for name in ("cut", "whole"))
     assert cut.equals(whole)
 
 
 def test_what_a_run_prints_and_keeps(tmp_path: Path) -> None:
-    done = zoosim("run", "gauntlet", *SMALL, "--out", "out", "--json", "--csv", "--log", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_zoosim("run", "gauntlet", *SMALL, "--out", "out", "--json", "--csv", "--log", cwd=tmp_path)
+    assert done.code == 0, done.err
     out = tmp_path / "out"
-    assert done.stdout == (out / "summary.json").read_text()
-    summary: dict[str, Any] = json.loads(done.stdout)
+    assert done.out == (out / "summary.json").read_text()
+    summary: dict[str, Any] = json.loads(done.out)
     assert (summary["seeds"], summary["steps"]) == ([0, 1], 300)
     rows = pl.read_parquet(out / "rows.parquet")
     assert rows.height == 1_200
     assert pl.read_csv(out / "rows.csv").height == 1_200
     assert pl.read_parquet(out / "log" / "linucb" / "0.parquet")["propensity"].to_list() == [1.0] * 300
     before = contents(out / "cells")
-    again = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
-    assert again.returncode == 0
+    again = run_zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
+    assert again.code == 0
     assert contents(out / "cells") == before
-    assert "wins" in again.stdout or "No clear winner" in again.stdout
-    assert again.stdout.rstrip().splitlines()[-1] == f"Page: {(out / 'report.html').as_uri()}"
-    assert "dropped" in again.stdout  # both built-in shocks come later than the end
+    assert "wins" in again.out or "No clear winner" in again.out
+    assert again.out.rstrip().splitlines()[-1] == f"Page: {(out / 'report.html').as_uri()}"
+    assert "dropped" in again.out  # both built-in shocks come later than the end
 
 
 def test_a_page_is_drawn_again_without_the_policys_file(tmp_path: Path) -> None:
     arguments = ["--seeds", "1", "--steps", "300", "--policies", "random,mine", "--policy", mine(tmp_path, "return 3")]
-    assert zoosim("run", "gauntlet", *arguments, "--out", "out", cwd=tmp_path).returncode == 0
+    assert run_zoosim("run", "gauntlet", *arguments, "--out", "out", cwd=tmp_path).code == 0
     (tmp_path / "mine.py").unlink()
     (tmp_path / "out" / "report.html").unlink()
-    done = zoosim("report", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_zoosim("report", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
     assert "mine" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_log_holds_records(tmp_path: Path) -> None:
-    done = zoosim("log", "runs/log.parquet", "--n", "500", "--policy", "greedy", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"Log: \S+ \(500 decisions of greedy, mean reward 0\.\d+\)\n", done.stdout)
+    done = run_zoosim("log", "runs/log.parquet", "--n", "500", "--policy", "greedy", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert re.fullmatch(r"Log: \S+ \(500 decisions of greedy, mean reward 0\.\d+\)\n", done.out)
     log = pl.read_parquet(tmp_path / "runs" / "log.parquet")
     assert log.height == 500
     assert log["propensity"].is_between(0, 1).all()
-    failed = zoosim("log", "bad.parquet", "--n", "5", "--policy", mine(tmp_path, "return 1 // 0"), cwd=tmp_path)
-    assert failed.returncode == 1
-    assert failed.stderr.startswith("zoosim: policy mine failed, seed 0, step 0 at mine.py:6")
+    failed = run_zoosim("log", "bad.parquet", "--n", "5", "--policy", mine(tmp_path, "return 1 // 0"), cwd=tmp_path)
+    assert failed.code == 1
+    assert failed.err.startswith("zoosim: policy mine failed, seed 0, step 0 at mine.py:6")
     assert not (tmp_path / "bad.parquet").exists()
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["-h"], ["train", "-h"], ["policies", "LinUCB"]])
 def test_what_a_newcomer_types_first(arguments: list[str], tmp_path: Path) -> None:
-    done = zoosim(*arguments, cwd=tmp_path)
+    done = run_zoosim(*arguments, cwd=tmp_path)
     if arguments[0] == "--version":
-        assert done.stdout == f"zoosim {package_version}\n"
+        assert done.out == f"zoosim {package_version}\n"
     elif arguments[0] == "policies":
-        assert (done.returncode, "(did you mean linucb?)" in done.stderr) == (2, True)
+        assert (done.code, "(did you mean linucb?)" in done.err) == (2, True)
     else:
-        assert (done.returncode, done.stdout.startswith("Usage: zoosim ")) == (0, True)
-        assert max(map(len, done.stdout.splitlines())) <= 80
-        assert "50,000 rows" in done.stdout
+        assert (done.code, done.out.startswith("Usage: zoosim ")) == (0, True)
+        assert max(map(len, done.out.splitlines())) <= 80
+        assert "50,000 rows" in done.out
 
 
 def test_commands_are_completed(tmp_path: Path) -> None:
     asked = {"_ZOOSIM_COMPLETE": "complete_bash", "COMP_WORDS": "zoosim policies mixed", "COMP_CWORD": "2"}
-    command = [sys.executable, "-m", "zoosim"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**environment(), **asked})
-    assert (done.returncode, done.stdout.split()) == (0, ["mixed-effects"])
+    done = new_process(cwd=tmp_path, env={**os.environ, **asked})
+    assert (done.code, done.out.split()) == (0, ["mixed-effects"])
 
 
 def test_every_command_has_its_step_in_the_help() -> None:
@@ -377,23 +368,23 @@ def test_every_command_has_its_step_in_the_help() -> None:
 def test_policies_are_listed_with_defaults_and_ranges_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert max(map(len, zoosim("policies", cwd=tmp_path).stdout.splitlines())) <= 86  # the last line is a sentence
+    assert max(map(len, run_zoosim("policies", cwd=tmp_path).out.splitlines())) <= 86  # the last line is a sentence
     monkeypatch.setenv("COLUMNS", "300")
-    listed = zoosim("policies", cwd=tmp_path).stdout
+    listed = run_zoosim("policies", cwd=tmp_path).out
     marked = [line.split()[0] for line in listed.splitlines() if "[baseline as published" in line]
     assert marked == ["neural-linear-online", "neural-linear-stable"]
     assert {line.split()[0] for line in listed.splitlines() if line.startswith("  ")} == set(BUILT_IN)
-    described = zoosim("policies", "d-linucb", cwd=tmp_path).stdout
+    described = run_zoosim("policies", "d-linucb", cwd=tmp_path).out
     for name in parameters_of(find_class("d-linucb")):
         assert name in described
     assert {"head-to-head", "showdown", "gauntlet", "labelled"} <= {
-        line.split()[0] for line in zoosim("list", cwd=tmp_path).stdout.splitlines()
+        line.split()[0] for line in run_zoosim("list", cwd=tmp_path).out.splitlines()
     }
-    good = zoosim("check-policy", f"{ROOT / 'examples' / 'my_policy.py'}:MyPolicy", cwd=tmp_path)
-    assert (good.returncode, good.stdout.splitlines()[-1]) == (0, "14 of 14 checks passed")
-    bad = zoosim("check-policy", mine(tmp_path, "return 99"), cwd=tmp_path)
-    assert bad.returncode == 1
-    assert "FAIL  acts: select_action returned 99" in bad.stdout
+    good = run_zoosim("check-policy", f"{ROOT / 'examples' / 'my_policy.py'}:MyPolicy", cwd=tmp_path)
+    assert (good.code, good.out.splitlines()[-1]) == (0, "14 of 14 checks passed")
+    bad = run_zoosim("check-policy", mine(tmp_path, "return 99"), cwd=tmp_path)
+    assert bad.code == 1
+    assert "FAIL  acts: select_action returned 99" in bad.out
 
 
 def test_what_nobody_handles_is_left_to_our_hook() -> None:

@@ -2,12 +2,9 @@
 
 import html
 import json
-import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,13 +14,13 @@ import polars as pl
 import pytest
 
 import zoosim
+from tests.commands import ROOT, Started, run_zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.progress import StatusLine
 from zoosim.terminal.evaluation import print_evaluation
 from zoosim.terminal.fitted_world import print_world
 
-ROOT = Path(__file__).parents[2]
 OWN = ROOT / "tests" / "logs" / "open_bandit"
 N = 2_000
 
@@ -105,59 +102,47 @@ def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
         zoosim.evaluate(tmp_path / "log.parquet", ["random"], data=tmp_path)
 
 
-def command(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    line = [sys.executable, "-m", "zoosim", *arguments]
-    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
-
-
-def errors(done: "subprocess.CompletedProcess[str]") -> list[str]:
-    """Return what a command said on standard error, but for progress, which a busy machine shows."""
-    progress = re.compile(r"compiling |\S+: (judged|learned from) ")
-    return [line for line in done.stderr.splitlines() if not progress.match(line)]
-
-
 def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> None:
     table = frame().drop("user").rename({"action": "item", "propensity": "p", "reward": "click"})
     table.write_csv(tmp_path / "shop.csv")
     mapping = "columns: {decision_id: decision_id, action: item, propensity: p, reward: click}\nkeep: [p_new]\n"
     (tmp_path / "map.yaml").write_text(mapping, encoding="utf-8")
-    done = command("import", "shop.csv", "map.yaml", "log.parquet", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("rows")
-    done = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", folder=tmp_path)
-    assert (done.returncode, errors(done)) == (0, [])
+    done = run_zoosim("import", "shop.csv", "map.yaml", "log.parquet", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("rows")
+    done = run_zoosim("evaluate", "log.parquet", "--policy", "column:p_new", "--json", cwd=tmp_path)
+    assert (done.code, done.errors) == (0, [])
     options = ("--interval", "bernstein", "--reward-range", "0:9", "--level", ".999", "--samples", "2000")
-    wide = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", *options, folder=tmp_path)
-    assert json.loads(wide.stdout)["results"][0]["high"] > 1.0
-    narrow = command("evaluate", "log.parquet", "--policy", "column:p_new", "--reward-range", "0:.5", folder=tmp_path)
-    assert (narrow.returncode, len(errors(narrow))) == (2, 1)
-    assert "expected 0 to 0.5 (reward_range)" in narrow.stderr
-    row = json.loads(done.stdout)["results"][0]
+    wide = run_zoosim("evaluate", "log.parquet", "--policy", "column:p_new", "--json", *options, cwd=tmp_path)
+    assert json.loads(wide.out)["results"][0]["high"] > 1.0
+    narrow = run_zoosim("evaluate", "log.parquet", "--policy", "column:p_new", "--reward-range", "0:.5", cwd=tmp_path)
+    assert (narrow.code, len(narrow.errors)) == (2, 1)
+    assert "expected 0 to 0.5 (reward_range)" in narrow.err
+    row = json.loads(done.out)["results"][0]
     assert (row["policy"], row["estimator"], row["verdict"], row["reasons"]) == ("p_new", "ips", "trust", [])
-    done = command("evaluate", "log.parquet", "--policy", "column:p_new", folder=tmp_path)
-    assert "Differences by snips, on the same rows" in done.stdout
-    assert ["p_new", "logged"] in [line.replace("│", " ").split()[:2] for line in done.stdout.splitlines()]
+    done = run_zoosim("evaluate", "log.parquet", "--policy", "column:p_new", cwd=tmp_path)
+    assert "Differences by snips, on the same rows" in done.out
+    assert ["p_new", "logged"] in [line.replace("│", " ").split()[:2] for line in done.out.splitlines()]
     table.with_row_index().with_columns(p=pl.when(pl.col("index") == 5).then(0.0).otherwise(pl.col("p"))).drop(
         "index"
     ).write_csv(tmp_path / "bad.csv")
-    done = command("import", "bad.csv", "map.yaml", "bad.parquet", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("zoosim: bad.csv: row 5, column p: got '0.0', expected above 0 and at most 1;")
-    done = command("import", "bad.csv", "map.yaml", "bad.parquet", "--skip-bad", folder=tmp_path)
-    assert (done.returncode, done.stderr.startswith("note: skipped 1 row: p: expected above 0")) == (0, True)
+    done = run_zoosim("import", "bad.csv", "map.yaml", "bad.parquet", cwd=tmp_path)
+    assert done.code == 2
+    assert done.err.startswith("zoosim: bad.csv: row 5, column p: got '0.0', expected above 0 and at most 1;")
+    done = run_zoosim("import", "bad.csv", "map.yaml", "bad.parquet", "--skip-bad", cwd=tmp_path)
+    assert (done.code, done.err.startswith("note: skipped 1 row: p: expected above 0")) == (0, True)
 
 
 def test_policies_are_trained_and_judged_on_the_command_line(tmp_path: Path) -> None:
     clicks = log_frame().with_columns(user=pl.Series(np.random.default_rng(1).normal(size=(N, 2))).arr.to_list())
     clicks.write_parquet(tmp_path / "log.parquet")
-    refused = command("evaluate", "log.parquet", "--policy", "linear", folder=tmp_path)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "policy linear: has learned nothing yet" in refused.stderr
+    refused = run_zoosim("evaluate", "log.parquet", "--policy", "linear", cwd=tmp_path)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "policy linear: has learned nothing yet" in refused.err
     line = ("evaluate", "log.parquet", "--train", "--policy", "linear", "--policy", "column:p_new", "--json")
-    done = command(*line, "--out", "page", folder=tmp_path)
-    assert (done.returncode, errors(done)) == (0, [])
-    summary = json.loads(done.stdout)
+    done = run_zoosim(*line, "--out", "page", cwd=tmp_path)
+    assert (done.code, done.errors) == (0, [])
+    summary = json.loads(done.out)
     assert summary["rows"] == 0.4 * N
     values = {(row["policy"], row["estimator"]): row["value"] for row in summary["results"]}
     assert values["linear", "snips"] > 0.5  # shows action 2 in 92.5% of the visits: .57
@@ -196,24 +181,23 @@ def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp
     clicks.write_parquet(tmp_path / "log.parquet")
     (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
     policies = [*(["--policy", first] if first else []), "--policy", "slow.py:Slow", "--policy", "column:p_new"]
-    line = [sys.executable, "-m", "zoosim", "evaluate", "log.parquet", *policies, "--json", "--out", "page"]
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    run = subprocess.Popen(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "asked").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    stdout, stderr = run.communicate(timeout=60)
+    line = ["evaluate", "log.parquet", *policies, "--json", "--out", "page"]
+    with Started(*line, cwd=tmp_path) as run:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "asked").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        ended = run.end()
     assert time.monotonic() - began < 10.0
-    assert run.returncode == 130
+    assert ended.code == 130
     summary_file = tmp_path / "page" / "summary.json"
     if first is None:
-        assert stderr.endswith("zoosim: interrupted; not evaluated: Slow, p_new; nothing was saved\n")
+        assert ended.err.endswith("zoosim: interrupted; not evaluated: Slow, p_new; nothing was saved\n")
         assert not summary_file.exists()
         return
-    assert stderr.endswith("zoosim: interrupted; not evaluated: Slow, p_new; the others are in page\n")
-    for text in (stdout, summary_file.read_text(encoding="utf-8")):
+    assert ended.err.endswith("zoosim: interrupted; not evaluated: Slow, p_new; the others are in page\n")
+    for text in (ended.out, summary_file.read_text(encoding="utf-8")):
         assert {row["policy"] for row in json.loads(text)["results"]} == {"random"}
     assert "--policy random --out page" in (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
 
@@ -238,11 +222,11 @@ def test_the_command_on_a_page_is_quoted_for_a_shell(tmp_path: Path) -> None:
 
 def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -> None:
     line = ("evaluate", "open-bandit:random/all", "--data", str(OWN.parent), "--policy", "random")
-    done = command(*line, folder=tmp_path)
-    assert done.returncode == 0
-    assert "12 rows" in done.stdout
-    assert re.search(r"random \(dr\): do not use:", done.stdout)
-    assert "Differences" not in done.stdout  # what is not to be used is not compared
+    done = run_zoosim(*line, cwd=tmp_path)
+    assert done.code == 0
+    assert "12 rows" in done.out
+    assert re.search(r"random \(dr\): do not use:", done.out)
+    assert "Differences" not in done.out  # what is not to be used is not compared
 
 
 def test_results_of_another_kind_are_never_written_over(tmp_path: Path) -> None:

@@ -8,17 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 import zoosim
+from tests.commands import ROOT, Ended, Started, run_zoosim
 
-ROOT = Path(__file__).parents[2]
 NOBODY = 65_534
 RUN = "run gauntlet --policies random,greedy --seeds 2 --steps 200 --jobs 1 --out run --set env.n_users=20"
 POLICY = """import os
@@ -35,31 +35,33 @@ class Mine:
 """
 
 
-class Ended(NamedTuple):
-    """How a command ended."""
+def command(text: str, cwd: Path, *, limits: Mapping[int, int] | None = None, shell: str = "", **options: Any) -> Ended:
+    """Run a command line, as a new process where more than `limits` is set.
 
-    code: int
-    out: str
-    err: str
+    Args:
+        text: The command line after `zoosim`.
+        cwd: The working directory.
+        limits: Resource limits by their number.
+        shell: What a shell does with its output, such as `>&-`.
+        options: `prefix` and `interpreter`, words before and after Python; changes of `environment`, None for a
+            variable that is not set; and options of `subprocess.run`.
+    """
+    if shell or options:
+        ended = _new_process(text, cwd, shell, **options)
+    else:
+        ended = run_zoosim(*shlex.split(text), cwd=cwd, limits=limits)
+    assert "Traceback" not in ended.err, ended.err
+    assert "Exception ignored" not in ended.err, ended.err
+    return ended
 
-    @property
-    def line(self) -> str:
-        """The one line that says what went wrong; notes may stand beside it."""
-        assert "Traceback" not in self.err, self.err
-        [line] = [line for line in self.err.splitlines() if line.startswith("zoosim: ")]
-        return line
 
-
-def command(text: str, cwd: Path, *, shell: str = "", **options: Any) -> Ended:
-    """Run a command line; `shell` is what a shell does with its output, such as `>&-`."""
+def _new_process(text: str, cwd: Path, shell: str, **options: Any) -> Ended:
     python = [*options.pop("prefix", ()), sys.executable, *options.pop("interpreter", ())]
     words = [*python, "-m", "zoosim", *shlex.split(text)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
     environment = {key: value for key, value in environment.items() if value is not None}
     line = ["bash", "-o", "pipefail", "-c", f"{shlex.join(words)} {shell}"] if shell else words
     done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, timeout=200, **options)
-    assert "Traceback" not in done.stderr, done.stderr
-    assert "Exception ignored" not in done.stderr, done.stderr
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -152,14 +154,14 @@ def test_a_cache_that_is_not_ours_alone_is_not_used(harm: str, tmp_path: Path) -
     assert list(cache.iterdir()) == []
 
 
-def limit_files(size: int) -> Callable[[], None]:
-    """Stands in for a full disk: no file grows beyond a size."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+def full_disk(size: int) -> dict[int, int]:
+    """Return limits that stand in for a full disk: no file grows beyond a size."""
+    return {resource.RLIMIT_FSIZE: size}
 
 
 @pytest.mark.parametrize("size", [0, 1_000, 3_000, 20_000, 1_000_000])
 def test_a_full_disk_is_told_in_one_line(size: int, tmp_path: Path, sound: pl.DataFrame) -> None:
-    ended = command(RUN, tmp_path, preexec_fn=limit_files(size))
+    ended = command(RUN, tmp_path, limits=full_disk(size))
     assert ended.code == 2
     assert "run/" in ended.line or "cannot be written" in ended.line
     assert leftovers(tmp_path) == []
@@ -204,24 +206,19 @@ def test_what_grows_without_bound_is_refused_with_bounded_memory(text: str, tmp_
     """Aliases ten deep, ten each: 10**10 words in 370 bytes. 4 GB of addresses have to do."""
     tens = [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]" for n in range(9)]
     (tmp_path / "big.yaml").write_text("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *tens, "env: *a9"]))
-    ended = command(text, tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30)))
+    ended = command(text, tmp_path, limits={resource.RLIMIT_AS: 4 * 2**30})
     assert ended.code == 2
     assert "big.yaml:5: not valid YAML: holds more than 100,000 keys and values" in ended.line
 
 
 def killed_run(text: str, cwd: Path, delay: float, number: int) -> int:
     """Start a command, send it a signal after a while, and return how it ended."""
-    words = [sys.executable, "-m", "zoosim", *shlex.split(text)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        words, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(delay)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=100)
-    # Before anything of zoosim runs, Python answers a signal by a traceback.
-    assert "Traceback" not in err or str(ROOT / "zoosim") not in err, err
-    return process.returncode
+    with Started(*shlex.split(text), cwd=cwd) as started:
+        time.sleep(delay)
+        started.send_signal(number)
+        ended = started.end()
+    assert "Traceback" not in ended.err, ended.err
+    return ended.code
 
 
 DEAF = """import signal
@@ -285,8 +282,16 @@ def test_an_empty_argument_is_refused(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
-def test_an_interrupted_start_says_nothing(delay: float, tmp_path: Path) -> None:
-    killed_run("list", tmp_path, delay, signal.SIGINT)
+def test_an_interrupted_start_says_nothing(delay: float) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "zoosim", "list"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    # Before anything of zoosim runs, Python answers a signal by a traceback.
+    assert b"Traceback" not in err or str(ROOT / "zoosim").encode() not in err, err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.fault.test_commands import POLICY, ROOT, UNPRIVILEGED, command, killed_run, leftovers, limit_files
+from tests.commands import ROOT
+from tests.fault.test_commands import POLICY, UNPRIVILEGED, command, full_disk, killed_run, leftovers
 from tests.fault.test_logs import write_table
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
 from zoosim.serving.bodies import DecideBody
@@ -55,9 +56,9 @@ class Condition(NamedTuple):
 
 
 CONDITIONS = {
-    "full disk": Condition({"preexec_fn": limit_files(0)}),
-    "disk full after 3 kB": Condition({"preexec_fn": limit_files(3_000)}),
-    "disk full after 100 kB": Condition({"preexec_fn": limit_files(100_000)}),
+    "full disk": Condition({"limits": full_disk(0)}),
+    "disk full after 3 kB": Condition({"limits": full_disk(3_000)}),
+    "disk full after 100 kB": Condition({"limits": full_disk(100_000)}),
     "read-only folder": Condition({"prefix": UNPRIVILEGED}, mode=0o555),
     "closed output": Condition({"shell": ">&-"}, goes_well=True),
     "all closed": Condition({"shell": "<&- >&- 2>&-"}, goes_well=True),

@@ -5,6 +5,7 @@ names the file, within 10 seconds of processor time and 1 GB of memory.
 """
 
 import os
+import resource
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from tests.fault.forked import Ended, run_commands
-from tests.fault.test_commands import ROOT, command
+from tests.commands import ROOT, Ended, run_zoosim
 from tests.fault.test_logs import write_table
 
 MOST_SECONDS, MOST_MEMORY = 10.0, 1_000_000_000
+LIMITS = {resource.RLIMIT_DATA: 6_000_000_000}
 RUN = "run gauntlet --policies random --seeds 1 --steps 100 --jobs 1 --set env.n_users=20 --out {}"
 
 SERVE = "serve --store sqlite:{}"
@@ -97,7 +98,7 @@ def far_years(folder: Path) -> None:
 
 
 def far_log(folder: Path) -> None:
-    assert command("log log.parquet --n 200", folder).code == 0
+    assert run_zoosim(*["log", "log.parquet", "--n", "200"], cwd=folder).code == 0
     log = pl.read_parquet(folder / "log.parquet")
     log.with_columns(time=pl.lit(2**62).cast(pl.Datetime("us", "UTC"))).write_parquet(folder / "far-log.parquet")
 
@@ -199,7 +200,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Ende
     for case in CASES.values():
         case.make(folder)
     keys = [(name, text) for name, case in CASES.items() for text in case.commands]
-    return dict(zip(keys, run_commands([shlex.split(text) for _, text in keys], folder, ROOT), strict=True))
+    return {key: run_zoosim(*shlex.split(key[1]), cwd=folder, limits=LIMITS) for key in keys}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -213,7 +214,8 @@ def test_names_that_polars_takes_for_patterns_are_read(tmp_path: Path) -> None:
     (tmp_path / "schema.yaml").rename(tmp_path / "schema[1].yaml")
     (tmp_path / "table.csv").rename(tmp_path / "table[1].csv")
     commands = ["import table[1].csv schema[1].yaml log[1]?.parquet", "evaluate log[1]?.parquet --policy random"]
-    for ended in run_commands([text.split() for text in commands], tmp_path, ROOT):
+    for text in commands:
+        ended = run_zoosim(*text.split(), cwd=tmp_path)
         assert ended.code == 0, ended.err
 
 
@@ -225,6 +227,6 @@ def test_a_run_in_a_folder_named_by_an_escape_is_read_again(tmp_path: Path) -> N
     runs = ["run WORLD --policies random", "run labelled --data TABLE --label y --policies random"]
     texts = [f"{run} --seeds 1 --steps 40 --jobs 1 --out {number}" for number, run in enumerate(runs)]
     paths = {"WORLD": f"{folder}/world.py:Bookshop", "TABLE": f"{folder}/table.csv"}
-    commands = [text.split() for text in (*texts, *texts, "report 0", "report 1")]
-    for ended in run_commands([[paths.get(word, word) for word in words] for words in commands], folder, ROOT):
+    for text in (*texts, *texts, "report 0", "report 1"):
+        ended = run_zoosim(*(paths.get(word, word) for word in text.split()), cwd=folder)
         assert ended.code == 0, ended.err

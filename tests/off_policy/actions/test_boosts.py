@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from tests.api.test_logs import command
+from tests.commands import run_zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
 from zoosim.logs.parse import to_log
@@ -410,13 +410,13 @@ def test_boosts_are_judged_on_the_command_line(tmp_path: Path) -> None:
         tmp_path / "log.parquet"
     )
     line = ("evaluate", "log.parquet", "--policy", "column:tilt", "--a-max", "1", "--json", "--out", "page")
-    done = command(*line, folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = json.loads(done.stdout)["results"]
+    done = run_zoosim(*line, cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    rows = json.loads(done.out)["results"]
     assert [(row["policy"], row["estimator"], row["verdict"]) for row in rows] == [
         ("tilt", "ips", "trust"),
         ("tilt", "snips", "trust"),
     ]
     (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
-    done = command("evaluate", "log.parquet", "--policy", "column:tilt", "--bandwidth", "0", folder=tmp_path)
-    assert (done.returncode, done.stderr.startswith("zoosim: bandwidth: got 0.0")) == (2, True)
+    done = run_zoosim("evaluate", "log.parquet", "--policy", "column:tilt", "--bandwidth", "0", cwd=tmp_path)
+    assert (done.code, done.err.startswith("zoosim: bandwidth: got 0.0")) == (2, True)

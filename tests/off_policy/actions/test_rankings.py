@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from tests.api.test_logs import command, errors
+from tests.commands import run_zoosim
 from tests.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld, marginal
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError, PolicyError
@@ -272,9 +272,9 @@ def test_rankings_are_judged_on_the_command_line(tmp_path: Path) -> None:
     # Shuffled: rows alike in all that is logged, one after another, are taken for copies.
     world.listed(20).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(tmp_path / "log.parquet")
     line = ("evaluate", "log.parquet", "--rankings", "--policy", "column:p_new", "--policy", "random")
-    done = command(*line, "--json", "--out", "page", folder=tmp_path)
-    assert (done.returncode, errors(done)) == (0, [])
-    rows = json.loads(done.stdout)["results"]
+    done = run_zoosim(*line, "--json", "--out", "page", cwd=tmp_path)
+    assert (done.code, done.errors) == (0, [])
+    rows = json.loads(done.out)["results"]
     assert [(row["policy"], row["estimator"]) for row in rows] == [
         ("p_new", "cascade-ips"),
         *(("random", estimator) for estimator in ("cascade-ips", "cascade-dr")),

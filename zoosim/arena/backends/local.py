@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from zoosim.arena.backends import R, T, Work
+from zoosim.watched import end_quickly
 
 
 def default_jobs() -> int:
@@ -36,6 +37,7 @@ def without_main() -> Iterator[None]:
 def set_up() -> None:
     """Set a worker up: the parent alone answers Ctrl-C, what policies print goes to standard error, no worker stays."""
     os.dup2(2, 1)
+    end_quickly()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,243 @@
+"""Run `zoosim` as a process, forked from one that has imported what commands need: a new one takes seconds to.
+
+As a program: waits on a socket for requests, forks a child for each, and says how it ended. All else of a command is as
+when a user starts it: arguments, environment, working directory, streams, signals, exit code, and workers of its own.
+Tests of what happens before `zoosim` is imported start a new process instead, as `new_process` does.
+"""
+
+import gc
+import json
+import os
+import re
+import resource
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+LONGEST = 65_536
+SECONDS = 280.0
+"""How long a command may take; the machine may be busy."""
+
+
+class Ended(NamedTuple):
+    """How a command ended: exit code, standard output and error, processor seconds, and peak memory in bytes."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float = 0.0
+    memory: int = 0
+
+    @property
+    def line(self) -> str:
+        """The one line that says what went wrong; notes may stand beside it."""
+        assert "Traceback" not in self.err, self.err
+        [line] = [line for line in self.err.splitlines() if line.startswith("zoosim: ")]
+        return line
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines on standard error, but for progress, which a busy machine shows."""
+        progress = re.compile(r"compiling |\S+: (judged|learned from) ")
+        return [line for line in self.err.splitlines() if not progress.match(line)]
+
+
+def run_zoosim(*words: str, cwd: Path, limits: Mapping[int, int] | None = None) -> Ended:
+    """Run a command to its end.
+
+    Args:
+        words: The words after `zoosim`, or `script.py` and its words.
+        cwd: The working directory.
+        limits: Resource limits by their number in the module `resource`, in its units.
+    """
+    with Started(*words, cwd=cwd, limits=limits) as started:
+        return started.end()
+
+
+def new_process(*words: str, cwd: Path, **options: Any) -> Ended:
+    """Run a command as a new process, as a user does; `options` go to `subprocess.run`."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    line = [sys.executable, "-m", "zoosim", *words]
+    options = {"env": environment, "timeout": SECONDS, **options}
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, **options)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+class Started:
+    """A command that runs: it is killed at the end of the `with` block, or ends before."""
+
+    def __init__(
+        self, *words: str, cwd: Path, limits: Mapping[int, int] | None = None, output: IO[bytes] | None = None
+    ) -> None:
+        """Start a command; what it writes goes to a file, both streams to `output` if that is given."""
+        self._out: IO[bytes] = output or tempfile.TemporaryFile()  # noqa: SIM115
+        self._err: IO[bytes] = output or tempfile.TemporaryFile()  # noqa: SIM115
+        request = {"words": words, "cwd": str(cwd), "environment": dict(os.environ), "limits": dict(limits or {})}
+        self._server = _server()
+        self.pid: int = self._server.ask(request, self._out.fileno(), self._err.fileno())["pid"]
+        self._ended: dict[str, Any] | None = None
+
+    def __enter__(self) -> "Started":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        if self._ended is None:
+            self._ended = self._server.ask({"poll": self.pid})
+            self._ended = self._ended or None
+        return None if self._ended is None else int(self._ended["code"])
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, seconds: float = SECONDS) -> int:
+        """Return the exit code once it has ended; raises `AssertionError` when that takes too long."""
+        deadline = time.monotonic() + seconds
+        pause = 0.001
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"took more than {seconds:g} s: {self.err}")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        return code
+
+    def kill(self) -> None:
+        """Kill it, if it runs, and wait until it is gone."""
+        self.send_signal(signal.SIGKILL)
+        while self.poll() is None:
+            time.sleep(0.001)
+
+    def end(self, seconds: float = SECONDS) -> Ended:
+        """Wait for its end, and return how it ended."""
+        code = self.wait(seconds)
+        assert self._ended is not None
+        return Ended(code, self.out, self.err, self._ended["seconds"], self._ended["memory"])
+
+    @property
+    def out(self) -> str:
+        """What it has written to standard output so far."""
+        return _text_of(self._out)
+
+    @property
+    def err(self) -> str:
+        """What it has written to standard error so far."""
+        return _text_of(self._err)
+
+
+def _text_of(file: IO[bytes]) -> str:
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+class _Server:
+    """The process that forks: it ends with this one, whose end of the socket closes."""
+
+    def __init__(self) -> None:
+        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+        with other:
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.commands", str(other.fileno())],
+                cwd=ROOT,
+                env=environment,
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def ask(self, request: dict[str, Any], *files: int) -> dict[str, Any]:
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], list(files))
+            answer = self._socket.recv(LONGEST)
+        assert answer, "the process that forks commands is gone"
+        return dict(json.loads(answer))
+
+
+@cache
+def _server() -> _Server:
+    return _Server()
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer requests until the other end closes; returns in a child, which then runs a command."""
+    while True:
+        message, files, _, _ = socket.recv_fds(connection, LONGEST, 2)
+        if not message:
+            os._exit(0)
+        request = json.loads(message)
+        if "poll" in request:
+            connection.send(json.dumps(_poll(request["poll"])).encode())
+            continue
+        child = os.fork()
+        if not child:
+            connection.close()
+            _become(request, files)
+            return
+        for file in files:
+            os.close(file)
+        connection.send(json.dumps({"pid": child}).encode())
+
+
+def _poll(process: int) -> dict[str, Any]:
+    found, status, usage = os.wait4(process, os.WNOHANG)
+    if not found:
+        return {}
+    seconds = usage.ru_utime + usage.ru_stime
+    return {"code": os.waitstatus_to_exitcode(status), "seconds": seconds, "memory": 1024 * usage.ru_maxrss}
+
+
+def _become(request: dict[str, Any], files: list[int]) -> None:
+    """Make a child what a process that was started would be."""
+    for stream, file in enumerate(files, 1):
+        os.dup2(file, stream)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.environ["PYTHONPATH"] = str(ROOT)
+    os.chdir(request["cwd"])
+    for number, limit in request["limits"].items():
+        resource.setrlimit(int(number), (limit, limit))
+    sys.path[0] = request["cwd"]
+    sys.argv = list(request["words"])
+
+
+def import_all() -> None:
+    """Import what commands need, and what numba and the page's libraries would look up in each process."""
+    import numba.core.registry
+
+    numba.core.registry.cpu_target.target_context.refresh()
+    numba.core.registry.cpu_target.typing_context.refresh()
+    gc.collect()
+    gc.freeze()  # a child then does not look through all that was imported here
+
+
+def main() -> None:
+    """Import, serve, and in each child run the command line as `python -m zoosim` does."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    import_all()
+    serve(connection)
+    if sys.argv[0].endswith(".py"):
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        sys.argv = ["zoosim", *sys.argv]
+        runpy.run_module("zoosim", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -25,8 +24,8 @@ from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 65_536
-SECONDS = 280.0
-"""How long a command may take; the machine may be busy."""
+SECONDS, SECONDS_TO_CLOSE = 280.0, 60.0
+"""How long a command may take, and its processes to close their streams after its end; the machine may be busy."""
 
 
 class Ended(NamedTuple):
@@ -79,12 +78,14 @@ class Started:
     def __init__(
         self, *words: str, cwd: Path, limits: Mapping[int, int] | None = None, output: IO[bytes] | None = None
     ) -> None:
-        """Start a command; what it writes goes to a file, both streams to `output` if that is given."""
-        self._out: IO[bytes] = output or tempfile.TemporaryFile()  # noqa: SIM115
-        self._err: IO[bytes] = output or tempfile.TemporaryFile()  # noqa: SIM115
+        """Start a command; both of its streams go to `output` if that is given."""
         request = {"words": words, "cwd": str(cwd), "environment": dict(os.environ), "limits": dict(limits or {})}
         self._server = _server()
-        self.pid: int = self._server.ask(request, self._out.fileno(), self._err.fileno())["pid"]
+        self._streams = [] if output else [_Stream(), _Stream()]
+        files = [output.fileno()] * 2 if output else [stream.end_of_writer for stream in self._streams]
+        self.pid: int = self._server.ask(request, *files)["pid"]
+        for stream in self._streams:
+            stream.start()
         self._ended: dict[str, Any] | None = None
 
     def __enter__(self) -> "Started":
@@ -112,7 +113,7 @@ class Started:
         while (code := self.poll()) is None:
             if time.monotonic() > deadline:
                 self.kill()
-                raise AssertionError(f"took more than {seconds:g} s: {self.err}")
+                raise AssertionError(f"took more than {seconds:g} s")
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
         return code
@@ -127,22 +128,32 @@ class Started:
         """Wait for its end, and return how it ended."""
         code = self.wait(seconds)
         assert self._ended is not None
-        return Ended(code, self.out, self.err, self._ended["seconds"], self._ended["memory"])
-
-    @property
-    def out(self) -> str:
-        """What it has written to standard output so far."""
-        return _text_of(self._out)
-
-    @property
-    def err(self) -> str:
-        """What it has written to standard error so far."""
-        return _text_of(self._err)
+        out, err = [stream.text() for stream in self._streams] or ("", "")
+        return Ended(code, out, err, self._ended["seconds"], self._ended["memory"])
 
 
-def _text_of(file: IO[bytes]) -> str:
-    size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), size, 0).decode("utf-8", "replace").replace("\r\n", "\n")
+class _Stream(threading.Thread):
+    """A pipe that is read while a command writes into it, since limits of the size of files spare pipes."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._reader, self.end_of_writer = os.pipe()
+        self._content = b""
+
+    def start(self) -> None:
+        """Begin to read, once the command holds the other end."""
+        os.close(self.end_of_writer)
+        super().start()
+
+    def run(self) -> None:
+        with open(self._reader, "rb") as file:
+            self._content = file.read()
+
+    def text(self) -> str:
+        """Return all that was written; raises `AssertionError` when a process that was left behind holds the pipe."""
+        self.join(SECONDS_TO_CLOSE)
+        assert not self.is_alive(), "a process was left behind"
+        return self._content.decode("utf-8", "replace")
 
 
 class _Server:
@@ -153,7 +164,7 @@ class _Server:
         self._lock = threading.Lock()
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
         with other:
-            subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.commands", str(other.fileno())],
                 cwd=ROOT,
                 env=environment,

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -186,7 +187,8 @@ def _drop_output() -> None:
 
 
 def _stop(line: str, code: int) -> NoReturn:
-    echo(f"zoosim: {' '.join(line.split())}", err=True)
+    with suppress(OSError):  # standard error may be full, too; the exit code says that something is wrong
+        echo(f"zoosim: {' '.join(line.split())}", err=True)
     sys.exit(code)
 
 

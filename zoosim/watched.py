@@ -61,7 +61,7 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
 
 
 def end_quickly() -> None:
-    """Let this process end without a last look through all its objects for unused ones, which takes most of a second."""
+    """Let this process end without a last look through all its objects for unused ones, which takes up to a second."""
     atexit.register(gc.freeze)
 
 
@@ -76,13 +76,14 @@ def _run(command: Callable[[], None], status_write: int, lifeline: int) -> NoRet
     _channel = status_write
     end_quickly()
     threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
-    code: Any = 0
+    code: Any = 1  # of an error that nobody expected Python prints the traceback, and exits with this code
     try:
         command()
+        code = 0
     except SystemExit as end:
         code = end.code
         raise
-    finally:  # of an error that nobody expected Python prints the traceback, and exits with code 1
+    finally:
         _tell({"done": code if isinstance(code, int) else 0 if code is None else 1})
     sys.exit(0)
 

@@ -99,6 +99,17 @@ def test_a_list_ends_well_wherever_its_output_goes(shell: str, tmp_path: Path) -
     assert command("list", tmp_path, shell=shell).code in (0, 1, 2)
 
 
+@pytest.mark.parametrize("shell", ["2>/dev/full", ">/dev/full 2>/dev/full", "2>&-"])
+def test_what_is_refused_is_no_success_where_nothing_can_be_said(shell: str, tmp_path: Path) -> None:
+    assert command("report none", tmp_path, shell=shell).code == 2
+
+
+def test_an_error_that_nobody_expected_is_no_success() -> None:
+    code = "from zoosim.watched import watch; watch('zoosim', lambda: print(1 // 0), '')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, "ZeroDivisionError" in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize(
     "options",
     [

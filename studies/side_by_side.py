@@ -2,13 +2,13 @@
 
 import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from zoosim.arena.backends.local import set_up, without_main
+from zoosim.arena.backends.local import start_pool, without_main
 from zoosim.core.errors import PolicyError
 
 T = TypeVar("T")
@@ -25,8 +25,7 @@ def side_by_side(
     """
     if jobs == 1 or len(tasks) < 2:
         return [_alone(work, task, done) for task in tasks]
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context, initializer=set_up)
+    pool = start_pool(min(jobs, len(tasks)))
     try:
         with without_main():
             futures = {pool.submit(_work, work, task): task for task in tasks}

@@ -5,7 +5,7 @@ when a user starts it: arguments, environment, working directory, streams, signa
 Tests of what happens before `zoosim` is imported start a new process instead, as `new_process` does.
 """
 
-import gc
+import io
 import json
 import os
 import re
@@ -19,11 +19,22 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 65_536
+MODULES = (
+    "zoosim.api.worlds",
+    "zoosim.cli",
+    "zoosim.off_policy.evaluate",
+    "zoosim.report.page",
+    "zoosim.serving.server",
+    "zoosim.arena.backends.preloaded",  # the last, since it tells the garbage collector that all of this stays
+)
+"""What the process imports that commands are forked from."""
+
 SECONDS, SECONDS_TO_CLOSE = 280.0, 60.0
 """How long a command may take, and its processes to close their streams after its end; the machine may be busy."""
 
@@ -76,10 +87,16 @@ class Started:
     """A command that runs: it is killed at the end of the `with` block, or ends before."""
 
     def __init__(
-        self, *words: str, cwd: Path, limits: Mapping[int, int] | None = None, output: IO[bytes] | None = None
+        self,
+        *words: str,
+        cwd: Path,
+        limits: Mapping[int, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        output: IO[bytes] | None = None,
     ) -> None:
-        """Start a command; both of its streams go to `output` if that is given."""
-        request = {"words": words, "cwd": str(cwd), "environment": dict(os.environ), "limits": dict(limits or {})}
+        """Start a command; `environment` is set beside today's, and both streams go to `output` if that is given."""
+        variables = {**os.environ, **(environment or {})}
+        request = {"words": words, "cwd": str(cwd), "environment": variables, "limits": dict(limits or {})}
         self._server = _server()
         self._streams = [] if output else [_Stream(), _Stream()]
         files = [output.fileno()] * 2 if output else [stream.end_of_writer for stream in self._streams]
@@ -224,18 +241,16 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.chdir(request["cwd"])
     for number, limit in request["limits"].items():
         resource.setrlimit(int(number), (limit, limit))
+    if "PYTHONUNBUFFERED" in os.environ and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(write_through=True)
     sys.path[0] = request["cwd"]
     sys.argv = list(request["words"])
 
 
 def import_all() -> None:
-    """Import what commands need, and what numba and the page's libraries would look up in each process."""
-    import numba.core.registry
-
-    numba.core.registry.cpu_target.target_context.refresh()
-    numba.core.registry.cpu_target.typing_context.refresh()
-    gc.collect()
-    gc.freeze()  # a child then does not look through all that was imported here
+    """Import what commands need; the module for workers also sees to numba, and to garbage collection."""
+    for name in MODULES:
+        import_module(name)
 
 
 def main() -> None:

@@ -1,10 +1,7 @@
 """The pages hold what they say: Python blocks run, commands parse, YAML is accepted, links lead somewhere."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import yaml
 
 from studies.__main__ import make_parser
 from studies.study import FLAGS, STUDIES
+from tests.commands import ROOT, Started
 from tests.serving.process import serving
 from tests.serving.shop import make_boost_model, make_model
 from zoosim.arena.plan import Plan
@@ -27,7 +25,6 @@ from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
 from zoosim.worlds.search.import_searches import SearchLogSchema
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -108,9 +105,9 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
 
 
 def run_script(script: str, folder: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    done = subprocess.run([sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    with Started(script, cwd=folder) as started:
+        done = started.end()
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=page_id)

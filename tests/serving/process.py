@@ -3,14 +3,14 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
+
+from tests.commands import Started
 
 STARTING, STOPPING = 120.0, 20.0
 """Seconds that a start, which may compile, and a stop may take."""
@@ -24,6 +24,7 @@ class ServiceProcess:
         self._store = store or f"sqlite:{folder}"
         self._model = model
         self._settings = {f"ZOOSIM_SERVE_{name.upper()}": f"{value}" for name, value in settings.items()}
+        self._settings["PYTHONUNBUFFERED"] = "1"
         self._port = 0
         self._output_file = folder.parent / f"{folder.name}.out"
         self.start()
@@ -34,21 +35,11 @@ class ServiceProcess:
 
     def start(self) -> None:
         """Start it, and wait until it answers requests."""
-        command = [
-            sys.executable,
-            "-m",
-            "zoosim",
-            "serve",
-            "--store",
-            self._store,
-            "--port",
-            f"{self._port}",
-        ]
-        command += [] if self._model is None else [str(self._model)]
-        environment = {**os.environ, **self._settings, "PYTHONUNBUFFERED": "1"}
+        words = ["serve", "--store", self._store, "--port", f"{self._port}"]
+        words += [] if self._model is None else [str(self._model)]
         offset = len(self.output)
-        with self._output_file.open("a") as output:
-            self._process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        with self._output_file.open("ab") as output:
+            self._process = Started(*words, cwd=Path.cwd(), environment=self._settings, output=output)
         deadline = time.monotonic() + STARTING
         while True:
             written = self.output[offset:]
@@ -81,7 +72,6 @@ class ServiceProcess:
     def kill(self) -> None:
         """Kill it, so that it can do nothing more, and wait until it is gone."""
         self._process.kill()
-        self._process.wait()
 
     def kill_learner(self) -> None:
         """Kill its learner alone."""

@@ -36,11 +36,12 @@ def without_main() -> Iterator[None]:
 
 
 def worker_context() -> Any:
-    """Return what starts workers: where the system can, forks of one process that has imported what they need.
+    """Return what starts workers: on Linux, forks of one process that has imported what they need.
 
-    A worker that imports it all itself takes 2 seconds to start, and as much memory as the first.
+    A worker that imports it all itself takes 2 seconds to start, and as much memory as the first. Elsewhere libraries
+    of the system may not survive a fork.
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["zoosim.arena.backends.preloaded"])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.commands import ROOT, Ended, run_zoosim
 from tests.fault.mutations import bit_flips, truncations
 from tests.fault.states import SUBJECTS
 from tests.worlds.fitted.test_world import made_log
@@ -41,16 +42,24 @@ BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "ZOOSIM_CACHE": str(cache_folder() / "bounds
 GROUPS = [list(SUBJECTS)[start::8] for start in range(8)]
 
 
-def outcomes(what: str, names: Sequence[str], count: int, more_env: dict[str, str] | None = None) -> Counter[str]:
-    """Run mutations in processes of their own, past those that crash; return how often which outcome came."""
+def new_python(*words: str, environment: dict[str, str]) -> Ended:
+    ran = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=os.environ | environment)
+    return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+def outcomes(what: str, names: Sequence[str], count: int, *, is_bounded: bool = False) -> Counter[str]:
+    """Run mutations in processes of their own, past those that crash; return how often which outcome came.
+
+    If `is_bounded`, compiled code checks each place that it reads or writes.
+    """
     tally: Counter[str] = Counter()
     first = 0
     while first < count:
-        command = [sys.executable, "-m", "tests.fault.states", what, ",".join(names), str(count), str(first)]
-        ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | (more_env or {}), check=False)
+        words = ["-m", "tests.fault.states", what, ",".join(names), str(count), str(first)]
+        ran = new_python(*words, environment=BOUNDS) if is_bounded else run_zoosim(*words, cwd=ROOT)
         case: list[Any] = [first - 1, "before the first case"]
         subject = names[0]
-        for line in map(json.loads, ran.stdout.splitlines()):
+        for line in map(json.loads, ran.out.splitlines()):
             if isinstance(line, list):
                 case = line
             elif isinstance(line, str):
@@ -61,8 +70,8 @@ def outcomes(what: str, names: Sequence[str], count: int, more_env: dict[str, st
             else:
                 assert line["megabytes"] < MOST_MEGABYTES
                 return tally
-        tally[f"{subject} {case}: crashed with {ran.returncode}: {ran.stderr[-500:]}"] += 1
-        assert case[0] >= first, ran.stderr[-2_000:]
+        tally[f"{subject} {case}: crashed with {ran.code}: {ran.err[-500:]}"] += 1
+        assert case[0] >= first, ran.err[-2_000:]
         first = case[0] + 1 if len(names) == 1 else count
     return tally
 
@@ -88,9 +97,8 @@ bind(lambda array, i: inner(array, i), "outer", inner=inner)(np.zeros(2), 5)
 
 
 def test_compiled_code_finds_every_place_that_a_state_points_to() -> None:
-    ran = subprocess.run([sys.executable, "-c", BEYOND], capture_output=True, env=os.environ | BOUNDS, check=False)
-    assert b"IndexError" in ran.stderr
-    assert is_harmless(outcomes("states", ["neural-linear"], 60, BOUNDS))
+    assert "IndexError" in new_python("-c", BEYOND, environment=BOUNDS).err
+    assert is_harmless(outcomes("states", ["neural-linear"], 60, is_bounded=True))
 
 
 @pytest.mark.slow
@@ -111,7 +119,7 @@ def test_many_mutated_files_are_refused_or_could_be_some(name: str) -> None:
 @pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_compiled_code_finds_every_place_that_any_state_points_to(name: str) -> None:
-    assert is_harmless(outcomes("states", [name], 200, BOUNDS))
+    assert is_harmless(outcomes("states", [name], 200, is_bounded=True))
 
 
 def saved(kind: str, folder: Path) -> tuple[Path, Callable[[Path], object]]:

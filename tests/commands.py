@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+"""The environment before any test changes it: compiled functions are kept in the cache that it names."""
 LONGEST = 65_536
 MODULES = (
     "zoosim.api.worlds",
@@ -179,12 +181,11 @@ class _Server:
     def __init__(self) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
         with other:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.commands", str(other.fileno())],
                 cwd=ROOT,
-                env=environment,
+                env=ENVIRONMENT,
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
             )

@@ -16,8 +16,8 @@ SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.
 
 
 @pytest.fixture(autouse=True)
-def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr(module, "USUAL", module.Sizes(30, 60, 300))
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from studies.known_logs import log_of
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 
@@ -54,5 +54,5 @@ class BoostLogs:
         off = np.abs(actions - best)
         rewards = 1.0 - (off if s.kinked else off**2).mean(axis=1) + NOISE * rng.normal(size=s.n)
         densities = np.full(s.n, 2.0**-s.d)
-        log = log_of(actions, densities, rewards, features, 0, action_space=ActionSpace.BOOSTS, a_max=1.0)
+        log = log_of(actions, densities, rewards, features, 0, action_space=BOOSTS, a_max=1.0)
         return log, best + s.distance

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
@@ -111,7 +111,7 @@ def spec_of(shop: SearchShop, steps: int) -> BoostSpec:
 
 def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> SearchView:
     """Return the world of a shop in which policies of a class act; raises `ConfigError` where there is none."""
-    if ActionSpace.BOOSTS in cls.chooses:
+    if BOOSTS in cls.chooses:
         return BoostWorld(shop)
     if not issubclass(cls, TemplateBandit):
         raise ConfigError(f"policy {policy_name(cls)}: chooses neither boosts nor, as a bandit, templates")

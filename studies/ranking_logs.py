@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from studies.known_logs import chosen, direction, effective_rows, log_of, softmax
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import RANKINGS
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 
@@ -92,7 +92,7 @@ class RankingLogs:
             clicks[:, position] = clicked
         propensities = without_replacement(self.logging[contexts], actions)
         features = np.eye(s.contexts)[contexts]
-        log = log_of(actions, propensities, clicks, features, s.actions, action_space=ActionSpace.RANKINGS)
+        log = log_of(actions, propensities, clicks, features, s.actions, action_space=RANKINGS)
         return log, self.target[contexts]
 
     @staticmethod

@@ -21,7 +21,7 @@ import zoosim
 from benchmarks.quality import retail_shops
 from zoosim.api.logs import new_policy
 from zoosim.api.served import open_log
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
@@ -123,7 +123,7 @@ def judge(
     """Judge the policies of one shop, and count what comes of it in `tallies`, by reward, estimator and policy."""
     shop = retail_shops.write_shop(folder, seed, visits)
     zoosim.import_log(str(folder / "shop.csv"), retail_shops.schema(folder), str(folder / "log.parquet"))
-    log = open_log(str(folder / "log.parquet"), action_space=ActionSpace.PRODUCTS).in_order()
+    log = open_log(str(folder / "log.parquet"), action_space=PRODUCTS).in_order()
     _, customer, _ = retail_shops.draw_visits(shop, visits)
     earlier, later = earlier_and_later(log, SHARE)
     customers, row_of = np.unique(customer, return_index=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from zoosim import Context, Policy, PolicySpec
+from zoosim.action_spaces.candidates import check_action
 from zoosim.arena import block
-from zoosim.arena.actions import check_action
 from zoosim.arena.loop import play
 from zoosim.arena.past import uniform_log
 from zoosim.core.config import EnvConfig

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import yaml
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.plan import Plan
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.experiments import EXPERIMENTS
-from zoosim.experiments.own import FOR_AMOUNTS, FOR_CLICKS
 from zoosim.experiments.plan import finished_plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.products.random import Random
@@ -386,7 +386,8 @@ def test_baselines_as_published_compete_by_default_where_they_were_published_alo
         for experiment in EXPERIMENTS.values()
     }
     assert {name for name, policies in named.items() if baselines & policies} == PUBLISHED
-    assert not baselines & {*FOR_CLICKS, *FOR_AMOUNTS}
+    products = find_action_space("products")
+    assert not baselines & {*products.contenders, *products.contenders_for_clicks}
     assert names(plan("labelled", policies=["neural-linear-stable"])) == ["neural-linear-stable"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import zoosim
 from zoosim.api.runs import write_log
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.parse import read_log, to_log
@@ -86,17 +86,17 @@ def test_a_sound_log_is_read_whole() -> None:
 
 def test_the_action_space_is_named_or_seen_in_the_actions() -> None:
     """A word does as well as the constant; lists of numbers are boosts."""
-    assert to_log(frame()).action_space is ActionSpace.PRODUCTS
-    assert to_log(frame(), action_space="products").action_space is ActionSpace.PRODUCTS
+    assert to_log(frame()).action_space == PRODUCTS
+    assert to_log(frame(), action_space="products").action_space == PRODUCTS
     boosts = frame().drop("unavailable").with_columns(action=pl.Series([[0.5, -1.0]] * N), decision_id=pl.lit(None))
     log = to_log(boosts)
-    assert (log.action_space, log.actions.shape, log.a_max, log.n_actions) == (ActionSpace.BOOSTS, (N, 2), 1.0, 0)
+    assert (log.action_space, log.actions.shape, log.a_max, log.n_actions) == (BOOSTS, (N, 2), 1.0, 0)
     with pytest.raises(DataError, match=r"column action holds values of type List.*, expected whole numbers"):
         to_log(boosts, action_space="products")
     visits = {"decision_id": pl.Series([f"v{i // 2}" for i in range(N)]), "position": pl.Series([0, 1] * (N // 2))}
     shown = frame().drop("time", "user_id", "user", "unavailable").with_columns(**visits)
     ranked = to_log(shown, action_space="rankings")
-    assert (ranked.action_space, ranked.actions.shape) == (ActionSpace.RANKINGS, (N // 2, 2))
+    assert (ranked.action_space, ranked.actions.shape) == (RANKINGS, (N // 2, 2))
     assert ranked.visit_rewards.tolist() == [1.0] * (N // 2)
     for unknown in ("templates", "ranking"):
         with pytest.raises(ConfigError, match=f"action_space: unknown '{unknown}'"):

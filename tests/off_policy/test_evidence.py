@@ -8,7 +8,7 @@ import pytest
 
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import RANKINGS
 from zoosim.logs.parse import to_log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.evidence import count_rewards, rewarded_rows
@@ -82,7 +82,7 @@ def test_visits_of_rankings_are_numbered_by_the_row_of_their_top() -> None:
             "reward": [0.0, 0.0, 1.0, 0.0],
         }
     )
-    log = to_log(frame, action_space=ActionSpace.RANKINGS)
+    log = to_log(frame, action_space=RANKINGS)
     assert [row.row for row in rewarded_rows(log, np.ones(2))] == [3]
 
 

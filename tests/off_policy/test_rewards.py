@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.off_policy.ranked import RANKINGS, TARGET, L, RankedWorld
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.statistics import sign_of
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
@@ -94,7 +93,7 @@ def test_a_reward_that_is_the_objective_stands_once() -> None:
 def test_rankings_have_several_rewards_too() -> None:
     world = RankedWorld("above")
     which = np.random.default_rng(0).integers(len(RANKINGS), size=300)
-    log = to_log(world.frame(which, world.rewards[which]), action_space=ActionSpace.RANKINGS)
+    log = to_log(world.frame(which, world.rewards[which]), action_space="rankings")
     margin = log.rewards * np.arange(1, L + 1)
     estimators = ["cascade-ips", "cascade-dr", "independent-ips", "independent-dr"]
     both = replace(log, rewards_by_name={"margin": margin})

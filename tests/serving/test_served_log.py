@@ -16,7 +16,6 @@ import zoosim
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import export_log
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
@@ -159,7 +158,7 @@ def test_of_slots_that_differ_the_first_counts_among_what_it_could_show(tmp_path
     log = served.log
     could_stand_at_the_top = {name for name, chance in answers[0].propensities.items() if chance}
     assert could_stand_at_the_top == {"p1", "p2"}
-    assert log.action_space is ActionSpace.PRODUCTS
+    assert log.action_space == "products"
     assert {log.names[place] for place in np.flatnonzero(log.available(0, 1)[0])} == could_stand_at_the_top
     assert {log.names[place] for place in served.first_candidates} == {"p2"}
     assert [log.names[action] for action in log.actions] == [answer.shown[0].product for answer in answers]
@@ -198,7 +197,7 @@ def test_visits_earn_what_the_service_learns(tmp_path: Path, model: Path, aggreg
         replica.apply(row)
     expected = [closing.reward for closing in sorted(learned)]
     log = read_served_log(tmp_path).log
-    assert log.action_space is ActionSpace.RANKINGS
+    assert log.action_space == "rankings"
     assert log.rewards.shape == log.propensities.shape == (40, 2)
     assert log.rewards.ravel().tolist() == expected
     top = read_served_log(tmp_path, action_space="products").log

@@ -1,9 +1,7 @@
 """Train policies of boosts on a log of searches."""
 
 import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
@@ -18,17 +16,6 @@ UNLOGGED_SPREAD = 0.1
 """How widely a model explores whose log holds no boosts, in units of a_max."""
 
 LEAST_SPREAD = 0.05
-
-
-def chooses_boosts(log: Any) -> bool:
-    """Whether a log, or the file that holds one, is of boosts."""
-    from zoosim.core.action_space import ActionSpace
-    from zoosim.logs.log import Log
-    from zoosim.logs.searches import has_searches
-
-    if isinstance(log, Log):
-        return log.action_space is ActionSpace.BOOSTS
-    return isinstance(log, str | os.PathLike) and has_searches(Path(log))
 
 
 def train_boosts(
@@ -49,13 +36,13 @@ def train_boosts(
 
     from zoosim.api.logs import new_policy
     from zoosim.api.models import Kept, judge, train_each
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import BOOSTS
     from zoosim.logs.load import load_log
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.boost_model import BoostModel
 
-    loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
+    loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
     if loaded.searches is None:
         raise DataError(f"{loaded.source}: does not say what was shown; make a log of searches (zoosim import, or log)")
     if propensity_model is not None:

@@ -86,7 +86,7 @@ def evaluate(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.served import open_log
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import RANKINGS
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
@@ -97,7 +97,7 @@ def evaluate(
     given = {name: os.fspath(policy) if isinstance(policy, os.PathLike) else policy for name, policy in given.items()}
     _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
-    action_space = ActionSpace.RANKINGS if rankings else None
+    action_space = RANKINGS if rankings else None
     loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
     kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
@@ -105,7 +105,7 @@ def evaluate(
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
     changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-    are_rankings = loaded.action_space is ActionSpace.RANKINGS
+    are_rankings = loaded.action_space == RANKINGS
     typed = {
         **changed,
         "train": train,
@@ -151,13 +151,13 @@ def _prepared(
 
     With `train`, policies that have not learned are to learn first.
     """
-    from zoosim.core.action_space import ActionSpace
-    from zoosim.off_policy.actions.table import evaluator_of
+    from zoosim.off_policy.actions.base import evaluator_of
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
-    can_train = evaluator_of(log.action_space).can_train
+    evaluator = evaluator_of(log.action_space)
+    can_train = evaluator.can_train
     saved = "give a FILE.npz of zoosim.save_policy"
-    if log.action_space is not ActionSpace.RANKINGS:
+    if evaluator.takes_models:
         saved = f"{saved} or a FILE.zoosim of zoosim train"
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
@@ -359,7 +359,7 @@ def fit_world(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.served import open_log
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import PRODUCTS
     from zoosim.fitting import check_fit, fit_shop
     from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
     from zoosim.logs.log import Log
@@ -368,7 +368,7 @@ def fit_world(
     if reward in READ and reward != OBJECTIVE:
         raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
-    loaded = open_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "held_out")
     rewarded = with_reward(loaded, reward)
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
@@ -474,7 +474,7 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     """Make the policy that a name or a class stands for; everything else stays as it is."""
     from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
-    from zoosim.off_policy.actions.table import evaluator_of
+    from zoosim.off_policy.actions.base import evaluator_of
     from zoosim.off_policy.targets.base import naming
     from zoosim.policies.model import Model
     from zoosim.policies.persistence import load_policy

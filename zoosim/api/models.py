@@ -68,9 +68,9 @@ def train(
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
     assert progress is not None  # `public_call` sees to that
-    from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file, write_text
+    from zoosim.logs.load import action_space_of
     from zoosim.policies.model import SUFFIX, save_model
 
     if out is not None:
@@ -79,8 +79,7 @@ def train(
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = untrained(policies)
-    train_kind = train_boosts if chooses_boosts(log) else _train_products
-    kept = train_kind(
+    kept = action_space_of(log).train(
         log, by_name, share=share, seed=seed, skip_bad=skip_bad, propensity_model=propensity_model, progress=progress
     )
     training = _training(kept, seed)
@@ -132,7 +131,7 @@ def judge(
         return None, str(error)
 
 
-def _train_products(
+def train_products(
     log: Any,
     policies: Mapping[str, Any],
     *,
@@ -148,13 +147,13 @@ def _train_products(
     from zoosim.api.logs import new_policy
     from zoosim.api.served import open_log
     from zoosim.api.training_time import LEAST_SECONDS, expected_seconds
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import PRODUCTS
     from zoosim.core.countdown import Forecast
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model
 
-    loaded = open_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=PRODUCTS, skip_bad=skip_bad)
     if not policies:
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:

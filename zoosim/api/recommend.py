@@ -250,14 +250,14 @@ def recommend(
 def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     """Return policies by their names; raises `ConfigError` or `PolicyError` for what is no policy over products."""
     from zoosim.api.models import untrained
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import PRODUCTS
     from zoosim.policies.registry import find_class
 
     if not policies:
         raise ConfigError("policies: got none, expected at least one, such as linucb")
     named = untrained(policies)
     for name, source in named.items():
-        if ActionSpace.PRODUCTS not in find_class(source).chooses:
+        if PRODUCTS not in find_class(source).chooses:
             raise ConfigError(f"policy {name}: chooses no products; leave it out of --policies")
     return named
 
@@ -265,7 +265,7 @@ def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
 def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, Delay | None]":
     """Return the log, and how late rewards came where it says when; raises `ConfigError` or `DataError`."""
     from zoosim.api.served import open_log
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import PRODUCTS
     from zoosim.logs.searches import has_searches
     from zoosim.rehearsal.shop import measure_delay
     from zoosim.serving.served_log import read_served_log
@@ -278,9 +278,9 @@ def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, Delay | None]":
             "it, and zoosim run template-bandits --config FOLDER/world.yaml rehearses in that"
         )
     if address is not None and data is None:
-        served = read_served_log(address, action_space=ActionSpace.PRODUCTS)
+        served = read_served_log(address, action_space=PRODUCTS)
         return served.log, measure_delay(served.log, served.delays)
-    return open_log(log, action_space=ActionSpace.PRODUCTS, data=data, skip_bad=skip_bad), None
+    return open_log(log, action_space=PRODUCTS, data=data, skip_bad=skip_bad), None
 
 
 def _check_same_log(path: Path, log: "Log") -> None:

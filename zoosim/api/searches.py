@@ -38,14 +38,14 @@ def fit_search_world(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import writable_folder
-    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.action_space import BOOSTS
     from zoosim.core.files import write_text
     from zoosim.fitting.search_world import fit_search_world as fit
     from zoosim.logs.load import load_log
     from zoosim.report.search_fit import build_page
     from zoosim.report.sections import render_sections
 
-    loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
+    loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
     folder = writable_folder(out, "estimates")
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)

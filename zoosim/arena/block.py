@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.arena.actions import ACTION_SPACES
+from zoosim.action_spaces import find_action_space
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.base import Outcome, Truth, World
@@ -46,7 +46,7 @@ class BlockRows:
     """The rows of a block of visits, as they come."""
 
     def __init__(self, world: World, spec: PolicySpec, start: int, n: int, *, logged: bool, judged: bool) -> None:
-        self._space = ACTION_SPACES[world.action_space]
+        self._space = find_action_space(world.action_space)
         self._reward_range = world.reward_range
         self._logged = logged
         self._judged = judged

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.arena.actions import ACTION_SPACES
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.block import Block, BlockRows, sections
 from zoosim.arena.compiled import play_compiled, runs_compiled
 from zoosim.core.blame import source_file, user_place
@@ -81,7 +81,7 @@ def _play_visits(
 ) -> Iterator[Block]:
     """Ask the world and the policy visit by visit."""
     unrewarded = deque[_Served]()
-    space = ACTION_SPACES[world.action_space]
+    space = find_action_space(world.action_space)
     spec = world.spec(steps)
     takes_feedback = _takes_feedback(policy)
     for start, stop in sections(world, steps, AT_ONCE):

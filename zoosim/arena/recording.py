@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from zoosim.arena.actions import ACTION_SPACES
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.block import Block
 from zoosim.arena.plan import Plan
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import ConfigError, PolicyError, WorldError
+from zoosim.core.errors import ConfigError, WorldError
 from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, IntArray
@@ -34,7 +33,7 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
             "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
             "time": pl.Series(steps * MICROSECONDS).cast(pl.Datetime("us", "UTC")),
             "user_id": block.user_ids,
-            **_choices(world, block),
+            **find_action_space(world.action_space).logged_choices(world, block),
             "position": pl.Series(np.zeros(n, np.int32)),
             "propensity": block.propensities,
             "reward": block.rewards,
@@ -47,15 +46,18 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
     )
 
 
-def _choices(world: World, block: Block) -> dict[str, Any]:
+def boost_choices(world: World, block: Block) -> dict[str, Any]:
+    """Return what visits are like, and the boosts that were chosen, a column each."""
+    return {
+        "user": _lists([context.features for context in block.contexts]),
+        "action": _lists(block.actions),
+        "a_max": pl.Series(np.full(len(block.rewards), world.spec(0).a_max)),  # type: ignore[attr-defined]
+        **world.log_columns(block.start, block.actions),
+    }
+
+
+def candidate_choices(world: World, block: Block) -> dict[str, Any]:
     """Return what visitors are like, what could be shown and what was chosen, a column each."""
-    if world.action_space == ActionSpace.BOOSTS:
-        return {
-            "user": _lists([context.features for context in block.contexts]),
-            "action": _lists(block.actions),
-            "a_max": pl.Series(np.full(len(block.rewards), world.spec(0).a_max)),  # type: ignore[attr-defined]
-            **world.log_columns(block.start, block.actions),
-        }
     listed = _listed(world)
     table = world.as_table()
     if table is None:
@@ -128,13 +130,9 @@ def check_logged(plan: Plan, entry: PolicyEntry) -> None:
         PolicyError: the policy cannot say how likely its actions are.
         ConfigError: the world does not list its products.
     """
-    space = plan.action_space(entry)
-    if not ACTION_SPACES[space].has_propensity(entry.cls):
-        raise PolicyError(
-            f"policy {entry.name}: has no density over boosts, so that what it does cannot be logged; "
-            "log random-boosts or normal-boosts, or leave --log out"
-        )
-    if space != ActionSpace.BOOSTS and not plan.setup.lists_products:
+    space = find_action_space(plan.action_space(entry))
+    space.refuse_unlogged(entry.name, entry.cls)
+    if space.has_catalogue and not plan.setup.lists_products:
         raise ConfigError(
             f"--log: the world {plan.experiment.title} does not list its products; give it a method all_products"
         )
@@ -156,6 +154,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     Frames go to files first, and groups of rows are small where lists are long, so that memory stays bounded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    has_catalogue = find_action_space(world.action_space).has_catalogue
     meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **world.write_log_tables(path.parent)}
     with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
         parts, size = [], 1.0
@@ -168,10 +167,10 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
         schemas = [part.collect_schema() for part in parts]
         common = [name for name in schemas[0] if all(name in schema for schema in schemas)] if schemas else []
         whole = pl.concat([part.select(common) for part in parts])
-        if world.action_space != ActionSpace.BOOSTS:
+        if has_catalogue:
             meta |= _schema_of(world, common)
         sink_parquet(whole, temporary, meta, row_group_size=rows, maintain_order=True)
-    if world.action_space == ActionSpace.BOOSTS:
+    if not has_catalogue:
         return
     listed = _listed(world)
     digest = catalogue_hash(listed)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena import metrics
 from zoosim.arena.kinds import compare_by_kind
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.number_format import p_value, percent
 from zoosim.core.statistics import (
@@ -136,15 +136,15 @@ class Comparison:
         if self.plan.setup.reward_key == "ctr":
             return 0.0, 1.0
         fractions = [fraction for trial in self.trials[policy].values() for fraction in trial.fraction]
-        is_bounded = not self._chooses_boosts(policy) and max(fractions, default=0.0) <= 1.0
+        is_bounded = self._oracle_is_best(policy) and max(fractions, default=0.0) <= 1.0
         return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
 
-    def _chooses_boosts(self, policy: str) -> bool:
-        """Whether a policy sets boosts; its class, which may be gone by now, is asked only where it might."""
-        if ActionSpace.BOOSTS not in self.plan.setup.action_spaces:
-            return False
+    def _oracle_is_best(self, policy: str) -> bool:
+        """Whether no action of a policy beats the oracle; its class, which may be gone by now, is asked if need be."""
+        if all(find_action_space(name).oracle_is_best for name in self.plan.setup.action_spaces):
+            return True
         entry = next(entry for entry in self.plan.entries if entry.name == policy)
-        return self.plan.action_space(entry) == ActionSpace.BOOSTS
+        return find_action_space(self.plan.action_space(entry)).oracle_is_best
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
         left, right = self.fractions(a), self.fractions(b)

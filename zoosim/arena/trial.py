@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena import past
-from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.block import Block
 from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
@@ -107,7 +107,7 @@ def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
     """Return the columns of a trial's rows."""
     actions = np.concatenate([block.actions for block in blocks])
     columns = {
-        ACTION_SPACES[world.action_space].column: actions.astype(np.int32) if actions.ndim == 1 else actions,
+        find_action_space(world.action_space).column: actions.astype(np.int32) if actions.ndim == 1 else actions,
         "reward": np.concatenate([block.rewards for block in blocks]),
         "true_probability": np.concatenate([block.expected_rewards for block in blocks]),
         "best_probability": np.concatenate([block.best_rewards for block in blocks]),

@@ -1,19 +1,11 @@
-"""The action spaces: what one decision chooses. Worlds, logs and policies name theirs by these words."""
+"""The words for what one decision chooses, by which worlds, logs and policies name their action space.
 
-from enum import StrEnum
+What depends on an action space stands in its object; see `zoosim.action_spaces`.
+"""
 
+from typing import Final
 
-class ActionSpace(StrEnum):
-    """What one decision chooses; equal to its word, so that a policy's `chooses` may hold plain strings."""
-
-    PRODUCTS = "products"
-    """One of the candidates, by its index."""
-
-    TEMPLATES = "templates"
-    """One of the ranking templates of a search shop, by its index."""
-
-    RANKINGS = "rankings"
-    """Several of the candidates, from the top."""
-
-    BOOSTS = "boosts"
-    """A vector of numbers, each from -a_max to a_max."""
+PRODUCTS: Final = "products"
+TEMPLATES: Final = "templates"
+RANKINGS: Final = "rankings"
+BOOSTS: Final = "boosts"

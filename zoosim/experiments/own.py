@@ -1,27 +1,17 @@
 """Experiments in worlds of the user's own: FILE.py:World or FILE.world takes the place of an experiment's name."""
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.experiment import Experiment
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.files import resolved
 from zoosim.core.user_code import is_file_source
 from zoosim.policies.base import policy_name
-from zoosim.worlds.base import World
 from zoosim.worlds.fitted.file import load_world
 from zoosim.worlds.own import world_class, world_source
 from zoosim.worlds.setup import WORLD_FILE
 
 CLICKS = (0.0, 1.0)
 """Rewards within these bounds can be learned from by every policy."""
-
-FOR_CLICKS = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
-FOR_AMOUNTS = ("random", "greedy", "linucb", "d-linucb", "adaptive")
-"""Who competes over products where nobody is named, by what rewards are."""
-
-OTHERS: dict[str, tuple[str, ...]] = {
-    ActionSpace.TEMPLATES: ("random", "template-linucb", "template-ts", "template-greedy"),
-    ActionSpace.BOOSTS: ("random-boosts", "normal-boosts", "constant-boosts"),
-}
-"""Who competes over templates and over boosts; those that learn from feedback have to be named."""
 
 
 def own_experiment(name: str, *, finished: bool = False) -> Experiment | None:
@@ -38,6 +28,8 @@ def own_experiment(name: str, *, finished: bool = False) -> Experiment | None:
     if is_fitted:
         return _in_fitted_world(name)
     world = world_class(name)
+    low, high = world.reward_range
+    are_clicks = low >= CLICKS[0] and high <= CLICKS[1]
     about = (world.__doc__ or policy_name(world)).strip().splitlines()[0]
     source = world_source(name)
     return Experiment(
@@ -45,7 +37,7 @@ def own_experiment(name: str, *, finished: bool = False) -> Experiment | None:
         summary=about,
         question=about,
         steps=world.default_steps,
-        policies={policy: {} for policy in _policies_for(world)},
+        policies={policy: {} for policy in _contenders(world.action_space, are_clicks=are_clicks)},
         kind=source,
         reward_name="reward",
     )
@@ -61,15 +53,13 @@ def _in_fitted_world(file: str) -> Experiment:
         summary=f"a shop fitted to {shop.facts['log']}",
         question=f"Which policy does best in the shop that wrote {shop.facts['log']}?",
         steps=int(shop.facts["steps"]),
-        policies={policy: {} for policy in (FOR_CLICKS if is_clicks else FOR_AMOUNTS)},
+        policies={policy: {} for policy in _contenders(PRODUCTS, are_clicks=is_clicks)},
         kind=source,
         reward_name="CTR" if is_clicks else "reward",
     )
 
 
-def _policies_for(world: type[World]) -> tuple[str, ...]:
-    """Return who competes in a world where nobody is named."""
-    if world.action_space != ActionSpace.PRODUCTS:
-        return OTHERS[world.action_space]
-    low, high = world.reward_range
-    return FOR_CLICKS if low >= CLICKS[0] and high <= CLICKS[1] else FOR_AMOUNTS
+def _contenders(action_space: str, *, are_clicks: bool) -> tuple[str, ...]:
+    """Return the policies that compete where none are named."""
+    space = find_action_space(action_space)
+    return (are_clicks and space.contenders_for_clicks) or space.contenders

@@ -10,7 +10,7 @@ import numpy as np
 
 from zoosim.arena.plan import FORMAT, Plan
 from zoosim.arena.store import OLDER
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS
 from zoosim.core.checks import check_whole
 from zoosim.core.config import config_hash, read_config
 from zoosim.core.errors import ConfigError
@@ -250,7 +250,7 @@ def _check_rewards(experiment: Experiment, setup: WorldSetup, entry: PolicyEntry
 
 def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
     """Say what 100% of the oracle is where policies compete that may earn more."""
-    boosting = any(ActionSpace.BOOSTS in entry.cls.chooses for entry in entries)
+    boosting = any(BOOSTS in entry.cls.chooses for entry in entries)
     if setup.kind != "search" or not boosting:
         return ()
     return (

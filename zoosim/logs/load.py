@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import ActionSpace, find_action_space
+from zoosim.action_spaces.registry import logged_spaces
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log, to_log
+from zoosim.logs.records import records_of
 
 OPEN_BANDIT = "open-bandit:"
 
@@ -18,7 +22,7 @@ OPEN_BANDIT = "open-bandit:"
 def load_log(
     source: Any,
     *,
-    action_space: ActionSpace | str | None = None,
+    action_space: str | None = None,
     columns: Sequence[str] = (),
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
@@ -36,8 +40,8 @@ def load_log(
         DataError: the log cannot be read, or is bad.
     """
     is_open_bandit = isinstance(source, str) and source.startswith(OPEN_BANDIT)
-    if action_space == ActionSpace.RANKINGS and (is_open_bandit or data is not None):
-        raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings, or data")
+    if is_open_bandit and action_space not in (None, PRODUCTS):
+        raise ConfigError(f"{action_space}: the Open Bandit Dataset logs single products; leave out {action_space}")
     if data is not None and not is_open_bandit:
         got = repr(str(source)) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
         raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {got}; leave it out")
@@ -60,9 +64,24 @@ def load_log(
         raise ConfigError(
             f"{action_space}: got {log.source}, a log of {log.action_space}; expected one of {action_space}"
         )
-    if a_max is not None and (log.action_space is not ActionSpace.BOOSTS or log is source):
+    if a_max is not None and (not records_of(log.action_space).chooses_lists or log is source):
         raise ConfigError("a_max: goes with Records whose actions are lists of numbers (boosts); leave it out")
     return log
+
+
+def action_space_of(source: Any) -> ActionSpace:
+    """Return the action space of a log that is not loaded yet: products, where nothing says otherwise.
+
+    Args:
+        source: As in `load_log`.
+    """
+    if isinstance(source, Log):
+        return find_action_space(source.action_space)
+    if isinstance(source, str | os.PathLike):
+        for space in logged_spaces():
+            if space.recognises is not None and space.recognises(Path(source)):
+                return space
+    return find_action_space(PRODUCTS)
 
 
 def _refuse_lost_catalogue(frame: pl.DataFrame) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -77,7 +77,7 @@ class Log:
     skipped: Mapping[str, int] = field(default_factory=dict)
     categories: tuple[str, ...] = ()
     source: str = "log"
-    action_space: ActionSpace = ActionSpace.PRODUCTS
+    action_space: str = PRODUCTS
     marginals: FloatArray | None = None
     a_max: float = 0.0
     ids: IntArray | None = None
@@ -152,8 +152,8 @@ class Log:
 
     @property
     def n_positions(self) -> int:
-        """Count the positions of a ranking, `L`."""
-        return int(self.actions.shape[1])
+        """Count the positions that each visit shows, `L`: 1 where it is no ranking."""
+        return 1 if self.propensities.ndim == 1 else int(self.propensities.shape[1])
 
     def available(self, start: int, stop: int) -> BoolArray:
         """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces.registry import find_action_space, logged_spaces
 from zoosim.core.checks import check_number
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import UNREADABLE, check_parquet, decode_parquet, decoding, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
@@ -19,7 +19,7 @@ from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.importing.columns import whole_numbers
 from zoosim.logs.log import Log
-from zoosim.logs.records import RECORDS
+from zoosim.logs.records import Records, records_of
 from zoosim.logs.schema import A_MAX, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
@@ -35,7 +35,7 @@ ROW = "_row of the source"
 def read_log(
     path: str | os.PathLike[str],
     *,
-    action_space: ActionSpace | str | None = None,
+    action_space: str | None = None,
     skip_bad: bool = False,
     columns: Sequence[str] = (),
     a_max: float | None = None,
@@ -59,7 +59,7 @@ def read_log(
     rewards = [str(name) for name in read_meta(Path(path)).get(REWARDS, [])]
     frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
-    if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
+    if find_action_space(_space_of(frame, action_space)).has_catalogue:
         catalogue = _catalogue_of(frame, Path(path))
     fitted = _fitted_schema(Path(path))
     requests = read_requests(Path(path)) if set(SEARCH_COLUMNS) <= set(frame.columns) else None
@@ -91,7 +91,7 @@ def read_log(
 def to_log(
     frame: pl.DataFrame,
     *,
-    action_space: ActionSpace | str | None = None,
+    action_space: str | None = None,
     source: str = "log",
     skip_bad: bool = False,
     columns: Sequence[str] = (),
@@ -120,8 +120,9 @@ def to_log(
         check_number(A_MAX, a_max, *BOX)
     frame = _normalized(frame)
     space = _space_of(frame, action_space)
-    check_columns(frame, source, RECORDS[space].required, lists=RECORDS[space].chooses_lists)
-    records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
+    records_class = records_of(space)
+    check_columns(frame, source, records_class.required, lists=records_class.chooses_lists)
+    records: Records = records_class(frame, source, n_actions if products is None else len(products), a_max)
     kept = records.kept(columns)
     check_numeric(frame, [*kept, *rewards], source)
 
@@ -155,15 +156,13 @@ def to_log(
     return Log(**{**shared, **records.decisions(rows, shape)})
 
 
-def _space_of(frame: pl.DataFrame, action_space: ActionSpace | str | None) -> ActionSpace:
-    """Return the action space that was named, else the one that the column `action` looks like."""
+def _space_of(frame: pl.DataFrame, action_space: str | None) -> str:
+    """Return the action space that was named, else the first whose actions the column `action` looks like."""
     if action_space is not None:
-        if action_space not in RECORDS:
-            raise ConfigError(unknown("action_space: unknown", f"{action_space}", [str(space) for space in RECORDS]))
-        return ActionSpace(action_space)
-    if isinstance(frame.schema.get("action"), pl.List | pl.Array):
-        return ActionSpace.BOOSTS
-    return ActionSpace.PRODUCTS
+        records_of(action_space)  # refuses what is none
+        return action_space
+    are_lists = isinstance(frame.schema.get("action"), pl.List | pl.Array)
+    return next(space.name for space in logged_spaces() if space.records.chooses_lists == are_lists)
 
 
 def _check_file(path: Path) -> None:

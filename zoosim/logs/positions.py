@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
 
@@ -19,7 +19,7 @@ def at_position(log: Log, position: int, above: IntArray | None = None) -> Log:
     distinct, candidate_set = np.unique(set_and_above, axis=0, return_inverse=True)
     return replace(
         log,
-        action_space=ActionSpace.PRODUCTS,
+        action_space=PRODUCTS,
         actions=np.ascontiguousarray(log.actions[:, position]),
         propensities=np.ascontiguousarray(log.propensities[:, position]),
         rewards=np.ascontiguousarray(log.rewards[:, position]),

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
-from zoosim.core.errors import DataError
-from zoosim.core.parameters import shown
+from zoosim.action_spaces.registry import logged_spaces
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import IntArray
 from zoosim.logs.checks import (
     Fault,
@@ -221,11 +221,17 @@ class BoostRecords(Records):
         return {"actions": np.clip(boosts, -a_max, a_max), "a_max": a_max}
 
 
-RECORDS: Mapping[ActionSpace, type[Records]] = {
-    ActionSpace.PRODUCTS: ProductRecords,
-    ActionSpace.RANKINGS: RankingRecords,
-    ActionSpace.BOOSTS: BoostRecords,
-}
+def records_of(action_space: str) -> type[Records]:
+    """Return the class that reads the decisions of an action space.
+
+    Raises:
+        ConfigError: there is no such action space, or logs do not hold its decisions.
+    """
+    logged = {space.name: space for space in logged_spaces()}
+    if action_space not in logged:
+        raise ConfigError(unknown("action_space: unknown", f"{action_space}", list(logged)))
+    records: type[Records] = logged[action_space].records
+    return records
 
 
 def _candidate_faults(frame: pl.DataFrame, name: str, n_actions: int) -> Iterator[Fault]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
@@ -52,7 +51,7 @@ def to_records(log: Log, by_visit: Mapping[str, Sequence[str]]) -> tuple[pl.Data
         log: A log whose products have names.
         by_visit: Columns of words to add, with a value for each visit: `decision_id`, and what else is known.
     """
-    length = log.n_positions if log.action_space is ActionSpace.RANKINGS else 1
+    length = log.n_positions
     visits = np.repeat(np.arange(len(log)), length)
     columns: dict[str, Any] = {name: pl.Series(values, dtype=pl.String) for name, values in by_visit.items()}
     if log.times is not None:

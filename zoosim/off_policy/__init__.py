@@ -1,6 +1,6 @@
 """Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import ActionSpace
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log, to_log

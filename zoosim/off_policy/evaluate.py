@@ -8,7 +8,7 @@ from typing import Any
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.table import evaluator_of
+from zoosim.off_policy.actions.base import evaluator_of
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.findings import Findings

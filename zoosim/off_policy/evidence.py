@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import find_action_space
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
@@ -77,12 +77,13 @@ def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple
     if not total > 0.0:
         return ()
     numbers = log.row_numbers
+    evaluator = find_action_space(log.action_space).evaluator
     return tuple(
         RewardedRow(
             row=int(numbers[row]),
             user=None if log.user_ids is None else int(log.user_ids[row]),
             time=None if log.times is None else _written(int(log.times[row])),
-            action=_action_shown(log, int(row)),
+            action=evaluator.action_shown(log, int(row)),
             reward=float(log.visit_rewards[row]),
             weight=float(weights[row]),
             share=float(sizes[row]) / total,
@@ -98,13 +99,6 @@ def _largest(sizes: FloatArray, most: int) -> IntArray:
         threshold = np.partition(sizes[positive], -most)[-most]
         positive = positive[sizes[positive] >= threshold]
     return positive[np.argsort(-sizes[positive], kind="stable")][:most]
-
-
-def _action_shown(log: Log, row: int) -> str:
-    """Return the names of what a visit showed: a product, a ranking from the top, or the boosts."""
-    if log.action_space is ActionSpace.BOOSTS:
-        return ", ".join(f"{boost:+.3g}" for boost in log.actions[row])
-    return ", ".join(log.action_name(int(action)) for action in np.atleast_1d(log.actions[row]))
 
 
 def _written(microseconds: int) -> str:

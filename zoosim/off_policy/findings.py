@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval, cut
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
+from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation, evaluator_of
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Compared, Comparison
@@ -118,7 +117,7 @@ class _RewardFindings:
         self._n_clusters = clusters.n_clusters
         self._unit = unit
         self._checks = None
-        if log.action_space is not ActionSpace.BOOSTS and not options.is_deterministic:
+        if evaluator_of(log.action_space).checks_rows and not options.is_deterministic:
             self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)

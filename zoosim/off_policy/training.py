@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import find_action_space
 from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError
 from zoosim.core.tabular import TabularResult
@@ -80,7 +80,7 @@ def row_hashes(log: Log) -> NDArray[np.uint64]:
     """
     rewards = np.asarray(log.rewards, np.float64) + 0.0  # -0.0 becomes 0.0
     features = np.asarray(log.features, np.float64) + 0.0
-    chosen = log.product_ids[log.actions] if log.action_space == ActionSpace.PRODUCTS else log.actions.view(np.int64)
+    chosen = find_action_space(log.action_space).evaluator.action_words(log)
     visits = np.column_stack([chosen, rewards.view(np.int64), features.view(np.int64)])
     hashes = [hashlib.blake2b(visit.tobytes(), digest_size=8).digest() for visit in visits]
     return np.frombuffer(b"".join(hashes), np.uint64)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS, RANKINGS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -43,9 +43,7 @@ class ServedLog(NamedTuple):
     delays: FloatArray
 
 
-def read_served_log(
-    source: str | os.PathLike[str] | Address, *, action_space: ActionSpace | str | None = None
-) -> ServedLog:
+def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: str | None = None) -> ServedLog:
     """Read what a service decided, up to the newest row there is; it may go on meanwhile.
 
     A visit is a decision whose wait for feedback is over by the time of the newest row. One that is still open is left
@@ -117,27 +115,27 @@ def _rows(store: Store, newest: int) -> Iterator[Row]:
         position = rows[-1].seq
 
 
-def _space_of(lengths: set[int], action_space: ActionSpace | str | None, source: str) -> ActionSpace:
+def _space_of(lengths: set[int], action_space: str | None, source: str) -> str:
     """Return the action space that was asked for, else the one that lengths of what was shown speak for."""
     if action_space is None:
-        return ActionSpace.RANKINGS if len(lengths) == 1 and lengths != {1} else ActionSpace.PRODUCTS
-    if action_space == ActionSpace.RANKINGS and len(lengths) > 1:
+        return RANKINGS if len(lengths) == 1 and lengths != {1} else PRODUCTS
+    if action_space == RANKINGS and len(lengths) > 1:
         got = f"decisions that show {min(lengths)} to {max(lengths)} products"
         raise ConfigError(f"rankings: got {source} with {got}, expected equally many; leave out rankings")
-    if action_space not in (ActionSpace.PRODUCTS, ActionSpace.RANKINGS):
+    if action_space not in (PRODUCTS, RANKINGS):
         raise ConfigError(f"{action_space}: got {source}, the log of a service, which shows products or rankings")
-    return ActionSpace(action_space)
+    return action_space
 
 
 class _Arrays:
     """The arrays of a `Log`, made of the chosen visits of a service's log."""
 
-    def __init__(self, reader: LogReader, chosen: list[int], space: ActionSpace) -> None:
+    def __init__(self, reader: LogReader, chosen: list[int], space: str) -> None:
         self._reader = reader
         self._chosen = chosen
         self._visits: list[Visit] = [reader.visits[number] for number in chosen]
         self._space = space
-        self._length = len(self._visits[0].shown) if space is ActionSpace.RANKINGS else 1
+        self._length = len(self._visits[0].shown) if space == RANKINGS else 1
         self._names: dict[str, int] = {}
         self._product_of_version = [self._products_of(period) for period in range(len(reader.periods))]
 
@@ -180,7 +178,7 @@ class _Arrays:
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""
-        return values if self._space is ActionSpace.RANKINGS else values[:, 0]
+        return values if self._space == RANKINGS else values[:, 0]
 
     def _products_of(self, number: int) -> IntArray:
         """Return the product that each version of a period is, where its rows count; new ones get the next indices."""

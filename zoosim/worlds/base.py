@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.parameters import check_parameters
 from zoosim.core.rng import stream
@@ -94,7 +94,7 @@ class World(ABC):
     name: str = ""
     """How the world is called in reports; the class name in kebab case when left empty."""
 
-    action_space: ActionSpace | str = ActionSpace.PRODUCTS
+    action_space: str = PRODUCTS
     """What is chosen at a visit: "products", "templates" or "boosts"."""
 
     reward_range: tuple[float, float] = (0.0, 1.0)

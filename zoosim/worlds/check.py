@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import find_action_space
 from zoosim.core.types import Context, FloatArray
 from zoosim.policies.checks.contract import Check, CheckResult, ask_checks, must
 from zoosim.policies.checks.sameness import same
@@ -58,10 +58,7 @@ def check_worlds_of(cls: type[World], make: Callable[[int], World]) -> list[Chec
 
 def _any_action(world: World, context: Context, rng: np.random.Generator) -> Any:
     """Return an action that can be taken at a visit, by chance."""
-    if world.action_space == ActionSpace.BOOSTS:
-        spec: Any = world.spec(VISITS)
-        return rng.uniform(-spec.a_max, spec.a_max, spec.product_dim)
-    return int(rng.choice(np.flatnonzero(context.available)))
+    return find_action_space(world.action_space).any_action(context, world.spec(VISITS), rng=rng)
 
 
 def _makes(worlds: MadeWorlds) -> None:
@@ -125,7 +122,7 @@ def _truth(worlds: MadeWorlds) -> None:
         action = _any_action(world, context, rng)
         expected = truth.expected_reward(action)
         must(np.isfinite(expected), f"visit {step}: the expected reward of action {action} is {expected!r}")
-        if world.action_space != ActionSpace.BOOSTS:
+        if find_action_space(world.action_space).oracle_is_best:
             worse = expected <= truth.best_reward + ROUNDING
             must(
                 worse, f"visit {step}: action {action} is worth {expected:g}, more than the best {truth.best_reward:g}"
@@ -166,8 +163,9 @@ def _asking(worlds: MadeWorlds) -> None:
 
 
 def _products(worlds: MadeWorlds) -> None:
-    listed = worlds.make(0).all_products()
-    if listed is None or worlds.make(0).action_space == ActionSpace.BOOSTS:
+    world = worlds.make(0)
+    listed = world.all_products()
+    if listed is None or not find_action_space(world.action_space).has_catalogue:
         return
     row_of = {int(product): row for row, product in enumerate(listed.ids)}
     for step, _, _, context in worlds.visits():

@@ -4,23 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import find_action_space
 from zoosim.core.types import Context, PolicySpec
-
-CANDIDATES = ("user_id", "user", "product_ids", "products", "available")
-FIELDS = {
-    ActionSpace.PRODUCTS: CANDIDATES,
-    ActionSpace.TEMPLATES: CANDIDATES,
-    ActionSpace.BOOSTS: ("user_id", "features", "product_ids", "base_scores", "boost_features", "product_table"),
-}
-"""The fields of a context, by what is chosen."""
 
 
 def context_fault(context: Any, action_space: str, spec: PolicySpec) -> str:
     """Say what is wrong with the context of a visit; nothing for one that keeps the contract."""
     if not isinstance(context, Context):
         return f"context returned {type(context).__name__}, expected zoosim.Context"
-    missing = [name for name in FIELDS[ActionSpace(action_space)] if name not in context]
+    fields = find_action_space(action_space).context_fields
+    missing = [name for name in fields if name not in context]
     if missing:
         return f"the context lacks {', '.join(missing)}"
     count = len(np.atleast_1d(context.product_ids))
@@ -33,13 +26,13 @@ def context_fault(context: Any, action_space: str, spec: PolicySpec) -> str:
         "base_scores": (count,),
         "boost_features": (count, spec.product_dim),
     }
-    for name in FIELDS[ActionSpace(action_space)]:
+    for name in fields:
         fault = _array_fault(name, context[name], shapes[name]) if name in shapes else ""
         if fault:
             return fault
     if len(np.unique(context.product_ids)) < count:
         return "a product is a candidate twice"
-    if action_space != ActionSpace.BOOSTS:
+    if "available" in fields:
         if context.available.dtype != np.bool_:
             return f"available holds {context.available.dtype}, expected bool"
         if not context.available.any():

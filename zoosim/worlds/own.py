@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.action_spaces import action_space_names, find_action_space
 from zoosim.core.blame import reason_of
 from zoosim.core.errors import WorldError, ZoosimError
 from zoosim.core.files import resolved
@@ -15,8 +15,6 @@ from zoosim.policies.base import policy_name
 from zoosim.worlds.base import World
 from zoosim.worlds.setup import WorldSetup
 
-SPACES = (ActionSpace.PRODUCTS, ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
-
 
 def world_class(source: str) -> type[World]:
     """Return the world class `FILE.py:Class`; raises `WorldError` for what is none."""
@@ -26,13 +24,19 @@ def world_class(source: str) -> type[World]:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         raise WorldError(f"world {source}: lacks {' and '.join(missing)}; see docs/own-world.md")
-    if cls.action_space not in SPACES:
-        raise WorldError(f"world {source}: has the action_space {cls.action_space!r}, expected {', '.join(SPACES)}")
+    if cls.action_space not in _played_spaces():
+        expected = ", ".join(_played_spaces())
+        raise WorldError(f"world {source}: has the action_space {cls.action_space!r}, expected {expected}")
     if not _is_range(cls.reward_range):
         raise WorldError(
             f"world {source}: has the reward_range {cls.reward_range!r}, expected (low, high), set on the class"
         )
     return cls
+
+
+def _played_spaces() -> tuple[str, ...]:
+    """Return the names of the action spaces whose actions worlds can take."""
+    return tuple(name for name in action_space_names() if find_action_space(name).is_played)
 
 
 def _is_range(value: Any) -> bool:
@@ -82,7 +86,7 @@ class OwnSetup(WorldSetup):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """What policies choose in this world; anything where the run is over and the file need not be there."""
-        return SPACES if self.finished else (world_class(self.kind).action_space,)
+        return _played_spaces() if self.finished else (world_class(self.kind).action_space,)
 
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
         """Return the world of a seed."""

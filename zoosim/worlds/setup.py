@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.config import Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
@@ -81,7 +81,7 @@ class WorldSetup(ABC):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """What policies may choose, first what a policy chooses that can do more than one."""
-        return (ActionSpace.PRODUCTS,)
+        return (PRODUCTS,)
 
     @property
     def reward_key(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import CLICK, REWARD, BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
@@ -145,7 +145,7 @@ class TableWorld(World):
     visit_key: np.uint64
     click_key: np.uint64
     shocks: tuple[tuple[int, str], ...] = ()
-    action_space: str = ActionSpace.PRODUCTS
+    action_space: str = PRODUCTS
     reward_range: tuple[float, float] = (0.0, 1.0)
     schedule: IntArray | None = None
     anonymous: bool = False

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS, RANKINGS
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
@@ -149,7 +149,7 @@ class Rows:
             user_ids=self.users,
             times=times,
             columns={"p_new": chances},
-            action_space=ActionSpace.RANKINGS if self.actions.ndim > 1 else ActionSpace.PRODUCTS,
+            action_space=RANKINGS if self.actions.ndim > 1 else PRODUCTS,
         )
 
 

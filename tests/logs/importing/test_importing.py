@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import RANKINGS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.convert import import_log
 from zoosim.logs.parse import fitted_schema, read_log
@@ -375,7 +375,7 @@ SHOWN = pl.DataFrame(
 def test_rankings_are_imported_and_judged(tmp_path: Path) -> None:
     """Weights of v0 are .5 and .5 x 2 = 1, of v1 8 and 8: a click at .5 and one at 8 make 4.25 a visit."""
     import_log(SHOWN, RANKED, tmp_path / "log.parquet")
-    log = read_log(tmp_path / "log.parquet", action_space=ActionSpace.RANKINGS, columns=["p_new"])
+    log = read_log(tmp_path / "log.parquet", action_space=RANKINGS, columns=["p_new"])
     assert log.actions.tolist() == [[1, 0], [1, 2]]
     assert log.rewards.tolist() == [[1, 0], [1, 0]]
     assert log.features.tolist() == [[-1], [1]]

@@ -11,7 +11,6 @@ import pytest
 import zoosim
 from tests.commands import run_zoosim
 from tests.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld, marginal
-from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.logs.parse import to_log
@@ -106,7 +105,7 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
     turned = np.where(own[:, None], 1.0 - rewards, rewards)
     guesses = []
     for told in (rewards, turned):
-        log = to_log(world.frame(which, told), action_space=ActionSpace.RANKINGS)
+        log = to_log(world.frame(which, told), action_space="rankings")
         target = make_ranking_target(TARGET, log)
         assert isinstance(target, SequentialDraws)
         guesses.append(predict([log], target, make_clusters(200))[0])
@@ -226,7 +225,7 @@ def test_independent_estimators_need_marginal_probabilities() -> None:
     frame = RankedWorld("own").listed(1)
     with pytest.raises(DataError, match=r"policy p: .*need the column marginal_propensity of the log"):
         values(frame.drop("marginal_propensity"), TARGET, ["independent-ips"])
-    log = to_log(frame, n_actions=3_000, action_space=ActionSpace.RANKINGS)
+    log = to_log(frame, n_actions=3_000, action_space="rankings")
     with pytest.raises(ConfigError, match="marginal probabilities: got 4,501,501 sets of actions"):
         zoosim.evaluate(log, {"p": np.full(3_000, 1 / 3_000)}, estimators=["independent-ips"])
 
@@ -235,7 +234,7 @@ def test_marginal_probabilities_are_those_of_each_visit() -> None:
     """Two kinds of visits, told apart: against a listing of all rankings."""
     rng = np.random.default_rng(0)
     frame = RankedWorld("own").listed(1)
-    log = to_log(frame, action_space=ActionSpace.RANKINGS)
+    log = to_log(frame, action_space="rankings")
     shares = np.where(rng.random(len(log))[:, None] < 0.5, TARGET, TARGET[::-1])
     target = make_ranking_target(shares, log)
     assert isinstance(target, SequentialDraws)
@@ -259,9 +258,9 @@ def test_bounds_for_any_size_hold_the_truth_without_assumptions() -> None:
 
 
 def test_the_choices_of_a_position_leave_out_those_above() -> None:
-    log = to_log(RankedWorld("own").listed(1), action_space=ActionSpace.RANKINGS)
+    log = to_log(RankedWorld("own").listed(1), action_space="rankings")
     below = at_position(log, 1)
-    assert below.action_space is ActionSpace.PRODUCTS
+    assert below.action_space == "products"
     available = below.available(0, len(log))
     assert (available.sum(axis=1) == K - 1).all()
     assert not available[np.arange(len(log)), log.actions[:, 0]].any()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.quality.fooled.shop import DAY, DAYS, START, Shop, at
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import RANKINGS
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -35,7 +35,7 @@ def ranking_log(rng: np.random.Generator, taste: FloatArray | None = None) -> Lo
         np.zeros(VISITS, np.int64),
         np.zeros((6, 0)),
         times=START + np.sort(rng.integers(DAYS * DAY, size=VISITS)),
-        action_space=ActionSpace.RANKINGS,
+        action_space=RANKINGS,
     )
 
 

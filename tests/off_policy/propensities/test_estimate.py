@@ -8,7 +8,7 @@ import pytest
 
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS, RANKINGS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
@@ -117,8 +117,8 @@ def test_what_does_not_go_together_is_refused() -> None:
             evaluate(each, {"new": np.full(10, 0.1)}, **options)
 
 
-@pytest.mark.parametrize("space", [ActionSpace.RANKINGS, ActionSpace.BOOSTS])
-def test_other_logs_than_of_products_have_no_model(space: ActionSpace) -> None:
+@pytest.mark.parametrize("space", [RANKINGS, BOOSTS])
+def test_other_logs_than_of_products_have_no_model(space: str) -> None:
     """Nor are they advised to take one."""
     log = replace(unknown(drawn(WORLD, 100)), action_space=space)
     with pytest.raises(ConfigError, match=rf"propensity_model: .* is a log of {space}, expected one of products"):

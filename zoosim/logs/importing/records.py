@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS, RANKINGS
 from zoosim.core.types import REWARD
 from zoosim.logs.checks import Fault, reward_faults
 from zoosim.logs.importing.candidates import CandidateLists, listed_column
 from zoosim.logs.importing.columns import numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.times import TimeNotation, read_times
-from zoosim.logs.records import RECORDS, faults_within_visits
+from zoosim.logs.records import faults_within_visits, records_of
 from zoosim.schema.schema import FittedSchema, Schema
 from zoosim.schema.values import ids_of, texts_of
 
@@ -49,8 +49,8 @@ def read_records(
         column, list_faults = _candidate_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
         faults += list_faults
-    space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
-    records = RECORDS[space](frame, source, len(names))
+    space = RANKINGS if schema.rankings else PRODUCTS
+    records = records_of(space)(frame, source, len(names))
     faults += records.faults()
     for name in schema.rewards:
         faults += reward_faults(frame, name)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from zoosim.action_spaces import find_action_space
 from zoosim.core.errors import ConfigError
 from zoosim.core.statistics import Interval
-from zoosim.core.types import FloatArray, PolicySpec, Progress
+from zoosim.core.types import FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.diagnostics import Drift, RewardCount, WeightFigures, clip_weights, error_figures, weight_figures
 from zoosim.off_policy.estimators.terms import Terms
@@ -147,6 +150,12 @@ class PolicyEvaluation(ABC):
         return None
 
 
+def evaluator_of(action_space: str) -> "type[ActionSpaceEvaluator]":
+    """Return the class that evaluates policies on logs of an action space; that of the others is not imported."""
+    evaluator: type[ActionSpaceEvaluator] = find_action_space(action_space).evaluator
+    return evaluator
+
+
 class ActionSpaceEvaluator(ABC):
     """Evaluates policies on logs of one action space.
 
@@ -167,6 +176,9 @@ class ActionSpaceEvaluator(ABC):
 
     unit: ClassVar[str] = "rows"
     """The unit that a log counts."""
+
+    takes_models: ClassVar[bool] = True
+    """True where a model of `zoosim train` can be judged."""
 
     can_train: ClassVar[bool] = False
     """True where policies can learn from a part of the log before they are evaluated on the rest."""
@@ -191,6 +203,23 @@ class ActionSpaceEvaluator(ABC):
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")
+
+    checks_rows: ClassVar[bool] = True
+    """True where the rows of a log can be checked for what rewards and propensities cannot be."""
+
+    estimates_propensities: ClassVar[bool] = False
+    """True where propensities that a log lacks can be estimated."""
+
+    @classmethod
+    def action_shown(cls, log: Log, row: int) -> str:
+        """Return the names of what a visit showed: a product, or a ranking from the top."""
+        return ", ".join(log.action_name(int(action)) for action in np.atleast_1d(log.actions[row]))
+
+    @classmethod
+    def action_words(cls, log: Log) -> IntArray:
+        """Return the actions as whole numbers `(n,)` or `(n, m)`, the same in every log of these products."""
+        words: IntArray = log.product_ids[log.actions]
+        return words
 
     @classmethod
     def check_class(cls, policy_class: type[Policy], log: Log) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from zoosim.core.checks import LARGEST, check_number
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.types import FloatArray, PolicySpec, Progress
+from zoosim.core.types import FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, Bounded, PolicyEvaluation, VisitWeights
 from zoosim.off_policy.actions.product_weights import WeightsAndPredictions
@@ -38,6 +40,18 @@ class BoostEvaluator(ActionSpaceEvaluator):
 
     estimators = ESTIMATORS
     default = ESTIMATORS
+    checks_rows = False
+
+    @classmethod
+    def action_words(cls, log: Log) -> IntArray:
+        """Return the bits of the boosts `(n, d)`."""
+        bits: IntArray = log.actions.view(np.int64)
+        return bits
+
+    @classmethod
+    def action_shown(cls, log: Log, row: int) -> str:
+        """Return the boosts of a visit."""
+        return ", ".join(f"{boost:+.3g}" for boost in log.actions[row])
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         check_number("bandwidth", bandwidth, 0.0, LARGEST, above=True)

@@ -64,6 +64,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
     estimators = ESTIMATORS
     default = DEFAULT
     can_train = True
+    estimates_propensities = True
 
     def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
         """Check a policy; one that is to learn first is checked when it has."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
@@ -106,7 +106,7 @@ def weigh_positions(
     for place, position_target in enumerate(target.whatever_above(log)):
         view = replace(
             log,
-            action_space=ActionSpace.PRODUCTS,
+            action_space=PRODUCTS,
             actions=log.actions[:, place].copy(),
             propensities=logged[:, place].copy(),
         )

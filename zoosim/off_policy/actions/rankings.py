@@ -34,6 +34,7 @@ class RankingEvaluator(ActionSpaceEvaluator):
     """Evaluates policies on logs of rankings."""
 
     estimators = ESTIMATORS
+    takes_models = False
     default = DEFAULT
     unit = "visits"
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
@@ -59,9 +59,9 @@ class LogChecks:
     """
 
     def __init__(self, log: Log, clusters: Clusters, are_estimated: bool) -> None:
-        self.has_rankings = log.action_space is ActionSpace.RANKINGS
+        self.has_rankings = log.propensities.ndim > 1
         user_share = clusters.n_clusters / len(log)
-        length = log.actions.shape[1] if self.has_rankings else 1
+        length = log.n_positions
         self.shown_rows = runs_of_rows(len(log), RUNS, MOST_GROUPED // length)
         self._shown_rankings = None
         if self.has_rankings:
@@ -156,7 +156,7 @@ def _top_products(log: Log) -> Log:
         positions=np.zeros(len(log), np.int64),
         columns={},
         rewards_by_name={},
-        action_space=ActionSpace.PRODUCTS,
+        action_space=PRODUCTS,
         marginals=None,
     )
 

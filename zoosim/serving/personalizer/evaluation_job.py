@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import HOUR, MICROSECONDS
 from zoosim.core.errors import ZoosimError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -63,7 +63,7 @@ def run(address: Address, path: Path) -> None:
 
 def _results(address: Address, start: float, stop: float) -> list[dict[str, Any]]:
     """Return the results of all policies between two times, in seconds since 1970."""
-    served = read_served_log(address, action_space=ActionSpace.PRODUCTS)
+    served = read_served_log(address, action_space=PRODUCTS)
     times = served.log.times
     assert times is not None
     is_inside = (times >= start * MICROSECONDS) & (times <= stop * MICROSECONDS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS
 from zoosim.core.errors import ActionError
 from zoosim.core.parameters import shown
 from zoosim.core.search_config import FEATURES, SearchConfig
@@ -79,7 +79,7 @@ class SearchView(World):
 class BoostWorld(SearchView):
     """A search shop whose policies choose a boost in [-a_max, a_max] for each of the ten boost features."""
 
-    action_space = ActionSpace.BOOSTS
+    action_space = BOOSTS
 
     def spec(self, steps: int) -> BoostSpec:
         """Return the dimensions of the shop that a boost policy is made for."""

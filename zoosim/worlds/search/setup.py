@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS, TEMPLATES
 from zoosim.core.config import Shock, build
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.search_config import Floors, SearchConfig
@@ -33,7 +33,7 @@ class SearchSetup(WorldSetup):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """Templates first: a policy over candidates takes the templates for its candidates."""
-        return (ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
+        return (TEMPLATES, BOOSTS)
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import TEMPLATES as TEMPLATE_SPACE
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
@@ -93,7 +93,7 @@ def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
         shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
         segment_names=cell_names(config),
         group_names=TEMPLATES,
-        action_space=ActionSpace.TEMPLATES,
+        action_space=TEMPLATE_SPACE,
         reward_range=AMOUNTS,
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
@@ -110,7 +110,7 @@ class TemplateWorld(SearchView):
     Its visits and rewards are those of `template_world`.
     """
 
-    action_space = ActionSpace.TEMPLATES
+    action_space = TEMPLATE_SPACE
 
     def spec(self, steps: int) -> PolicySpec:
         """Return the dimensions of a policy's context: a visit's features, and templates as one-hot products."""
@@ -133,7 +133,7 @@ class TemplateWorld(SearchView):
 
 def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
     """Return the world of a seed in which policies choose templates or boosts at visits 0 to `steps - 1`."""
-    if action_space == ActionSpace.TEMPLATES:
+    if action_space == TEMPLATE_SPACE:
         return template_world(config, seed=seed, steps=steps)
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoosim.core.action_space import ActionSpace
+from zoosim.core.action_space import BOOSTS, TEMPLATES
 from zoosim.core.config import build
 from zoosim.core.search_config import Floors
 from zoosim.core.sources import source_digest
@@ -30,7 +30,7 @@ class SearchShopsSetup(WorldSetup):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """Templates first, as in the search shop of a user's own."""
-        return (ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
+        return (TEMPLATES, BOOSTS)
 
     @property
     def reward_range(self) -> tuple[float, float]:

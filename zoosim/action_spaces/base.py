@@ -1,0 +1,102 @@
+"""The contract of an action space."""
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zoosim.core.types import Context, PolicySpec
+from zoosim.policies.base import Policy
+
+
+class Part:
+    """A class or function of an action space that is imported when it is asked for, from its place `module:name`.
+
+    A part belongs to a package that itself asks for action spaces, or is large: most commands need few of them.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __get__(self, space: Any, owner: type) -> Any:
+        module, _, name = self._place.partition(":")
+        return getattr(import_module(module), name)
+
+
+class ActionSpace(ABC):
+    """What one decision chooses, and all that depends on it: nothing else asks which action space it is."""
+
+    name: ClassVar[str]
+    """The word by which worlds, logs and policies name it."""
+
+    column: ClassVar[str] = "action"
+    """The column that holds the actions in the rows of a run."""
+
+    context_fields: ClassVar[tuple[str, ...]]
+    """What a context holds; see `zoosim.Context`."""
+
+    has_catalogue: ClassVar[bool] = True
+    """True where actions are made of products, which a table beside the log describes."""
+
+    is_played: ClassVar[bool] = True
+    """True where worlds can take its actions; the others are of logs alone."""
+
+    oracle_is_best: ClassVar[bool] = True
+    """True where no action can earn more in expectation than what a world calls its best one."""
+
+    contenders: ClassVar[tuple[str, ...]] = ("random",)
+    """The policies that compete in a world of a user's own, where none are named."""
+
+    contenders_for_clicks: ClassVar[tuple[str, ...]] = ()
+    """Those that do where rewards lie from 0 to 1, if they are others."""
+
+    records: Any = None
+    """The class that reads its decisions from the columns of a log (`zoosim.logs.records.Records`); None for one that
+    is logged as another action space."""
+
+    evaluator: Any = None
+    """The class that evaluates policies on its logs (`zoosim.off_policy.actions.base.ActionSpaceEvaluator`)."""
+
+    train: Any = None
+    """The function that trains models on a log, with the arguments of `zoosim.api.models.train_products`; None where
+    none can be."""
+
+    recognises: Any = None
+    """The function of a path that says whether a file is a log of this action space; None where no file tells."""
+
+    logged_choices: Any = None
+    """The function of a world and a block of its visits that returns the columns of a log that say what was chosen."""
+
+    @abstractmethod
+    def empty(self, steps: int, spec: PolicySpec) -> Any:
+        """Return an array for the actions of a run of so many steps."""
+
+    @abstractmethod
+    def checked(self, action: Any, context: Context, spec: PolicySpec) -> Any:
+        """Return what `select_action` returned as an action; raises `ValueError` for what is none."""
+
+    @abstractmethod
+    def choose(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[Any, float]:
+        """Let a policy choose; return the action and its propensity.
+
+        Raises:
+            ValueError: what it chose is no action, or its propensities are none.
+            PolicyError: it gives no density where one is needed.
+        """
+
+    @abstractmethod
+    def any_action(self, context: Context, spec: PolicySpec, *, rng: np.random.Generator) -> Any:
+        """Return an action that can be taken at a visit, drawn uniformly."""
+
+    @abstractmethod
+    def logged(self, context: Context) -> Context:
+        """Return what a log keeps of a context, without the large arrays."""
+
+    def refuse_unlogged(self, name: str, policy_class: type[Policy]) -> None:
+        """Refuse a policy of that name and class that cannot say how likely its actions are, so that no log can.
+
+        Raises:
+            PolicyError: it cannot.
+        """
+        return

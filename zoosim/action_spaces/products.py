@@ -1,0 +1,19 @@
+"""Products: a decision shows one of the candidates."""
+
+from zoosim.action_spaces.base import Part
+from zoosim.action_spaces.candidates import Candidates
+from zoosim.core.action_space import PRODUCTS
+
+
+class Products(Candidates):
+    """One of the candidates, by its index."""
+
+    name = PRODUCTS
+    contenders = ("random", "greedy", "linucb", "d-linucb", "adaptive")
+    contenders_for_clicks = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
+    records = Part("zoosim.logs.records:ProductRecords")
+    train = Part("zoosim.api.models:train_products")
+    evaluator = Part("zoosim.off_policy.actions.products:ProductEvaluator")
+
+
+SPACE = Products()

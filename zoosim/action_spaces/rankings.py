@@ -1,0 +1,18 @@
+"""Rankings: a decision shows several of the candidates, from the top."""
+
+from zoosim.action_spaces.base import Part
+from zoosim.action_spaces.candidates import Candidates
+from zoosim.core.action_space import RANKINGS
+
+
+class Rankings(Candidates):
+    """Several of the candidates; a log holds a row per position."""
+
+    name = RANKINGS
+    is_played = False
+    records = Part("zoosim.logs.records:RankingRecords")
+    train = Part("zoosim.api.models:train_products")
+    evaluator = Part("zoosim.off_policy.actions.rankings:RankingEvaluator")
+
+
+SPACE = Rankings()

@@ -1,0 +1,73 @@
+"""Action spaces by name: the built-in ones, those of installed packages, and those that a program registers."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from zoosim.action_spaces.base import ActionSpace
+from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS, TEMPLATES
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
+
+GROUP = "zoosim.action_spaces"
+"""The group of entry points; each names an action space, and the place of its object."""
+
+_PLACES = {
+    PRODUCTS: "zoosim.action_spaces.products:SPACE",
+    RANKINGS: "zoosim.action_spaces.rankings:SPACE",
+    TEMPLATES: "zoosim.action_spaces.templates:SPACE",
+    BOOSTS: "zoosim.action_spaces.boosts:SPACE",
+}
+_registered: dict[str, ActionSpace] = {}
+
+
+def find_action_space(name: str) -> ActionSpace:
+    """Return the action space of a name.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name in _registered:
+        return _registered[name]
+    place = _PLACES.get(name) or _installed().get(name)
+    if place is None:
+        raise ConfigError(unknown("action_space: unknown", f"{name}", list(action_space_names())))
+    module, _, attribute = place.partition(":")
+    space = getattr(import_module(module), attribute)
+    if not isinstance(space, ActionSpace):
+        raise ConfigError(
+            f"action_space: {place} is a {type(space).__name__}, expected a zoosim.action_spaces.ActionSpace"
+        )
+    _registered[name] = space
+    return space
+
+
+def register_action_space(space: ActionSpace) -> None:
+    """Let `find_action_space` find an action space of this program's own.
+
+    Raises:
+        ConfigError: its name is that of another one.
+    """
+    if space.name in action_space_names() and _registered.get(space.name) is not space:
+        raise ConfigError(f"action_space: {space.name!r} is there already; give yours another name")
+    _registered[space.name] = space
+
+
+def action_space_names() -> tuple[str, ...]:
+    """Return the names of all action spaces, the built-in ones first."""
+    return tuple(dict.fromkeys([*_PLACES, *_installed(), *_registered]))
+
+
+def logged_spaces() -> Iterator[ActionSpace]:
+    """Yield the action spaces whose decisions a log can hold, products first."""
+    for name in action_space_names():
+        space = find_action_space(name)
+        if space.records is not None:
+            yield space
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Return the places of the action spaces of installed packages."""
+    return {point.name: point.value for point in entry_points(group=GROUP)}

@@ -1,0 +1,94 @@
+"""Action spaces are found by name, the built-in ones, those of packages and those that a program registers."""
+
+import inspect
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.action_spaces import ActionSpace, action_space_names, find_action_space, register_action_space, registry
+from zoosim.action_spaces.base import Part
+from zoosim.action_spaces.candidates import Candidates
+from zoosim.core.errors import ConfigError
+from zoosim.core.types import Context, PolicySpec
+from zoosim.logs.records import Records
+from zoosim.off_policy.actions.base import ActionSpaceEvaluator
+from zoosim.policies.registry import BUILT_IN, find_class
+
+
+class Bundles(Candidates):
+    """Candidates under another name."""
+
+    name = "bundles"
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def parts(space: ActionSpace) -> dict[str, Any]:
+    """Return the parts of an action space that are imported when they are asked for."""
+    names = {name for cls in type(space).__mro__ for name, value in vars(cls).items() if isinstance(value, Part)}
+    return {name: getattr(space, name) for name in names}
+
+
+@pytest.mark.parametrize("name", ["products", "templates", "rankings", "boosts"])
+def test_a_built_in_one_has_all_its_parts(name: str) -> None:
+    space = find_action_space(name)
+    assert space.name == name
+    assert space is find_action_space(name)
+    found = parts(space)
+    assert issubclass(found.pop("evaluator"), ActionSpaceEvaluator)
+    assert issubclass(found.pop("records", Records), Records)
+    assert all(inspect.isfunction(part) for part in found.values())
+    for policy in (*space.contenders, *space.contenders_for_clicks):
+        assert {name, "products"} & set(find_class(policy).chooses), policy
+
+
+def test_what_policies_choose_is_an_action_space() -> None:
+    chosen = {space for policy in BUILT_IN for space in find_class(policy).chooses}
+    assert chosen <= set(action_space_names())
+
+
+def test_an_unknown_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^action_space: unknown 'boost' \(did you mean boosts\?\)"):
+        find_action_space("boost")
+
+
+def test_a_program_registers_one_of_its_own() -> None:
+    space = Bundles()
+    register_action_space(space)
+    register_action_space(space)  # a module may be imported again
+    assert find_action_space("bundles") is space
+    assert action_space_names()[-1] == "bundles"
+    with pytest.raises(ConfigError, match=r"^action_space: 'bundles' is there already; give yours another name"):
+        register_action_space(Bundles())
+
+
+def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("bundles", f"{__name__}:BUNDLES", registry.GROUP),
+        EntryPoint("wrong", f"{__name__}:Bundles", registry.GROUP),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    registry._installed.cache_clear()
+    try:
+        assert find_action_space("bundles").name == "bundles"
+        with pytest.raises(ConfigError, match=r"Bundles is a ABCMeta, expected a zoosim.action_spaces.ActionSpace"):
+            find_action_space("wrong")
+    finally:
+        registry._installed.cache_clear()
+
+
+BUNDLES = Bundles()
+
+
+@pytest.mark.parametrize("name", ["products", "templates"])
+def test_any_candidate_that_is_available_can_be_taken(name: str) -> None:
+    space, spec = find_action_space(name), PolicySpec(user_dim=1, product_dim=1, steps=1)
+    context = Context(available=np.array([False, True, False, True]))
+    drawn = {space.any_action(context, spec, rng=np.random.default_rng(seed)) for seed in range(20)}
+    assert drawn == {1, 3}
+    assert {space.checked(action, context, spec) for action in drawn} == drawn

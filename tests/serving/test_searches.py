@@ -177,7 +177,7 @@ async def learn_directly(service: Service, decision_id: str) -> None:
     model = load_served_model(service.folder, search.model)
     assert isinstance(model, BoostModel)
     candidates = dict(zip(search.products, np.frombuffer(search.scores).tolist(), strict=True))
-    shown = search.ranked
+    shown = search.names_shown
     model.learn(search.visitor, candidates, np.frombuffer(search.boosts), clicked=shown[:3], purchased=shown[2:3])
     expected, learned = model.policy.state_dict(), replica.model.policy.state_dict()
     assert all(np.array_equal(expected[name], learned[name]) for name in expected)

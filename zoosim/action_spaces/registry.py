@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 from zoosim.action_spaces.base import ActionSpace
 from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS, TEMPLATES
+from zoosim.core.blame import reason_of
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 
@@ -34,7 +35,10 @@ def find_action_space(name: str) -> ActionSpace:
     if place is None:
         raise ConfigError(unknown("action_space: unknown", f"{name}", list(action_space_names())))
     module, _, attribute = place.partition(":")
-    space = getattr(import_module(module), attribute)
+    try:
+        space = getattr(import_module(module), attribute)
+    except Exception as error:  # whatever an installed package raises as it is imported
+        raise ConfigError(f"action_space: {place} cannot be imported: {reason_of(error)}; mend or remove it") from error
     if not isinstance(space, ActionSpace):
         raise ConfigError(
             f"action_space: {place} is a {type(space).__name__}, expected a zoosim.action_spaces.ActionSpace"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.serving.bodies import DecisionAnswer, Shown
-from zoosim.serving.events import Decision, Search, unpack_floats
+from zoosim.serving.events import Choice, Decision, unpack_floats
 from zoosim.serving.ids import product_id
 
 
@@ -27,17 +27,13 @@ def decision_answer(decision_id: str, decision: Decision, names: Sequence[str] |
     )
 
 
-def slot_of(decision: Decision | Search, product: str | int | None) -> int:
+def slot_of(choice: Choice, product: str | int | None) -> int:
     """Return at which place from the top a product was shown; raises `PolicyError` where it was not."""
-    products: Sequence[str]
-    if isinstance(decision, Search):
-        products = decision.ranked
-    elif product is None:
-        return 0
-    else:
-        products = decision.products
     if product is None:
-        raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
+        if choice.names_product:
+            raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
+        return 0
+    products = choice.names_shown
     name = product_id(product)
     if name not in products:
         raise PolicyError(unknown("product: was not shown", name, products))

@@ -23,7 +23,6 @@ from zoosim.serving.bodies import (
     SearchBody,
     openapi_schemas,
 )
-from zoosim.serving.events import Decision, Search, unpack_floats, unpack_whole
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import Busy, Conflict, NotFound
@@ -111,7 +110,7 @@ class Application:
             "position": row.seq,
             "time": row.time,
             "deferred": decision.deferred,
-            **_request_of(decision),
+            **decision.asked(),
         }
         return _json({**answer, **extra})
 
@@ -197,17 +196,6 @@ def openapi() -> dict[str, Any]:
         },
         "components": {"schemas": openapi_schemas(), "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
         "security": [{"key": []}],
-    }
-
-
-def _request_of(decision: Decision | Search) -> dict[str, Any]:
-    """Return what a decision was made for, as plain values."""
-    if isinstance(decision, Search):
-        scores = unpack_floats(decision.scores).tolist()
-        return {"visitor": decision.visitor, "candidates": dict(zip(decision.products, scores, strict=True))}
-    return {
-        "visitor": unpack_floats(decision.visitor).tolist(),
-        "versions": unpack_whole(decision.versions).tolist(),
     }
 
 

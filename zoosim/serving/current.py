@@ -14,7 +14,7 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
-from zoosim.serving.events import Decision, Kind, NewRow, Row, Search, Start, pack, start_key, unpack
+from zoosim.serving.events import Choice, Decision, Kind, NewRow, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, rules_of
@@ -111,7 +111,7 @@ class Current:
         """What was changed while services of this log ran, by part."""
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
 
-    def learns_from(self, decision: Decision | Search) -> bool:
+    def learns_from(self, decision: Choice) -> bool:
         """Whether the model that decides made a decision, or one that it grew from."""
         return self._replica.learns_from(decision)
 

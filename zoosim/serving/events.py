@@ -6,7 +6,7 @@ Bodies are MessagePack, written and read by these records, without executing any
 
 import hashlib
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -98,11 +98,77 @@ class Product(msgspec.Struct, array_like=True):
     model: str
 
 
-class Decision(msgspec.Struct, array_like=True):
+class Choice(msgspec.Struct, array_like=True):
+    """What a model chose for a request: a decision on products, or the ranking of a search.
+
+    `request` is the hash of the request, empty where what the record said of its visitor was removed; `model` the
+    digest of the model, `state` the position in the log up to which its policy had learned.
+    """
+
+    kind: ClassVar[Kind]
+    """The kind of its row."""
+
+    names_product: ClassVar[bool]
+    """True where feedback must name the product that it is about."""
+
+    request: bytes
+    model: str
+    state: int
+    visitor_id: str
+
+    # Fields of both kinds, which stand at different places in their rows.
+    @property
+    def deferred(self) -> bool:
+        """Whether it counts only once it is activated."""
+        raise NotImplementedError
+
+    @property
+    def turn(self) -> int:
+        """The turn of the start that it was made under; see `Start`."""
+        raise NotImplementedError
+
+    @property
+    def ignored(self) -> list[str]:
+        """The candidates that could not be shown, so that it was made among the others."""
+        raise NotImplementedError
+
+    @property
+    def origin(self) -> str:
+        """What the policy that made it began from; see `Start`."""
+        return f"{self.model}/{self.turn}"
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        return not self.request
+
+    @property
+    def parts(self) -> int:
+        """How many parts of it are learned each for itself."""
+        raise NotImplementedError
+
+    @property
+    def names_shown(self) -> list[str]:
+        """The ids of what was shown, from the top."""
+        raise NotImplementedError
+
+    def without_visitor(self) -> Self:
+        """Return it without what it says of its visitor."""
+        raise NotImplementedError
+
+    def visitor_texts(self) -> set[str]:
+        """Return the texts in it that are about its visitor and stand in no column of the schema."""
+        return set()
+
+    def asked(self) -> dict[str, Any]:
+        """Return what it was made for, as plain values."""
+        raise NotImplementedError
+
+
+class Decision(Choice, array_like=True):
     """What was shown to a visitor, and how likely each candidate was.
 
-    `request` is the hash of the request, `model` the digest of the model, `state` the position in the log up to which
-    its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
+    `versions` are the candidates, `shown` places among them from the top, `chances` the
     probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
     and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `unexpressed` is
     a packed `Unexpressed`, or empty. `products` are the names of what was shown, and `turn` is that of the start.
@@ -112,10 +178,9 @@ class Decision(msgspec.Struct, array_like=True):
     shown, so that the decision was made among the others.
     """
 
-    request: bytes
-    model: str
-    state: int
-    visitor_id: str
+    kind: ClassVar[Kind] = Kind.DECISION
+    names_product: ClassVar[bool] = False
+
     visitor: bytes
     versions: bytes
     propensities: bytes
@@ -132,38 +197,50 @@ class Decision(msgspec.Struct, array_like=True):
     agrees: bool | None = None
     ignored: list[str] = []
 
-    @property
-    def origin(self) -> str:
-        """What the policy that made it began from; see `Start`."""
-        return f"{self.model}/{self.turn}"
-
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""
         return self.visitors[slot] if self.visitors else self.visitor
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
-        return not self.request
 
     @property
     def parts(self) -> int:
         """How many parts of it are learned each for itself: the products that it showed."""
         return len(self.shown)
 
+    @property
+    def names_shown(self) -> list[str]:
+        """The ids of what was shown, from the top."""
+        return self.products
 
-class Search(msgspec.Struct, array_like=True):
+    def without_visitor(self) -> Self:
+        """Return it without what it says of its visitor."""
+        return msgspec.structs.replace(
+            self, request=b"", visitor_id="", visitor=b"", visitors=[], unexpressed=b"", ignored=[]
+        )
+
+    def visitor_texts(self) -> set[str]:
+        """Return the texts in it that are about its visitor and stand in no column of the schema."""
+        visitors = unpack_unexpressed(self.unexpressed).visitors
+        return {value for values in visitors for value in values.values() if isinstance(value, str)}
+
+    def asked(self) -> dict[str, Any]:
+        """Return what it was made for, as plain values."""
+        return {
+            "visitor": unpack_floats(self.visitor).tolist(),
+            "versions": unpack_whole(self.versions).tolist(),
+        }
+
+
+class Search(Choice, array_like=True):
     """How the results of a search were ranked, and all that it takes to make the request again.
 
-    `request`, `model`, `state` and `turn` are as in `Decision`. `visitor` is what the request said of the visitor,
+    `turn` is as in `Decision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
     were not drawn, and `ranking` places among the candidates from the top. `ignored` is as in `Decision`.
     """
 
-    request: bytes
-    model: str
-    state: int
-    visitor_id: str
+    kind: ClassVar[Kind] = Kind.SEARCH
+    names_product: ClassVar[bool] = True
+
     visitor: dict[str, str | float]
     products: list[str]
     scores: bytes
@@ -175,24 +252,23 @@ class Search(msgspec.Struct, array_like=True):
     ignored: list[str] = []
 
     @property
-    def origin(self) -> str:
-        """What the model that ranked began from; see `Start`."""
-        return f"{self.model}/{self.turn}"
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
-        return not self.request
-
-    @property
     def parts(self) -> int:
         """How many parts of it are learned each for itself: it is learned as a whole."""
         return 1
 
     @property
-    def ranked(self) -> list[str]:
+    def names_shown(self) -> list[str]:
         """The ids of what was shown, from the top."""
         return [self.products[place] for place in self.ranking]
+
+    def without_visitor(self) -> Self:
+        """Return it without what it says of its visitor."""
+        return msgspec.structs.replace(self, request=b"", visitor_id="", visitor={})
+
+    def asked(self) -> dict[str, Any]:
+        """Return what it was made for, as plain values."""
+        scores = unpack_floats(self.scores).tolist()
+        return {"visitor": self.visitor, "candidates": dict(zip(self.products, scores, strict=True))}
 
 
 class Feedback(msgspec.Struct, array_like=True):

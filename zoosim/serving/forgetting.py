@@ -4,19 +4,15 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
-import msgspec
-
 from zoosim.serving.events import (
-    Decision,
+    Choice,
     Kind,
     Row,
-    Search,
     decision_of,
     feedback_id_of,
     pack,
     renamed_key,
     unpack,
-    unpack_unexpressed,
 )
 from zoosim.serving.folder import ROWS_AT_ONCE
 from zoosim.serving.store.address import Address, open_store
@@ -66,7 +62,7 @@ def _is_of(row: Row, visitor_id: str) -> bool:
     if row.kind not in (Kind.DECISION, Kind.SEARCH) or visitor_id.encode() not in row.body:
         return False
     record = unpack(row)
-    return isinstance(record, Decision | Search) and record.visitor_id == visitor_id
+    return isinstance(record, Choice) and record.visitor_id == visitor_id
 
 
 def _texts_of(decisions: Iterable[Row], visitor_id: str) -> list[bytes]:
@@ -74,9 +70,8 @@ def _texts_of(decisions: Iterable[Row], visitor_id: str) -> list[bytes]:
     texts = {visitor_id}
     for row in decisions:
         record = unpack(row)
-        if isinstance(record, Decision):
-            for values in unpack_unexpressed(record.unexpressed).visitors:
-                texts |= {value for value in values.values() if isinstance(value, str) and len(value) >= SHORTEST}
+        if isinstance(record, Choice):
+            texts |= {text for text in record.visitor_texts() if len(text) >= SHORTEST}
     return [text.encode() for text in sorted(texts)]
 
 
@@ -92,12 +87,8 @@ def _key_without(row: Row, texts: Iterable[bytes], names: dict[str, str]) -> byt
     return renamed_key(row, renamed(decision_of(row)), feedback_id)
 
 
-def _forgotten(row: Row) -> Decision | Search:
+def _forgotten(row: Row) -> Choice:
     """Return a decision or a search without what it says of its visitor."""
     record = unpack(row)
-    if isinstance(record, Search):
-        return msgspec.structs.replace(record, request=b"", visitor_id="", visitor={})
-    assert isinstance(record, Decision)
-    return msgspec.structs.replace(
-        record, request=b"", visitor_id="", visitor=b"", visitors=[], unexpressed=b"", ignored=[]
-    )
+    assert isinstance(record, Choice)
+    return record.without_visitor()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zoosim.core.durations import MICROSECONDS
-from zoosim.serving.events import Decision, Feedback, Row, Search, decision_of
+from zoosim.serving.events import Choice, Feedback, Row, decision_of
 from zoosim.serving.rules import Rules
 
 BEYOND_BOUND = "beyond a visitor's bound"
@@ -99,7 +99,7 @@ class Join:
         """Return the positions of the decisions that are open."""
         return {decision.seq for decision in self._open.values()}
 
-    def decide(self, row: Row, decision: Decision | Search, is_learned: bool = True) -> None:
+    def decide(self, row: Row, decision: Choice, is_learned: bool = True) -> None:
         """Enter a decision, learned or not: each product that it showed is a slot, and earns for itself."""
         due = row.time + round(self.rules.wait * MICROSECONDS)
         decision_id = decision_of(row)

@@ -7,7 +7,7 @@ from zoosim.core.parameters import shown
 from zoosim.serving.answers import decision_answer
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody
 from zoosim.serving.current import Current
-from zoosim.serving.events import Decision, Kind, Product, Row, Search, decision_key, unpack, unpack_whole
+from zoosim.serving.events import Choice, Decision, Kind, Product, Row, Search, decision_key, unpack, unpack_whole
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.searches import search_answer
@@ -21,11 +21,11 @@ class LoggedDecisions:
         self._current = current
         self._reader = reader
 
-    async def get(self, decision_id: str) -> tuple[Row, Decision | Search]:
+    async def get(self, decision_id: str) -> tuple[Row, Choice]:
         """Return a decision, or a search, and its row; raises `NotFound`."""
         row = await self.row(decision_id)
         decision = unpack(row)
-        assert isinstance(decision, Decision | Search)
+        assert isinstance(decision, Choice)
         return row, decision
 
     async def answer(self, decision_id: str) -> DecisionAnswer | SearchAnswer:
@@ -40,7 +40,7 @@ class LoggedDecisions:
         if row is None:
             return None
         decision = unpack(row)
-        assert isinstance(decision, Decision | Search)
+        assert isinstance(decision, Choice)
         if decision.request != request:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         if isinstance(body, SearchBody) or body.candidates is None:
@@ -60,11 +60,12 @@ class LoggedDecisions:
         return row
 
     async def _answer_to(
-        self, decision_id: str, decision: Decision | Search, names: Sequence[str] | None = None
+        self, decision_id: str, decision: Choice, names: Sequence[str] | None = None
     ) -> DecisionAnswer | SearchAnswer:
         """Return the answer to a decision; `names` are those of its candidates where they are known."""
         if isinstance(decision, Search):
             return search_answer(decision_id, decision)
+        assert isinstance(decision, Decision)
         return decision_answer(decision_id, decision, names or await self._names_in(decision))
 
     async def _names_in(self, decision: Decision) -> Sequence[str] | None:

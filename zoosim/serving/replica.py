@@ -16,6 +16,7 @@ from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
+    Choice,
     Decision,
     Feedback,
     Kind,
@@ -165,7 +166,7 @@ class Replica:
         if self.start is not None:
             self.join = type(self.join)(self.join.rules, dict(self.model.fitted.weights))
 
-    def learns_from(self, decision: Decision | Search) -> bool:
+    def learns_from(self, decision: Choice) -> bool:
         """Whether the model that decides made a decision, or one that it grew from."""
         assert self.start is not None
         return decision.origin == self.start.origin or decision.model in self._ancestors
@@ -237,7 +238,7 @@ class Replica:
         if self._is_learned(search):
             self.join.decide(row, search, self._is_within_bound(row, search))
 
-    def _is_within_bound(self, row: Row, decision: Decision | Search) -> bool:
+    def _is_within_bound(self, row: Row, decision: Choice) -> bool:
         """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
         return self.visitors.admits(row.seq, row.time, decision.visitor_id, self.rules.per_visitor)
 
@@ -245,7 +246,7 @@ class Replica:
         """Return whose the decision at a row of the log is; empty where that is nobody's, or gone."""
         row = self._find_row(seq)
         decision = None if row is None else unpack(row)
-        return decision.visitor_id if isinstance(decision, Decision | Search) else ""
+        return decision.visitor_id if isinstance(decision, Choice) else ""
 
     def _knows_products(self, decision: Decision) -> bool:
         """Whether the log has what a decision rests on, which a server may lose."""
@@ -254,7 +255,7 @@ class Replica:
         self.counts["of unknown products"] += 1
         return False
 
-    def _is_learned(self, decision: Decision | Search) -> bool:
+    def _is_learned(self, decision: Choice) -> bool:
         """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""
         if not self.learns_from(decision):
             self.counts["of an earlier model"] += 1

@@ -80,7 +80,7 @@ def search_answer(decision_id: str, search: Search) -> SearchAnswer:
     """Return what is answered to a search."""
     return SearchAnswer(
         decision_id=decision_id,
-        ranking=search.ranked,
+        ranking=search.names_shown,
         boosts=unpack_floats(search.boosts).tolist(),
         density=search.density,
         model=search.model,

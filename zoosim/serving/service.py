@@ -33,11 +33,10 @@ from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.deciding import Decider
 from zoosim.serving.events import (
+    Choice,
     Decision,
-    Kind,
     NewRow,
     Row,
-    Search,
     Start,
     decision_key,
     pack,
@@ -192,7 +191,7 @@ class Service:
     async def _answered(
         self,
         body: Asked,
-        make: Callable[[Asked, bytes, str], Awaitable[tuple[Decision | Search, Answer]]],
+        make: Callable[[Asked, bytes, str], Awaitable[tuple[Choice, Answer]]],
         request: bytes | None = None,
     ) -> Answer:
         """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
@@ -204,8 +203,7 @@ class Service:
                 if earlier is not None:
                     return earlier
             record, answer = await make(body, request, decision_id)
-            kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
-            row = NewRow(self.clock.now(), kind, decision_key(decision_id), pack(record))
+            row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))
             self.upkeep.note_decision(row.time)
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
@@ -270,7 +268,7 @@ class Service:
         """
         await self._products.change(name, body)
 
-    async def decision(self, decision_id: str) -> tuple[Row, Decision | Search]:
+    async def decision(self, decision_id: str) -> tuple[Row, Choice]:
         """Return a decision, or a search, and its row; raises `NotFound`."""
         return await self._logged.get(decision_id)
 

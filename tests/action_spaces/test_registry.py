@@ -71,6 +71,7 @@ def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> Non
     points = [
         EntryPoint("bundles", f"{__name__}:BUNDLES", registry.GROUP),
         EntryPoint("wrong", f"{__name__}:Bundles", registry.GROUP),
+        EntryPoint("gone", "no_such_package:SPACE", registry.GROUP),
     ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     registry._installed.cache_clear()
@@ -78,6 +79,8 @@ def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> Non
         assert find_action_space("bundles").name == "bundles"
         with pytest.raises(ConfigError, match=r"Bundles is a ABCMeta, expected a zoosim.action_spaces.ActionSpace"):
             find_action_space("wrong")
+        with pytest.raises(ConfigError, match=r"^action_space: no_such_package:SPACE cannot be imported: .*; mend"):
+            find_action_space("gone")
     finally:
         registry._installed.cache_clear()
 

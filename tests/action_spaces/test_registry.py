@@ -1,19 +1,23 @@
 """Action spaces are found by name, the built-in ones, those of packages and those that a program registers."""
 
 import inspect
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+import zoosim
 from zoosim.action_spaces import ActionSpace, action_space_names, find_action_space, register_action_space, registry
 from zoosim.action_spaces.base import Part
 from zoosim.action_spaces.candidates import Candidates
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, PolicySpec
+from zoosim.logs.parse import to_log
 from zoosim.logs.records import Records
-from zoosim.off_policy.actions.base import ActionSpaceEvaluator
+from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
 from zoosim.policies.registry import BUILT_IN, find_class
 
 
@@ -95,3 +99,13 @@ def test_any_candidate_that_is_available_can_be_taken(name: str) -> None:
     drawn = {space.any_action(context, spec, rng=np.random.default_rng(seed)) for seed in range(20)}
     assert drawn == {1, 3}
     assert {space.checked(action, context, spec) for action in drawn} == drawn
+
+
+def test_what_an_action_space_lacks_is_said() -> None:
+    register_action_space(Bundles())
+    with pytest.raises(ConfigError, match=r"^log: its actions are bundles, on which no policies can be judged"):
+        evaluator_of("bundles")
+    frame = pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]})
+    log = replace(to_log(frame), action_space="bundles")
+    with pytest.raises(ConfigError, match=r"^log: its actions are bundles, on which no policies can be trained"):
+        zoosim.train(log, ["linear"])

@@ -79,7 +79,10 @@ def train(
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = untrained(policies)
-    kept = action_space_of(log).train(
+    space = action_space_of(log)
+    if space.train is None:
+        raise ConfigError(f"log: its actions are {space.name}, on which no policies can be trained")
+    kept = space.train(
         log, by_name, share=share, seed=seed, skip_bad=skip_bad, propensity_model=propensity_model, progress=progress
     )
     training = _training(kept, seed)

@@ -151,8 +151,14 @@ class PolicyEvaluation(ABC):
 
 
 def evaluator_of(action_space: str) -> "type[ActionSpaceEvaluator]":
-    """Return the class that evaluates policies on logs of an action space; that of the others is not imported."""
-    evaluator: type[ActionSpaceEvaluator] = find_action_space(action_space).evaluator
+    """Return the class that evaluates policies on logs of an action space; that of the others is not imported.
+
+    Raises:
+        ConfigError: there is no such action space, or it has none.
+    """
+    evaluator: type[ActionSpaceEvaluator] | None = find_action_space(action_space).evaluator
+    if evaluator is None:
+        raise ConfigError(f"log: its actions are {action_space}, on which no policies can be judged")
     return evaluator
 
 

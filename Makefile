@@ -27,7 +27,7 @@ test-processors: setup ## run the tests as other x86 processors compute, one aft
 check: setup ## check format, lint and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy $(SOURCES)
+	.venv/bin/mypy --num-workers auto $(SOURCES)
 
 audit: setup ## hold the pinned packages against an index, the image and what is installed
 	$(PYTHON_BIN) scripts/pins.py audit

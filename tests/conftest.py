@@ -3,8 +3,6 @@
 Compiled functions are kept in the folder that is chosen when it starts; in a test's own one, each would compile anew.
 """
 
-from multiprocessing import forkserver
-
 import pytest
 
 from zoosim.arena.backends.local import worker_context
@@ -12,5 +10,4 @@ from zoosim.arena.backends.local import worker_context
 
 @pytest.fixture(scope="session", autouse=True)
 def _process_for_workers() -> None:
-    if worker_context().get_start_method() == "forkserver":
-        forkserver.ensure_running()
+    worker_context()

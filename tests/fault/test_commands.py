@@ -305,6 +305,22 @@ def test_an_interrupted_start_says_nothing(delay: float) -> None:
     assert b"Traceback" not in err or str(ROOT / "zoosim").encode() not in err, err
 
 
+@pytest.mark.parametrize("delay", [1.0, 1.6, 2.2])
+def test_ctrl_c_in_a_terminal_says_one_line_while_workers_start(delay: float, tmp_path: Path) -> None:
+    """A terminal interrupts every process of the command; with 100,000 visits the run cannot be done by then."""
+    text = RUN.replace("--steps 200 --jobs 1", "--steps 100000 --jobs 2")
+    words = [sys.executable, "-m", "zoosim", *shlex.split(text)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    lines = [line for line in err.decode().splitlines() if not line.startswith(("note: ", "["))]
+    assert process.returncode == 130
+    assert lines[-1:] == ["zoosim: interrupted; finished trials are saved, repeat the command to resume"], err
+    assert "Traceback" not in err.decode()
+
+
 @pytest.mark.parametrize(
     "moments",
     [

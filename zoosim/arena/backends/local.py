@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
 from zoosim.arena.backends import R, T, Work
@@ -36,7 +37,7 @@ def without_main() -> Iterator[None]:
 
 
 def worker_context() -> Any:
-    """Return what starts workers: on Linux, forks of one process that has imported what they need.
+    """Return what starts workers: on Linux, forks of one process that imports what they need, and has started.
 
     A worker that imports it all itself takes 2 seconds to start, and as much memory as the first. Elsewhere libraries
     of the system may not survive a fork.
@@ -45,7 +46,24 @@ def worker_context() -> Any:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["zoosim.arena.backends.preloaded"])
+    # Ctrl-C in a terminal reaches that process, too, which would print a traceback while it imports. The tracker of
+    # resources comes first, since its start lets signals through again.
+    resource_tracker.ensure_running()
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+    # Who is interrupted while that process imports leaves nothing behind that a worker would look for in vain.
+    with without_main():
+        first = context.Process(target=_do_nothing)
+        first.start()
+    first.join()
     return context
+
+
+def _do_nothing() -> None:
+    return
 
 
 def start_pool(jobs: int, begin: Callable[[], None] | None = None) -> ProcessPoolExecutor:
@@ -62,6 +80,8 @@ def _set_up(environment: dict[str, str], begin: Callable[[], None] | None) -> No
     end_quickly()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if begin is not None:
         begin()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -77,11 +77,9 @@ def run_zoosim(*words: str, cwd: Path, limits: Mapping[int, int] | None = None) 
         return started.end()
 
 
-def new_process(*words: str, cwd: Path, **options: Any) -> Ended:
-    """Run a command as a new process, as a user does; `options` go to `subprocess.run`."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    line = [sys.executable, "-m", "zoosim", *words]
-    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, **{"env": environment, **options})
+def new_process(line: Sequence[str], **options: Any) -> Ended:
+    """Run a command line as a new process, as a user does; `options` go to `subprocess.run`."""
+    done = subprocess.run(line, capture_output=True, text=True, **options)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -143,9 +141,9 @@ class Started:
         while self.poll() is None:
             time.sleep(0.001)
 
-    def end(self, seconds: float = math.inf) -> Ended:
+    def end(self) -> Ended:
         """Wait for its end, and return how it ended."""
-        code = self.wait(seconds)
+        code = self.wait()
         assert self._ended is not None
         out, err = [stream.text() for stream in self._streams] or ("", "")
         return Ended(code, out, err, self._ended["seconds"], self._ended["memory"])
@@ -248,16 +246,11 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     sys.argv = list(request["words"])
 
 
-def import_all() -> None:
-    """Import what commands need; the module for workers also sees to numba, and to garbage collection."""
-    for name in MODULES:
-        import_module(name)
-
-
 def main() -> None:
     """Import, serve, and in each child run the command line as `python -m zoosim` does."""
     connection = socket.socket(fileno=int(sys.argv[1]))
-    import_all()
+    for name in MODULES:
+        import_module(name)
     serve(connection)
     if sys.argv[0].endswith(".py"):
         runpy.run_path(sys.argv[0], run_name="__main__")

@@ -355,7 +355,8 @@ def test_what_a_newcomer_types_first(arguments: list[str], tmp_path: Path) -> No
 
 def test_commands_are_completed(tmp_path: Path) -> None:
     asked = {"_ZOOSIM_COMPLETE": "complete_bash", "COMP_WORDS": "zoosim policies mixed", "COMP_CWORD": "2"}
-    done = new_process(cwd=tmp_path, env={**os.environ, **asked})
+    line = [sys.executable, "-m", "zoosim"]
+    done = new_process(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), **asked})
     assert (done.code, done.out.split()) == (0, ["mixed-effects"])
 
 

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from tests.commands import ROOT, Ended, Started, run_zoosim
+from tests.commands import ROOT, Ended, Started, new_process, run_zoosim
 
 NOBODY = 65_534
 RUN = "run gauntlet --policies random,greedy --seeds 2 --steps 200 --jobs 1 --out run --set env.n_users=20"
@@ -61,8 +61,7 @@ def _new_process(text: str, cwd: Path, shell: str, **options: Any) -> Ended:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
     environment = {key: value for key, value in environment.items() if value is not None}
     line = ["bash", "-o", "pipefail", "-c", f"{shlex.join(words)} {shell}"] if shell else words
-    done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, timeout=200, **options)
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return new_process(line, cwd=cwd, env=environment, timeout=200, **options)
 
 
 def rows_of(run: Path) -> pl.DataFrame:

@@ -7,7 +7,6 @@ end is gone, is refused in one line that names it.
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands import ROOT, Ended, run_zoosim
+from tests.commands import ROOT, Ended, new_process, run_zoosim
 from tests.fault.mutations import bit_flips, truncations
 from tests.fault.states import SUBJECTS
 from tests.worlds.fitted.test_world import made_log
@@ -42,9 +41,9 @@ BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "ZOOSIM_CACHE": str(cache_folder() / "bounds
 GROUPS = [list(SUBJECTS)[start::8] for start in range(8)]
 
 
-def new_python(*words: str, environment: dict[str, str]) -> Ended:
-    ran = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=os.environ | environment)
-    return Ended(ran.returncode, ran.stdout, ran.stderr)
+def bounds_checked(*words: str) -> Ended:
+    """Run Python with compiled code that checks each place it reads or writes."""
+    return new_process([sys.executable, *words], env=os.environ | BOUNDS)
 
 
 def outcomes(what: str, names: Sequence[str], count: int, *, is_bounded: bool = False) -> Counter[str]:
@@ -56,7 +55,7 @@ def outcomes(what: str, names: Sequence[str], count: int, *, is_bounded: bool = 
     first = 0
     while first < count:
         words = ["-m", "tests.fault.states", what, ",".join(names), str(count), str(first)]
-        ran = new_python(*words, environment=BOUNDS) if is_bounded else run_zoosim(*words, cwd=ROOT)
+        ran = bounds_checked(*words) if is_bounded else run_zoosim(*words, cwd=ROOT)
         case: list[Any] = [first - 1, "before the first case"]
         subject = names[0]
         for line in map(json.loads, ran.out.splitlines()):
@@ -97,7 +96,7 @@ bind(lambda array, i: inner(array, i), "outer", inner=inner)(np.zeros(2), 5)
 
 
 def test_compiled_code_finds_every_place_that_a_state_points_to() -> None:
-    assert "IndexError" in new_python("-c", BEYOND, environment=BOUNDS).err
+    assert "IndexError" in bounds_checked("-c", BEYOND).err
     assert is_harmless(outcomes("states", ["neural-linear"], 60, is_bounded=True))
 
 

@@ -1,7 +1,7 @@
 """The contract of an action space."""
 
 from abc import ABC, abstractmethod
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +20,11 @@ class Part:
         self._place = place
 
     def __get__(self, space: Any, owner: type) -> Any:
-        module, _, name = self._place.partition(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self._place)
 
 
 class ActionSpace(ABC):
-    """What one decision chooses, and all that depends on it: nothing else asks which action space it is."""
+    """The kind of action that a decision takes, and all that depends on it: nothing else asks which it is."""
 
     name: ClassVar[str]
     """The word by which worlds, logs and policies name it."""
@@ -78,7 +77,7 @@ class ActionSpace(ABC):
 
     @abstractmethod
     def choose(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[Any, float]:
-        """Let a policy choose; return the action and its propensity.
+        """Return the action that a policy selects, and its propensity.
 
         Raises:
             ValueError: what it chose is no action, or its propensities are none.

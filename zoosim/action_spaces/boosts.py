@@ -44,7 +44,7 @@ class Boosts(ActionSpace):
         return boosts
 
     def choose(self, policy: Any, context: Context, spec: PolicySpec) -> tuple[FloatArray, float]:
-        """Let a policy choose, and ask for the density of its choice."""
+        """Return the boosts that a policy selects, and their density."""
         action = self.checked(policy.select_action(context), context, spec)
         density = policy.density(context, action)
         is_density = isinstance(density, int | float | np.number) and LEAST_DENSITY <= density <= LARGEST_DENSITY

@@ -25,7 +25,7 @@ class Candidates(ActionSpace):
         return check_action(action, context.available)
 
     def choose(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[int, float]:
-        """Let a policy choose; one that does not override `propensities` chooses without chance."""
+        """Return the action that a policy selects, and its propensity: 1 where it does not override `propensities`."""
         draws = type(policy).propensities is not Policy.propensities
         if not draws:
             return self.checked(policy.select_action(context), context, spec), 1.0

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 
 from zoosim.action_spaces.base import ActionSpace
 from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS, TEMPLATES
@@ -34,9 +34,8 @@ def find_action_space(name: str) -> ActionSpace:
     place = _PLACES.get(name) or _installed().get(name)
     if place is None:
         raise ConfigError(unknown("action_space: unknown", f"{name}", list(action_space_names())))
-    module, _, attribute = place.partition(":")
     try:
-        space = getattr(import_module(module), attribute)
+        space = resolve_name(place)
     except Exception as error:  # whatever an installed package raises as it is imported
         raise ConfigError(f"action_space: {place} cannot be imported: {reason_of(error)}; mend or remove it") from error
     if not isinstance(space, ActionSpace):
@@ -48,7 +47,7 @@ def find_action_space(name: str) -> ActionSpace:
 
 
 def register_action_space(space: ActionSpace) -> None:
-    """Let `find_action_space` find an action space of this program's own.
+    """Add an action space of this program's own to those that `find_action_space` returns.
 
     Raises:
         ConfigError: its name is that of another one.

@@ -62,4 +62,6 @@ def _in_fitted_world(file: str) -> Experiment:
 def _contenders(action_space: str, *, are_clicks: bool) -> tuple[str, ...]:
     """Return the policies that compete where none are named."""
     space = find_action_space(action_space)
-    return (are_clicks and space.contenders_for_clicks) or space.contenders
+    if are_clicks and space.contenders_for_clicks:
+        return space.contenders_for_clicks
+    return space.contenders

@@ -1,13 +1,13 @@
 """Find policies: the built-in ones by name, a user's own by FILE.py:Class."""
 
 import hashlib
-import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,8 +140,7 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
     if isinstance(source, type):
         return _checked_class(source, source.__qualname__)
     if source in BUILT_IN:
-        module, _, attribute = BUILT_IN[source].partition(":")
-        cls = getattr(importlib.import_module(module), attribute)
+        cls: type[Policy] = resolve_name(BUILT_IN[source])
         return _with_fixed(cls, source) if source in FIXED else cls
     if is_file(source):
         return make_entry(source).cls

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
@@ -36,6 +36,7 @@ def without_main() -> Iterator[None]:
         main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
 
 
+@cache
 def worker_context() -> Any:
     """Return what starts workers: on Linux, forks of one process that imports what they need, and has started.
 

@@ -36,6 +36,26 @@ def without_main() -> Iterator[None]:
         main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
 
 
+@contextmanager
+def _same_imports() -> Iterator[None]:
+    """Let Python processes that start meanwhile import from where this one does, and not from the working directory.
+
+    The process that workers are forked from may not take over `sys.path`, as a worker that is spawned does: it would
+    import another zoosim than this program, or a file of the user's that is called as a library is.
+    """
+    variables = {"PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path), "PYTHONSAFEPATH": "1"}
+    earlier = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in earlier.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 @cache
 def worker_context() -> Any:
     """Return what starts workers: on Linux, forks of one process that imports what they need, and has started.
@@ -43,7 +63,7 @@ def worker_context() -> Any:
     A worker that imports it all itself takes 2 seconds to start, and as much memory as the first. Elsewhere libraries
     of the system may not survive a fork.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or sys.flags.ignore_environment:  # without it that process cannot be told of `sys.path`
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["zoosim.arena.backends.preloaded"])
@@ -52,7 +72,8 @@ def worker_context() -> Any:
     resource_tracker.ensure_running()
     earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with _same_imports():
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
     # Who is interrupted while that process imports leaves nothing behind that a worker would look for in vain.

@@ -14,6 +14,8 @@ from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
+import numpy as np
+
 from zoosim.arena.backends import R, T, Work
 from zoosim.watched import end_quickly
 
@@ -74,6 +76,8 @@ def worker_context() -> Any:
     try:
         with _same_imports():
             forkserver.ensure_running()
+    except ChildProcessError:  # this process was forked from one that has started it, and cannot watch over it
+        return multiprocessing.get_context("spawn")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
     # Who is interrupted while that process imports leaves nothing behind that a worker would look for in vain.
@@ -82,6 +86,10 @@ def worker_context() -> Any:
         first.start()
     first.join()
     return context
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=worker_context.cache_clear)
 
 
 def _do_nothing() -> None:
@@ -105,6 +113,7 @@ def _set_up(environment: dict[str, str], begin: Callable[[], None] | None) -> No
     if sys.platform == "linux":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    np.random.seed()  # noqa: NPY002  (of policies that draw from it: forked workers would all draw the same)
     if begin is not None:
         begin()
 
@@ -169,6 +178,7 @@ class Local:
 
 def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
     """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
+    others = multiprocessing.active_children()
     channel = worker_context().Queue()
     pool = start_pool(jobs, partial(_take_channel, channel))
     futures: dict[Future[R], T] = {}
@@ -181,7 +191,8 @@ def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[...,
         pass
     except BaseException:
         for child in multiprocessing.active_children():
-            child.terminate()
+            if child not in others:
+                child.terminate()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -406,3 +406,14 @@ class First(zoosim.Policy):
 def test_a_class_of_the_users_own_competes_in_drawn_shops(tmp_path: Path) -> None:
     result = zoosim.run("shops", policies=[First], seeds=1, steps=100, jobs=1, out=tmp_path / "run")
     assert result.policies["policy"].to_list() == ["first"]
+
+
+OWN_WORLD = f"{Path(zoosim.__file__).parents[1] / 'examples' / 'my_world.py'}:Bookshop"
+
+
+@pytest.mark.parametrize("world", ["template-bandits", OWN_WORLD])
+def test_a_class_without_a_file_competes_where_policies_may_choose_boosts(world: str, tmp_path: Path) -> None:
+    """The summary cannot find it by what config.yaml says, and need not."""
+    result = zoosim.run(world, policies=["random", First], seeds=2, steps=100, jobs=1, out=tmp_path / "run")
+    assert set(result.policies["policy"]) == {"random", "first"}
+    assert set(zoosim.read_run(tmp_path / "run").policies["policy"]) == {"random", "first"}

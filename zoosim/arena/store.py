@@ -217,6 +217,10 @@ class RunFolder:
         parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
         return Rows(*(frame[name].to_numpy() for name in FIGURES)), parts
 
+    def columns(self, key: TrialKey) -> list[str]:
+        """List the columns of a trial; raises `DataError` for a file that is damaged or not ours."""
+        return self._frame(key).columns
+
     def _frame(self, key: TrialKey) -> pl.DataFrame:
         """Read the rows of a trial; raises `DataError` for a file that is damaged or not ours."""
         path = self.trial_path(key)

@@ -14,7 +14,7 @@ from zoosim.action_spaces import find_action_space
 from zoosim.arena import metrics
 from zoosim.arena.kinds import compare_by_kind
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import RunFolder
+from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.number_format import p_value, percent
 from zoosim.core.statistics import (
@@ -72,6 +72,19 @@ class Comparison:
                     )
                 self.trials[key.policy][key.seed] = self._figures(rows, parts, key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.trials]
+        self._beats_oracle = self._may_beat_oracle(folder)
+
+    def _may_beat_oracle(self, folder: RunFolder) -> set[str]:
+        """Return the policies whose actions may earn more than what the world calls its best one.
+
+        Their rows say which actions they took: their classes are of files that may be gone by now, or of a notebook.
+        """
+        spaces = [find_action_space(name) for name in self.plan.setup.action_spaces]
+        columns = {space.column for space in spaces if not space.oracle_is_best}
+        if not columns:
+            return set()
+        first = {name: TrialKey(name, min(trials)) for name, trials in self.trials.items() if trials}
+        return {name for name, key in first.items() if not columns.isdisjoint(folder.columns(key))}
 
     def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
@@ -136,15 +149,8 @@ class Comparison:
         if self.plan.setup.reward_key == "ctr":
             return 0.0, 1.0
         fractions = [fraction for trial in self.trials[policy].values() for fraction in trial.fraction]
-        is_bounded = self._oracle_is_best(policy) and max(fractions, default=0.0) <= 1.0
+        is_bounded = policy not in self._beats_oracle and max(fractions, default=0.0) <= 1.0
         return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
-
-    def _oracle_is_best(self, policy: str) -> bool:
-        """Whether no action of a policy beats the oracle; its class, which may be gone by now, is asked if need be."""
-        if all(find_action_space(name).oracle_is_best for name in self.plan.setup.action_spaces):
-            return True
-        entry = next(entry for entry in self.plan.entries if entry.name == policy)
-        return find_action_space(self.plan.action_space(entry)).oracle_is_best
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
         left, right = self.fractions(a), self.fractions(b)

@@ -3,6 +3,7 @@
 import inspect
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from zoosim.logs.parse import to_log
 from zoosim.logs.records import Records
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.worlds.own import world_class
 
 
 class Bundles(Candidates):
@@ -76,19 +78,26 @@ def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> Non
         EntryPoint("bundles", f"{__name__}:BUNDLES", registry.GROUP),
         EntryPoint("wrong", f"{__name__}:Bundles", registry.GROUP),
         EntryPoint("gone", "no_such_package:SPACE", registry.GROUP),
+        EntryPoint("bundle", f"{__name__}:BUNDLES", registry.GROUP),
     ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     registry._installed.cache_clear()
     try:
         assert find_action_space("bundles").name == "bundles"
+        with pytest.raises(ConfigError, match=r"BUNDLES has the name 'bundles', expected that of .* point, 'bundle'$"):
+            find_action_space("bundle")
         with pytest.raises(ConfigError, match=r"Bundles is a ABCMeta, expected a zoosim.action_spaces.ActionSpace"):
             find_action_space("wrong")
         with pytest.raises(ConfigError, match=r"^action_space: no_such_package:SPACE cannot be imported: .*; mend"):
             find_action_space("gone")
+        # Who uses none of them meets no errors of theirs.
+        assert len(to_log(pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]}))) == 2
+        assert world_class(OWN_WORLD).action_space == "products"
     finally:
         registry._installed.cache_clear()
 
 
+OWN_WORLD = f"{Path(zoosim.__file__).parents[1] / 'examples' / 'my_world.py'}:Bookshop"
 BUNDLES = Bundles()
 
 

@@ -42,6 +42,10 @@ def find_action_space(name: str) -> ActionSpace:
         raise ConfigError(
             f"action_space: {place} is a {type(space).__name__}, expected a zoosim.action_spaces.ActionSpace"
         )
+    if space.name != name:
+        raise ConfigError(
+            f"action_space: {place} has the name {space.name!r}, expected that of its entry point, {name!r}"
+        )
     _registered[name] = space
     return space
 

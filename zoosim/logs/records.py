@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from zoosim.action_spaces.registry import logged_spaces
+from zoosim.action_spaces.registry import action_space_names, find_action_space, logged_spaces
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import IntArray
@@ -227,10 +227,12 @@ def records_of(action_space: str) -> type[Records]:
     Raises:
         ConfigError: there is no such action space, or logs do not hold its decisions.
     """
-    logged = {space.name: space for space in logged_spaces()}
-    if action_space not in logged:
-        raise ConfigError(unknown("action_space: unknown", f"{action_space}", list(logged)))
-    records: type[Records] = logged[action_space].records
+    is_known = action_space in action_space_names()
+    records: type[Records] | None = find_action_space(action_space).records if is_known else None
+    if records is None:
+        raise ConfigError(
+            unknown("action_space: unknown", f"{action_space}", [space.name for space in logged_spaces()])
+        )
     return records
 
 

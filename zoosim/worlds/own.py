@@ -24,7 +24,7 @@ def world_class(source: str) -> type[World]:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         raise WorldError(f"world {source}: lacks {' and '.join(missing)}; see docs/own-world.md")
-    if cls.action_space not in _played_spaces():
+    if not _is_played(cls.action_space):
         expected = ", ".join(_played_spaces())
         raise WorldError(f"world {source}: has the action_space {cls.action_space!r}, expected {expected}")
     if not _is_range(cls.reward_range):
@@ -34,9 +34,14 @@ def world_class(source: str) -> type[World]:
     return cls
 
 
+def _is_played(name: str) -> bool:
+    """Whether worlds can take the actions of an action space; of those of packages, only this one is imported."""
+    return name in action_space_names() and find_action_space(name).is_played
+
+
 def _played_spaces() -> tuple[str, ...]:
     """Return the names of the action spaces whose actions worlds can take."""
-    return tuple(name for name in action_space_names() if find_action_space(name).is_played)
+    return tuple(name for name in action_space_names() if _is_played(name))
 
 
 def _is_range(value: Any) -> bool:

@@ -162,9 +162,10 @@ def _open_closed_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
-            os.dup2(handle, number, inheritable=True)
             if handle != number:
+                os.dup2(handle, number)
                 os.close(handle)
+            os.set_inheritable(number, True)  # which dup2 leaves as it is where both are the same
             setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
 
 

@@ -81,8 +81,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 
 @pytest.mark.parametrize(
     ("shell", "code"),
-    [(">&-", 0), ("<&- >&- 2>&-", 0), ("| true", 1), ("> /dev/full", 2)],
-    ids=["closed", "all closed", "broken", "full"],
+    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("| true", 1), ("> /dev/full", 2)],
+    ids=["closed", "errors closed", "all closed", "broken", "full"],
 )
 def test_a_run_ends_well_wherever_its_output_goes(shell: str, code: int, tmp_path: Path, sound: pl.DataFrame) -> None:
     ended = command(RUN, tmp_path, shell=shell)

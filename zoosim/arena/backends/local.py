@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.arena.backends import R, T, Work
+from zoosim.core.errors import ConfigError
 from zoosim.watched import end_quickly
 
 
@@ -25,17 +26,22 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_starting = threading.RLock()
+"""Held while processes start: what a thread hides or sets meanwhile it undoes after that, for those of others too."""
+
+
 @contextmanager
 def without_main() -> Iterator[None]:
     """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""
-    main = vars(sys.modules["__main__"])
-    hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
-    main.pop("__file__", None)
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
+    with _starting:
+        main = vars(sys.modules["__main__"])
+        hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
+        main.pop("__file__", None)
+        main["__spec__"] = None
+        try:
+            yield
+        finally:
+            main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
 
 
 @contextmanager
@@ -74,22 +80,34 @@ def worker_context() -> Any:
     resource_tracker.ensure_running()
     earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with _same_imports():
+        with _starting, _same_imports():
             forkserver.ensure_running()
-    except ChildProcessError:  # this process was forked from one that has started it, and cannot watch over it
+    except OSError:
+        # This process was forked from one that has started it, and cannot watch over it; or the folder for temporary
+        # files, where its socket lies, has too long a path.
         return multiprocessing.get_context("spawn")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
     # Who is interrupted while that process imports leaves nothing behind that a worker would look for in vain.
-    with without_main():
-        first = context.Process(target=_do_nothing)
-        first.start()
+    try:
+        with without_main():
+            first = context.Process(target=_do_nothing)
+            first.start()
+    except (OSError, EOFError):  # it was killed while it imported
+        return multiprocessing.get_context("spawn")
     first.join()
     return context
 
 
+def _forget_parent() -> None:
+    """Let a process that the user's program has forked start workers of its own, whatever a thread did meanwhile."""
+    global _starting
+    _starting = threading.RLock()
+    worker_context.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=worker_context.cache_clear)
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _do_nothing() -> None:
@@ -146,11 +164,19 @@ class Local:
         trusted: Callable[[T], bool],
         lost: Callable[[T], R],
     ) -> list[R]:
-        """Return `work(task, report)` of each task; see `Backend.run`."""
+        """Return `work(task, report)` of each task; see `Backend.run`.
+
+        Raises:
+            ConfigError: tasks are to be isolated, and this process may start no others.
+        """
         apart = [task for task in tasks if self.isolate and not trusted(task) and not stays(task)]
         shared = [task for task in tasks if not stays(task)] if self.jobs > 1 else apart
         if len(shared) < 2:
             shared = apart
+        if shared and multiprocessing.current_process().daemon:
+            if apart:
+                raise ConfigError("isolate: a daemon of multiprocessing may start no other processes; leave it out")
+            shared = []
         here = [task for task in tasks if task not in shared]
         results = self._run_processes(work, shared, report, trusted, lost) if shared else []
         return results + [work(task, report) for task in here]
@@ -178,21 +204,18 @@ class Local:
 
 def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
     """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
-    others = multiprocessing.active_children()
     channel = worker_context().Queue()
     pool = start_pool(jobs, partial(_take_channel, channel))
     futures: dict[Future[R], T] = {}
     try:
-        with without_main():
+        with without_main(), _lost_with_their_server(pool):
             for task in tasks:
                 futures[pool.submit(_work, work, task)] = task
         _watch(list(futures), channel, report)
     except BrokenProcessPool:
         pass
     except BaseException:
-        for child in multiprocessing.active_children():
-            if child not in others:
-                child.terminate()
+        _terminate(pool)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -201,6 +224,22 @@ def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[...,
     done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
     finished = [futures[future] for future in done]
     return [future.result() for future in done], [task for task in tasks if task not in finished]
+
+
+@contextmanager
+def _lost_with_their_server(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Take workers for lost where the process that they are forked from was killed; the next to start revives it."""
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        _terminate(pool)
+        raise BrokenProcessPool(f"{error}") from error
+
+
+def _terminate(pool: ProcessPoolExecutor) -> None:
+    """End the workers of a pool, none of another one's, nor other processes of the user's program."""
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
 
 
 def _take_channel(channel: Any) -> None:

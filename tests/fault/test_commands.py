@@ -93,6 +93,12 @@ def test_a_run_ends_well_wherever_its_output_goes(shell: str, code: int, tmp_pat
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("shell", ["2>&-", "<&- 2>&-"])
+def test_workers_have_streams_where_those_of_a_run_are_closed(shell: str, tmp_path: Path, sound: pl.DataFrame) -> None:
+    assert command(RUN.replace("--jobs 1", "--jobs 2"), tmp_path, shell=shell).code == 0
+    assert rows_of(tmp_path / "run").equals(sound)
+
+
 @pytest.mark.parametrize("shell", [">&-", "| true", "> /dev/full"])
 def test_a_list_ends_well_wherever_its_output_goes(shell: str, tmp_path: Path) -> None:
     assert command("list", tmp_path, shell=shell).code in (0, 1, 2)

@@ -118,3 +118,32 @@ def test_what_an_action_space_lacks_is_said() -> None:
     log = replace(to_log(frame), action_space="bundles")
     with pytest.raises(ConfigError, match=r"^log: its actions are bundles, on which no policies can be trained"):
         zoosim.train(log, ["linear"])
+
+
+@pytest.mark.parametrize("name", ["", " ", "\x1b[31m", 7, None])
+def test_one_whose_name_is_no_word_is_refused(name: Any) -> None:
+    unnamed = type("Unnamed", (Candidates,), {} if name is None else {"name": name})
+    with pytest.raises(ConfigError, match=r"^action_space: the name of Unnamed is .*, expected a word$"):
+        register_action_space(unnamed())
+
+
+@pytest.mark.parametrize("value", [Bundles, "bundles", None])
+def test_what_is_no_action_space_is_not_registered(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^action_space: got .*, expected an object of "):
+        register_action_space(value)
+
+
+@pytest.mark.parametrize("name", [[], {}, None, 3])
+def test_a_name_that_is_no_text_is_refused(name: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^action_space: got .*, expected the name of one$"):
+        find_action_space(name)
+
+
+def test_an_installed_one_that_exits_when_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(place: str) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(registry, "_installed", lambda: {"parcels": "parcels:SPACE"})
+    monkeypatch.setattr(registry, "resolve_name", leave)
+    with pytest.raises(ConfigError, match=r"^action_space: parcels:SPACE cannot be imported: .*mend or remove it$"):
+        find_action_space("parcels")

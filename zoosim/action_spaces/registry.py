@@ -9,7 +9,7 @@ from zoosim.action_spaces.base import ActionSpace
 from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS, TEMPLATES
 from zoosim.core.blame import reason_of
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 
 GROUP = "zoosim.action_spaces"
 """The group of entry points; each names an action space, and the place of its object."""
@@ -29,6 +29,8 @@ def find_action_space(name: str) -> ActionSpace:
     Raises:
         ConfigError: there is none of that name.
     """
+    if not isinstance(name, str):
+        raise ConfigError(f"action_space: got {shown(name)}, expected the name of one")
     if name in _registered:
         return _registered[name]
     place = _PLACES.get(name) or _installed().get(name)
@@ -36,15 +38,16 @@ def find_action_space(name: str) -> ActionSpace:
         raise ConfigError(unknown("action_space: unknown", f"{name}", list(action_space_names())))
     try:
         space = resolve_name(place)
-    except Exception as error:  # whatever an installed package raises as it is imported
+    except (Exception, SystemExit) as error:  # whatever an installed package raises as it is imported
         raise ConfigError(f"action_space: {place} cannot be imported: {reason_of(error)}; mend or remove it") from error
     if not isinstance(space, ActionSpace):
         raise ConfigError(
             f"action_space: {place} is a {type(space).__name__}, expected a zoosim.action_spaces.ActionSpace"
         )
-    if space.name != name:
+    own_name = getattr(space, "name", None)
+    if own_name != name:
         raise ConfigError(
-            f"action_space: {place} has the name {space.name!r}, expected that of its entry point, {name!r}"
+            f"action_space: {place} has the name {shown(own_name)}, expected that of its entry point, {name!r}"
         )
     _registered[name] = space
     return space
@@ -54,8 +57,15 @@ def register_action_space(space: ActionSpace) -> None:
     """Add an action space of this program's own to those that `find_action_space` returns.
 
     Raises:
-        ConfigError: its name is that of another one.
+        ConfigError: it is none, or its name is no word or that of another one.
     """
+    if not isinstance(space, ActionSpace):
+        raise ConfigError(
+            f"action_space: got {shown(space)}, expected an object of a zoosim.action_spaces.ActionSpace class"
+        )
+    name = getattr(space, "name", None)
+    if not isinstance(name, str) or not name.isprintable() or not name.strip():
+        raise ConfigError(f"action_space: the name of {type(space).__name__} is {shown(name)}, expected a word")
     if space.name in action_space_names() and _registered.get(space.name) is not space:
         raise ConfigError(f"action_space: {space.name!r} is there already; give yours another name")
     _registered[space.name] = space

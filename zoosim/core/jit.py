@@ -3,10 +3,12 @@
 Numba checks only the file that a kernel stands in, by its path, not the kernels it calls from other files. Here a
 kernel's cache is keyed by the code of its module and of all that this module imports, so an edited ridge update can
 never run inside an old policy kernel, other edits recompile nothing, and copies of the package share what was compiled.
-Kernels of the user's own are compiled anew in each process, since nobody knows which files they depend on.
+Kernels of the user's own are compiled anew in each process, since nobody knows which files they depend on; a package
+whose kernels depend on its own files and on zoosim alone says `KEEPS_KERNELS = True` in its `__init__.py`.
 """
 
 import functools
+import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,8 +122,9 @@ class Compiled:
 
 
 def _is_ours(function: Any) -> bool:
-    """Return whether a Python function stands in this package."""
-    return str(function.__module__).partition(".")[0] == PACKAGE
+    """Return whether a Python function stands in this package, or in one that says `KEEPS_KERNELS = True`."""
+    package = str(function.__module__).partition(".")[0]
+    return package == PACKAGE or getattr(sys.modules.get(package), "KEEPS_KERNELS", False) is True
 
 
 def _plain(function: Any) -> Any:

@@ -1,6 +1,7 @@
 """Render a template and figures as one HTML page that needs no network."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import jinja2
@@ -26,15 +27,7 @@ def render(
         answer: What the reader should do, in one sentence of about 120 characters: the first line that is read.
         values: What else the template knows.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("zoosim.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update({function.__name__: function for function in FILTERS})
-    return environment.get_template(template).render(
+    return environment().get_template(template).render(
         heights={key: int(figure.layout.height) for key, figure in figures.items()},
         figures_json=_figures_json(figures),
         plotly_js=Markup(get_plotlyjs()),
@@ -43,6 +36,20 @@ def render(
         answer=answer,
         **values,
     )
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return where templates are found, and what they know; it keeps those that it has read."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("zoosim.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update({function.__name__: function for function in FILTERS})
+    return made
 
 
 def _figures_json(figures: Mapping[str, go.Figure]) -> Markup:

@@ -35,7 +35,7 @@ def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(optimum, "USUAL", optimum.Sizes(40, 60, 100))
     for module in (held_out_module, baselines):
         monkeypatch.setattr(module, "HELD_OUT_VISITS", 15)
-    monkeypatch.setattr(template_world, "TRUTH_VISITS", 1_200)
+    monkeypatch.setattr(template_world, "TRUTH_VISITS", 240)
     for behaviour in SHOPS:
         monkeypatch.setitem(SHOPS, behaviour, SHOPS[behaviour] | SMALL)
     for policy in set(LEARNERS) - set(FEW):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.cem_optima import build_page
-from studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
+from studies.cem_optima.ends import RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
 from studies.cem_optima.landscapes import KINDS, landscape, repeated
 from studies.cem_optima.shares import share_interval
 from studies.run import run_study
@@ -16,6 +16,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.optimizers import CEMConfig
 
 D = 5
+FEW_POPULATIONS, FEW_RADII = (16, 64), (0.1, 0.4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,12 +79,15 @@ def test_a_tight_trust_region_gets_there_in_many_decisions() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run with few iterations."""
+    """A whole run with few iterations, populations and radii."""
     made = tmp_path_factory.mktemp("optima")
     with pytest.MonkeyPatch.context() as patch:
         quick = {name: replace(config, n_iters=3) for name, config in SETTINGS.items()}
         patch.setattr("studies.cem_optima.ends.SETTINGS", quick)
         patch.setattr("studies.cem_optima.ends.KINDS", {"concave": None, "ensemble": None, "network": None})
+        patch.setattr("studies.cem_optima.ends.POPULATIONS", FEW_POPULATIONS)
+        for module in ("ends", "page", "drawings"):
+            patch.setattr(f"studies.cem_optima.{module}.RADII", FEW_RADII)
         run_study("cem-optima", made, seeds="1000:1002", jobs=1)
     return made
 
@@ -93,8 +97,8 @@ def test_everything_is_measured_and_written(folder: Path) -> None:
     ends = [row for row in summary["rows"] if "agree" in row]
     assert {row["setting"] for row in ends} == {*SETTINGS, "population"}
     assert {row["seed"] for row in summary["rows"]} == {1000, 1001}
-    assert len([row for row in ends if row["setting"] == "population"]) == 2 * 2 * len(POPULATIONS)
-    assert len(summary["rows"]) - len(ends) == 2 * 3 * len(RADII) * 2
+    assert len([row for row in ends if row["setting"] == "population"]) == 2 * 2 * len(FEW_POPULATIONS)
+    assert len(summary["rows"]) - len(ends) == 2 * 3 * len(FEW_RADII) * 2
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert summary["verdict"].split(":")[0] in page
     assert "python -m studies cem-optima --seeds 1000:1002" in page

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,11 @@ def test_shops_that_a_study_cannot_use_are_refused() -> None:
         run_study("action-shaping", config=categories)
 
 
-def test_any_number_of_jobs_finds_the_same(tmp_path: Path) -> None:
-    one, two = (run_study("q-sanity", tmp_path / str(jobs), seeds=2, jobs=jobs).rows for jobs in (1, 2))
-    assert one == two
+def test_any_number_of_jobs_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = []
+    for jobs in (1, 2):
+        monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / f"cache {jobs}"))  # nothing that the other one has kept
+        options: dict[str, Any] = {"seeds": 2, "policies": "random,greedy", "steps": 200}
+        rows.append(run_study("late-rewards", tmp_path / f"{jobs}", jobs=jobs, **options).rows)
+    assert rows[0] == rows[1]
+    assert len({(row.policy, row.seed) for row in rows[0]}) == 4

@@ -13,8 +13,8 @@ from zoosim.policies.products.random import Random
 
 
 def test_policies_are_ordered_by_what_they_earn() -> None:
-    """Trained on 400, 1,600 and 4,800 rows, and random, seeds 0 to 3: in this order, as their true values are."""
-    for seed in range(4):
+    """Trained on 400, 1,600 and 4,800 rows, and random, seeds 0 and 1: in this order, as their true values are."""
+    for seed in range(2):
         log, _ = shop(seed, 8_000)
         earlier, later = earlier_and_later(log)
         policies = {n: fitted("mixed-effects", earlier.rows(np.arange(n))) for n in (4_800, 1_600, 400)}

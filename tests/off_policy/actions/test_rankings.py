@@ -114,13 +114,14 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
         assert (before[~own] != after[~own]).mean() > 0.9
 
 
-def test_intervals_hold_where_the_assumption_does() -> None:
-    """Clicks that depend on what stands above, 100 logs of 400 visits: 95% intervals of cascade estimators hold on 89
-    or more (three binomial standard errors); those of independent ones, which take no notice, on fewer than 80."""
+@pytest.mark.parametrize(("logs", "least"), [(40, 34), pytest.param(100, 89, marks=pytest.mark.slow)])
+def test_intervals_hold_where_the_assumption_does(logs: int, least: int) -> None:
+    """Clicks that depend on what stands above, logs of 400 visits: 95% intervals of cascade estimators hold on as many
+    as three binomial standard errors allow; those of independent ones, which take no notice, on fewer than 80%."""
     world = RankedWorld("above", seed=2)
     held = dict.fromkeys(("cascade-ips", "cascade-dr", "independent-ips"), 0)
     chances = world.counts / world.counts.sum()
-    for run in range(100):
+    for run in range(logs):
         rng = np.random.default_rng(run)
         which = rng.choice(len(RANKINGS), 400, p=chances)
         frame = world.frame(which, (rng.random((400, L)) < world.rewards[which]).astype(float))
@@ -129,9 +130,9 @@ def test_intervals_hold_where_the_assumption_does() -> None:
             assert row.low is not None
             assert row.high is not None
             held[row.estimator] += row.low <= world.truth <= row.high
-    assert held["cascade-ips"] >= 89
-    assert held["cascade-dr"] >= 89
-    assert held["independent-ips"] < 80
+    assert held["cascade-ips"] >= least
+    assert held["cascade-dr"] >= least
+    assert held["independent-ips"] < 0.8 * logs
 
 
 def changed(row: int, **values: Any) -> pl.DataFrame:

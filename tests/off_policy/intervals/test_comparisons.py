@@ -80,20 +80,21 @@ def leads(rng: np.random.Generator, means: FloatArray, n: int = 400) -> Leads:
     return {name: float(values.mean()) for name, values in terms.items()}, over, between
 
 
-def test_false_claims_are_as_rare_as_they_should_be() -> None:
-    """300 logs, 4 policies as good as logged, 10 comparisons: any false claim in at most 5% (+ 3.5 sd: 9.4%).
+@pytest.mark.parametrize(("logs", "most"), [(100, 0.127), pytest.param(300, 0.094, marks=pytest.mark.slow)])
+def test_false_claims_are_as_rare_as_they_should_be(logs: int, most: float) -> None:
+    """4 policies as good as logged, 10 comparisons: any false claim in at most 5% of the logs, and 3.5 errors of that.
 
     Taken one by one, there would be far more.
     """
     rng, claims, alone = np.random.default_rng(0), 0, 0
-    for _ in range(300):
+    for _ in range(logs):
         values, over, between = leads(rng, np.zeros(4))
         ranked = rank(values, over, between)
         claims += any(row.low > 0.0 or not row.may_be_best for row in ranked)
         single = [correct([each])[0].interval(each) for each in (*over.values(), *between.values())]
         alone += any((each.low or 0.0) > 0.0 or (each.high or 0.0) < 0.0 for each in single)
-    assert claims / 300 < 0.094
-    assert alone / 300 > 0.15
+    assert claims / logs < most
+    assert alone / logs > 0.15
 
 
 def test_what_is_better_is_found() -> None:

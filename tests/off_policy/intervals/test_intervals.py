@@ -58,9 +58,8 @@ def test_the_clustered_error_is_that_of_a_plain_loop() -> None:
 def counts_of(seed: int, sample: int, groups: int) -> IntArray:
     """The bootstrap's draws, asked for one at a time."""
     row = np.uint64(mix(np.uint64(stream_key(seed, "bootstrap") ^ np.uint64(mix(np.uint64(sample))))))
-    return np.array(
-        [poisson(np.uint64(mix(np.uint64(row ^ np.uint64(g)))), poisson_law()) for g in range(groups)], np.int64
-    )
+    law = poisson_law()
+    return np.array([poisson(np.uint64(mix(np.uint64(row ^ np.uint64(g)))), law) for g in range(groups)], np.int64)
 
 
 def repeated(terms: Terms, times: IntArray) -> Terms:
@@ -108,8 +107,8 @@ def test_estimates_resampled_together_are_those_resampled_alone() -> None:
 
 
 def test_counts_are_poisson() -> None:
-    """Chi-squared over 0 to 5 and more, 200,000 draws, below the 99.9% quantile."""
-    draws = np.concatenate([counts_of(0, sample, 2_000) for sample in range(100)])
+    """Chi-squared over 0 to 5 and more, 100,000 draws, below the 99.9% quantile."""
+    draws = np.concatenate([counts_of(0, sample, 1_000) for sample in range(100)])
     seen = np.bincount(np.minimum(draws, 5), minlength=6)
     chances = np.array([*stats.poisson.pmf(range(5), 1), stats.poisson.sf(4, 1)])
     assert stats.chisquare(seen, chances * len(draws)).statistic < stats.chi2.ppf(0.999, 5)
@@ -167,10 +166,10 @@ def test_intervals_hold_as_often_as_they_say() -> None:
 
 def test_rows_of_a_user_must_be_kept_together() -> None:
     """Users of 30 rows with one context: clustered intervals hold; taken row by row, they miss far too often."""
-    kept, broken = coverage(1_500, 30, clustered=True), coverage(1_500, 30, clustered=False)
+    kept, broken = coverage(1_500, 30, clustered=True), coverage(1_500, 30, clustered=False, runs=100)
     assert abs(kept["bootstrap"] - 20) < 17.5
     assert kept["bernstein"] <= 20
-    assert broken["bootstrap"] > 60
+    assert broken["bootstrap"] > 15
 
 
 def test_bernstein_holds_where_actions_are_missing_and_the_bootstrap_does_not() -> None:

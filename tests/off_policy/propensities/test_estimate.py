@@ -53,13 +53,14 @@ def test_no_rows_chance_comes_from_a_model_that_has_seen_its_user(monkeypatch: p
     assert same == [False, False, True, False, False]
 
 
-def test_intervals_hold_and_take_the_error_of_probabilities_in() -> None:
-    """50 logs of 500 rows: 95% intervals hold on 43 or more (three binomial standard errors, 42.9).
+@pytest.mark.parametrize(("logs", "least"), [(20, 17), pytest.param(50, 43, marks=pytest.mark.slow)])
+def test_intervals_hold_and_take_the_error_of_probabilities_in(logs: int, least: int) -> None:
+    """Logs of 500 rows: 95% intervals hold on so many or more (three binomial standard errors, .854 and .857).
 
     The same values have other intervals where the estimates are taken for the truth.
     """
     held = dict.fromkeys(("snips", "dr"), 0)
-    for seed in range(50):
+    for seed in range(logs):
         log = unknown(drawn(WORLD, 500, seed))
         target = log.features @ WORLD.target
         found = evaluate(log, {"new": target}, propensity_model="multinomial", samples=199, seed=seed, compare=False)
@@ -68,9 +69,9 @@ def test_intervals_hold_and_take_the_error_of_probabilities_in() -> None:
             assert row.low is not None
             assert row.high is not None
             held[row.estimator] += row.low <= WORLD.value <= row.high
-    assert min(held.values()) >= 43, held
+    assert min(held.values()) >= least, held
     values = estimate_propensities(log, make_clusters(500)).values
-    taken = evaluate(replace(log, propensities=values), {"new": target}, estimators=["dr"], samples=199, seed=49)
+    taken = evaluate(replace(log, propensities=values), {"new": target}, estimators=["dr"], samples=199, seed=seed)
     assert taken.results[0].value == pytest.approx(found.results[1].value, abs=1e-12)
     assert taken.results[0][3:5] != found.results[1][3:5]
 

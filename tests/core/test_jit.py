@@ -141,6 +141,44 @@ except ValueError as error:
     assert printed == ["74.0\nnothing to add 0\n", "74.0\nnothing to add 2\n"]
 
 
+def test_a_function_that_another_process_compiles_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one claims it, and a while later has compiled it; then it is loaded. A broken file is no reason to."""
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
+    plain: Any = one
+    monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
+    assert jit(plain)(1.0) == 2.0
+    (kept,) = tmp_path.rglob("*.nbc")
+    content = kept.read_bytes()
+    kept.unlink()
+    lines = """
+import sys, time
+from pathlib import Path
+from zoosim.core.kernel_cache import claim
+path = Path(sys.argv[1])
+assert not claim(path)
+print("claimed", flush=True)
+content = sys.stdin.buffer.read()
+time.sleep(0.5)
+path.write_bytes(content)
+"""
+    hits = []
+    for sent in (content, b""):
+        kept.unlink(missing_ok=True)
+        command = [sys.executable, "-c", lines, str(kept)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin is not None
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"claimed\n"
+            other.stdin.write(sent)
+            other.stdin.close()
+            compiled: Any = jit(plain)
+            assert compiled(1.0) == 2.0
+        hits.append(dispatcher_of(compiled).stats.cache_hits.total())
+    assert hits == [1, 0]
+
+
 def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A class of another release may be gone."""
     monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)

@@ -232,14 +232,19 @@ def with_day_effects(log: Log, rng: np.random.Generator, spread: float) -> Log:
 
 
 @pytest.mark.parametrize("days", [0, 28])
-def test_the_fit_on_held_out_rows_is_right_as_often_as_it_says(days: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """24 logs of 4,000 rows, seeds 0 to 23, with and without days that differ: errors are as large as the range says.
+@pytest.mark.parametrize(
+    ("logs", "least", "most"), [(12, 0.26, 2.36), pytest.param(24, 0.41, 1.90, marks=pytest.mark.slow)]
+)
+def test_the_fit_on_held_out_rows_is_right_as_often_as_it_says(
+    logs: int, least: float, most: float, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs of 4,000 rows, seeds from 0, with and without days that differ: errors are as large as the range says.
 
-    Their squares, in those of the range, are 1 in the mean; .4 to 1.9 holds 99% of such means.
+    Their squares, in those of the range, are 1 in the mean; `least` to `most` holds 99% of such means.
     """
     monkeypatch.setattr(held_out, "column_gains", lambda *_: ())  # which are not asked for here, and take long
     squares = []
-    for seed in range(24):
+    for seed in range(logs):
         rng = np.random.default_rng(seed)
         log = shop_log(rng, 4_000)
         if days:
@@ -247,7 +252,7 @@ def test_the_fit_on_held_out_rows_is_right_as_often_as_it_says(days: int, monkey
         share = hold_out(log).shares[0]
         deviation = (share.high - share.low) / (2 * 1.96)
         squares.append(((share.responses - share.expected) / deviation) ** 2)
-    assert 0.4 < float(np.mean(squares)) < 1.9
+    assert least < float(np.mean(squares)) < most
 
 
 def test_the_range_of_responses_over_days_holds_95_percent_of_them() -> None:

@@ -3,19 +3,24 @@
 One file holds one function compiled for one signature: machine code of what Python calls (`KernelCache`), or LLVM code
 of what only compiled code calls (`PartCache`), so that a second loop around these functions need not compile them.
 
+One process compiles a function, and others that need it meanwhile wait for it.
+
 What is read is executed. So each file begins with a digest of its place and its content, a damaged one counts as none,
 and a folder that others may write to is not used.
 
 Numba has no public way to choose this, so its inner classes are used; those named here are in numba 0.61 to 0.68.
 """
 
+import errno
 import hashlib
 import itertools
+import os
 import pickle
 import secrets
+import time
 import types
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +35,16 @@ from zoosim.core.kernel_parts import rebuild_part, reduce_part
 from zoosim.core.private_folder import make_private, read_sealed, write_sealed
 from zoosim.core.sources import source_digest
 
+try:
+    import fcntl
+except ImportError:  # Windows, where each process compiles for itself
+    fcntl = None  # type: ignore[assignment]
+
 FOLDER = cache_folder() / "kernels" / numba.__version__
 """Settled when the process starts, as a kernel is compiled once per process."""
+
+MOST_SECONDS = 300.0
+"""How long another process's compilation of one function is waited for."""
 
 # Numba tells functions of one name apart by a number that counts from 1 in each process, as a part of their names in
 # LLVM. Functions that were compiled by several processes are linked together here, where equal names mean equal code.
@@ -69,6 +82,14 @@ class KernelCache(_Cache):
         path = self._path(key)
         if path is None:
             return None
+        found = self._load(path, key, target_context)
+        if found is None and claim(path):  # another process has compiled it meanwhile
+            found = self._load(path, key, target_context)
+            if found is not None:
+                release(path)
+        return found
+
+    def _load(self, path: Path, key: Any, target_context: Any) -> Any:
         # What is kept names the classes of the arguments. Those of another release may be gone or broken, and a file
         # may be cut short: whatever reading it raises, the code is compiled anew.
         try:
@@ -81,11 +102,13 @@ class KernelCache(_Cache):
         """Keep the compiled code for a signature."""
         key = _key(sig, data.codegen)
         path = self._path(key)
-        # The addresses in dynamic globals, such as those of C functions, are of this process.
-        if path is None or data.library.has_dynamic_globals:
+        if path is None:
             return
-        with suppress(Exception):  # a full disk, a signature that cannot be pickled: the code is compiled next time
-            write_sealed(path, dumps((key, self._reduce(data))))  # type: ignore[no-untyped-call]
+        # The addresses in dynamic globals, such as those of C functions, are of this process.
+        if not data.library.has_dynamic_globals:
+            with suppress(Exception):  # a full disk, a signature that cannot be pickled: the code is compiled next time
+                write_sealed(path, dumps((key, self._reduce(data))))  # type: ignore[no-untyped-call]
+        release(path)
 
     def enable(self) -> None:
         """Use the disk."""
@@ -129,6 +152,47 @@ class PartCache(KernelCache):
 
     def _rebuild(self, target_context: Any, code: Any) -> Any:
         return rebuild_part(target_context, code)
+
+
+def claim(path: Path) -> bool:
+    """Keep other processes from compiling what a file is to hold; return whether one that did was waited for.
+
+    A process claims a function before the functions that it calls, so no two wait for one another. Where a function
+    cannot be compiled, the claim ends with the process, and others wait for `MOST_SECONDS` at most.
+    """
+    deadline = time.monotonic() + MOST_SECONDS
+    has_waited = False
+    while fcntl is not None and (lock := _lock(path.parent.parent)) is not None:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(path))
+            break
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN) or time.monotonic() > deadline:
+                break
+        has_waited = True
+        time.sleep(0.02)
+    return has_waited
+
+
+def release(path: Path) -> None:
+    """Let others compile what a file is to hold."""
+    if fcntl is not None and (lock := _lock(path.parent.parent)) is not None:
+        with suppress(OSError):
+            fcntl.lockf(lock, fcntl.LOCK_UN, 1, _place(path))
+
+
+@cache
+def _lock(folder: Path) -> int | None:
+    """Return a file of which each byte stands for a function. It stays open, since to close it ends all claims."""
+    try:
+        return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+
+
+def _place(path: Path) -> int:
+    """Return the number of a function's byte."""
+    return int.from_bytes(hashlib.sha256(f"{path.parent.name}/{path.name}".encode()).digest()[:7])
 
 
 def _key(sig: Any, codegen: Any) -> Any:

@@ -27,14 +27,18 @@ def render(
         answer: What the reader should do, in one sentence of about 120 characters: the first line that is read.
         values: What else the template knows.
     """
-    return environment().get_template(template).render(
-        heights={key: int(figure.layout.height) for key, figure in figures.items()},
-        figures_json=_figures_json(figures),
-        plotly_js=Markup(get_plotlyjs()),
-        title=title,
-        question=question,
-        answer=answer,
-        **values,
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            heights={key: int(figure.layout.height) for key, figure in figures.items()},
+            figures_json=_figures_json(figures),
+            plotly_js=Markup(get_plotlyjs()),
+            title=title,
+            question=question,
+            answer=answer,
+            **values,
+        )
     )
 
 

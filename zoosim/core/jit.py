@@ -21,15 +21,16 @@ from zoosim.core.sources import PACKAGE
 
 KernelCache: Any
 PartCache: Any
+EntryCompiler: Any
 PartCompiler: Any
 try:
-    from zoosim.core.kernel_parts import PartCompiler
+    from zoosim.core.kernel_parts import EntryCompiler, PartCompiler
 except (
     ImportError,
     AttributeError,
     TypeError,
-):  # a numba whose inner parts have moved: compilation takes twice as long
-    PartCompiler = None
+):  # a numba whose inner parts have moved: compilation takes three times as long
+    EntryCompiler = PartCompiler = None
 try:
     from zoosim.core.kernel_cache import KernelCache, PartCache
 except (ImportError, AttributeError, TypeError):  # likewise: kernels are compiled in each process
@@ -92,7 +93,7 @@ def _compile(
     """Compile a function that is made from the functions `parts`; on disk if all of these are ours."""
     # A bound function is made from others in turn: their sources count, too.
     sources = [source for part in parts for source in getattr(part, "_made_from", [_plain(part)])]
-    dispatcher: Any = numba.njit(inline=inline, **OPTIONS)(function)
+    dispatcher: Any = numba.njit(inline=inline, **_options(EntryCompiler))(function)
     dispatcher._made_from = sources
     is_kept = KernelCache is not None and all(map(_is_ours, sources))
     if is_kept:
@@ -105,6 +106,15 @@ def _compile(
     return cast(Callable[P, R], compiled)
 
 
+def _options(compiler: Any) -> dict[str, Any]:
+    """Return numba's options for a compiler of ours, or for its own where ours is None."""
+    if compiler is None:
+        return OPTIONS
+    # Functions are not handed to C code. The options are the same for entries and parts: for others, numba compiles its
+    # own functions that they call once more.
+    return {**OPTIONS, "pipeline_class": compiler, "no_cfunc_wrapper": True}
+
+
 class Compiled:
     """A compiled function: Python calls its `dispatcher`, and compiled code has it linked in as a part."""
 
@@ -112,7 +122,7 @@ class Compiled:
         self.dispatcher = dispatcher
         self.py_func = dispatcher.py_func
         self._made_from = dispatcher._made_from
-        self._part: Any = numba.njit(pipeline_class=PartCompiler, **OPTIONS)(self.py_func)
+        self._part: Any = numba.njit(**_options(PartCompiler))(self.py_func)
         functools.update_wrapper(self, self.py_func)
         self._numba_type_ = self._part._numba_type_  # numba asks for it when compiled code names this object
 

@@ -2,32 +2,53 @@
 
 For every function, also one that only compiled code calls, numba optimises and makes machine code of all that it calls
 in turn, and wrappers that let Python call it. A part has neither: its code is linked into the function that Python
-calls, and optimised and made machine code there, once.
+calls, its entry, and optimised and made machine code there, once.
 
 This is numba's own way to change how it compiles (`pipeline_class`); its inner classes that are used here are in numba
 0.61 to 0.68.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.funcdesc import PythonFunctionDescriptor
-from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 
+from zoosim.core.kernel_lowering import LendingLower
 
-class PartCompiler(CompilerBase):
-    """Numba's compiler with another last step: the code that it makes can be called by compiled code alone."""
+
+class KernelCompiler(CompilerBase):
+    """Numba's compiler with `lowering` as its last step."""
+
+    lowering: ClassVar[Any]
 
     def define_pipelines(self) -> list[Any]:
         """Return numba's steps with the last one replaced."""
         pipeline: Any = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]
-        pipeline.passes = [(_PartLowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
+        pipeline.passes = [(self.lowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
         pipeline.finalize()
         return [pipeline]
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _Lowering(NativeLowering):
+    """Does what numba's `NativeLowering` does, with less LLVM code."""
+
+    _name = "zoosim_lowering"
+
+    @property
+    def lowering_class(self) -> Any:
+        """The class that makes LLVM code of a function."""
+        return LendingLower
+
+
+class EntryCompiler(KernelCompiler):
+    """Compiles what Python calls."""
+
+    lowering = _Lowering
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -65,7 +86,7 @@ class _PartLowering(LoweringPass):
             abi_tags=[state.flags.get_mangle_string()],
         )
         with context.push_code_library(library):
-            lower: Any = Lower(context, library, description, state.func_ir, metadata=state.metadata)  # type: ignore[no-untyped-call]
+            lower = LendingLower(context, library, description, state.func_ir, metadata=state.metadata)
             lower.lower()
         key = _new_entry_point()
         context.insert_user_function(key, description, [library])
@@ -73,6 +94,12 @@ class _PartLowering(LoweringPass):
         state.reload_init.extend(library._reload_init)
         state["cr"] = _LowerResult(description, lower.call_helper, cfunc=key, env=lower.env)
         return True
+
+
+class PartCompiler(KernelCompiler):
+    """Compiles what compiled code alone calls."""
+
+    lowering = _PartLowering
 
 
 def reduce_part(compiled: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.rehearsal.advice import FIRST, TEST, advise
 from zoosim.rehearsal.figures import rehearsal_figures
-from zoosim.worlds.fitted.setup import FittedSetup
+from zoosim.worlds.fitted.world import Fitted
 from zoosim.worlds.table import Period, TableWorld
 
 SHOPS, FIRST_SHOP = 20, 1_000
@@ -161,8 +161,8 @@ def put_first(recommendation: Recommendation, log: Log, horizon: int) -> str:
     if evidence.rehearsal is not None:
         run = RunFolder(recommendation.path / REHEARSAL)
         plan = finished_plan(run.read_config())
-        assert isinstance(plan.setup, FittedSetup)
-        actions = log.in_order().actions[evenly_spread(len(log), plan.setup.shop.n_rows)]
+        assert isinstance(plan.any_world, Fitted)
+        actions = log.in_order().actions[evenly_spread(len(log), plan.any_world.shop.n_rows)]
         figures = rehearsal_figures(plan, run.path, list(evidence.rehearsal.values), plan.seeds, actions, horizon)
         evidence = evidence._replace(rehearsal=figures)
     named = [each.policy for each in advise(evidence) if each.place in (FIRST, TEST)]

@@ -56,7 +56,7 @@ def _rows_of(plan: Plan, task: tuple[str, int]) -> list[Reached]:
 
 def _percent(plan: Plan, name: str, seed: int, timing: str) -> float:
     [entry] = [entry for entry in plan.entries if entry.name == name]
-    key = (name, entry.fingerprint, plan.config_hash, plan.setup.code(plan.action_space(entry)), seed, timing)
+    key = (name, entry.fingerprint, plan.config_hash, plan.world_code, seed, timing)
     return float(kept_array("late-rewards", key, partial(_play, plan, name, seed, timing)))
 
 

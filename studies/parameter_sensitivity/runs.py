@@ -91,7 +91,7 @@ def _rows_of(plan: Plan, policy: str, task: tuple[str, float, int]) -> list[Trie
     parameter, value, seed = task
     name = _entry_name(parameter, value)
     [entry] = [entry for entry in plan.entries if entry.name == name]
-    key = (entry.fingerprint, plan.config_hash, plan.setup.code(plan.action_space(entry)), seed)
+    key = (entry.fingerprint, plan.config_hash, plan.world_code, seed)
     alike = replace(entry, name=policy)  # draws follow from the name: all settings have those of the policy itself
     percent = float(kept_array("parameter-sensitivity", key, partial(_play, plan, alike, seed)))
     return [Tried(policy, parameter, value, seed, percent)]

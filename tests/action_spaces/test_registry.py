@@ -14,13 +14,14 @@ import zoosim
 from zoosim.action_spaces import ActionSpace, action_space_names, find_action_space, register_action_space, registry
 from zoosim.action_spaces.base import Part
 from zoosim.action_spaces.candidates import Candidates
+from zoosim.core import registry as core_registry
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, PolicySpec
 from zoosim.logs.parse import to_log
 from zoosim.logs.records import Records
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
 from zoosim.policies.registry import BUILT_IN, find_class
-from zoosim.worlds.own import world_class
+from zoosim.worlds.registry import find_world
 
 
 class Bundles(Candidates):
@@ -31,7 +32,7 @@ class Bundles(Candidates):
 
 @pytest.fixture(autouse=True)
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "_registered", {})
 
 
 def parts(space: ActionSpace) -> dict[str, Any]:
@@ -75,26 +76,26 @@ def test_a_program_registers_one_of_its_own() -> None:
 
 def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("bundles", f"{__name__}:BUNDLES", registry.GROUP),
-        EntryPoint("wrong", f"{__name__}:Bundles", registry.GROUP),
-        EntryPoint("gone", "no_such_package:SPACE", registry.GROUP),
-        EntryPoint("bundle", f"{__name__}:BUNDLES", registry.GROUP),
+        EntryPoint("bundles", f"{__name__}:BUNDLES", "zoosim.action_spaces"),
+        EntryPoint("wrong", f"{__name__}:Bundles", "zoosim.action_spaces"),
+        EntryPoint("gone", "no_such_package:SPACE", "zoosim.action_spaces"),
+        EntryPoint("bundle", f"{__name__}:BUNDLES", "zoosim.action_spaces"),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    registry._installed.cache_clear()
+    monkeypatch.setattr(core_registry, "entry_points", lambda group: points)
+    vars(registry.REGISTRY).pop("_installed", None)
     try:
         assert find_action_space("bundles").name == "bundles"
         with pytest.raises(ConfigError, match=r"BUNDLES has the name 'bundles', expected that of .* point, 'bundle'$"):
             find_action_space("bundle")
-        with pytest.raises(ConfigError, match=r"Bundles is a ABCMeta, expected a zoosim.action_spaces.ActionSpace"):
+        with pytest.raises(ConfigError, match=r"Bundles is a ABCMeta, expected an object of a zoosim.action"):
             find_action_space("wrong")
         with pytest.raises(ConfigError, match=r"^action_space: no_such_package:SPACE cannot be imported: .*; mend"):
             find_action_space("gone")
         # Who uses none of them meets no errors of theirs.
         assert len(to_log(pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]}))) == 2
-        assert world_class(OWN_WORLD).action_space == "products"
+        assert find_world(OWN_WORLD).action_space == "products"
     finally:
-        registry._installed.cache_clear()
+        vars(registry.REGISTRY).pop("_installed", None)
 
 
 OWN_WORLD = f"{Path(zoosim.__file__).parents[1] / 'examples' / 'my_world.py'}:Bookshop"
@@ -129,7 +130,7 @@ def test_one_whose_name_is_no_word_is_refused(name: Any) -> None:
 
 @pytest.mark.parametrize("value", [Bundles, "bundles", None])
 def test_what_is_no_action_space_is_not_registered(value: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^action_space: got .*, expected an object of "):
+    with pytest.raises(ConfigError, match=r"^action_space: .* is a \w+, expected an object of "):
         register_action_space(value)
 
 
@@ -143,7 +144,7 @@ def test_an_installed_one_that_exits_when_imported_is_named(monkeypatch: pytest.
     def leave(place: str) -> None:
         raise SystemExit(3)
 
-    monkeypatch.setattr(registry, "_installed", lambda: {"parcels": "parcels:SPACE"})
-    monkeypatch.setattr(registry, "resolve_name", leave)
+    monkeypatch.setitem(vars(registry.REGISTRY), "_installed", {"parcels": "parcels:SPACE"})
+    monkeypatch.setattr(core_registry, "resolve_name", leave)
     with pytest.raises(ConfigError, match=r"^action_space: parcels:SPACE cannot be imported: .*mend or remove it$"):
         find_action_space("parcels")

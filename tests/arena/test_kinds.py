@@ -7,11 +7,12 @@ from markupsafe import escape
 
 import zoosim
 from zoosim.arena.kinds import compare_by_kind
-from zoosim.worlds.setup import Trait, WorldSetup
+from zoosim.worlds.base import World
+from zoosim.worlds.facts import Trait
 from zoosim.worlds.shops.config import ShopsConfig
 from zoosim.worlds.shops.draw import draw_kind
-from zoosim.worlds.shops.setup import ShopsSetup
 from zoosim.worlds.shops.traits import traits_of
+from zoosim.worlds.shops.world import Shops
 
 SMALL, LARGE = Trait("size", "small", 0, "little"), Trait("size", "large", 1, "much")
 LATE = Trait("delay", "late", 0, "patience")
@@ -58,11 +59,11 @@ def test_every_drawn_shop_has_one_value_of_each_trait() -> None:
 
 
 def test_a_runs_delay_takes_the_place_of_a_shops_own() -> None:
-    setup = ShopsSetup("shops", ShopsConfig(), 100)
+    assert World.reported_traits is not Shops.reported_traits
     at_once = next(seed for seed in range(20) if draw_kind(ShopsConfig(), seed).delay == 0)
 
     def delay(late: int) -> str:
-        return next(trait.value for trait in setup.traits(at_once, late) if trait.name == "rewards come")
+        return next(trait.value for trait in Shops(at_once, 100).reported_traits(late) if trait.name == "rewards come")
 
     assert [delay(0), delay(100), delay(1_000)] == ["at once", "up to 200 visits late", "later"]
 
@@ -82,4 +83,3 @@ def test_worlds_that_are_all_of_one_kind_have_no_kinds(tmp_path: Path) -> None:
     result = zoosim.run("gauntlet", policies=["random"], seeds=2, steps=100, jobs=1, out=tmp_path / "run")
     assert "kinds" not in result.summary
     assert "Shops like yours" not in (tmp_path / "run" / "report.html").read_text()
-    assert WorldSetup.traits is not ShopsSetup.traits

@@ -143,7 +143,7 @@ def test_market_shifts_are_the_shocks_of_a_search_world() -> None:
     own = {"step": 50, "name": "dear toys", "prices": {"toys": 2.0}}
     with pytest.raises(ConfigError, match="shifts: 'dear toys' is at step 50, beyond the run of 50 steps"):
         plan("market-shifts", config={"env": {"shifts": [own]}}, steps=50)
-    assert plan("template-bandits", config={"env": {"shifts": [own]}}).setup.shock_names == ("dear toys",)
+    assert plan("template-bandits", config={"env": {"shifts": [own]}}).shock_names == ("dear toys",)
     assert plan("template-bandits").shocks == ()
     assert plan("market-shifts", settings=["env.shifts=[]"]).shocks == ()
 
@@ -305,7 +305,7 @@ def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
     made = plan("robustness", seeds=[0, 1])
     assert made.shocks == ()
     assert made.phases == ((0, 40_000),)
-    assert made.setup.shock_names == ("shock 1", "shock 2")
+    assert made.shock_names == ("shock 1", "shock 2")
     for seed in (0, 1):
         first, second = made.shock_spans(seed)
         assert [first[0], second[0]] == [step for step, _ in table_of(made, seed).shocks]
@@ -350,14 +350,14 @@ def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> No
 def test_what_is_set_stands_in_the_place_of_what_is_drawn(experiment: str) -> None:
     made = plan(experiment, settings=["env.shocks=[]"])
     assert isinstance(made.env, EnvConfig)
-    assert (made.env.random_shocks, made.setup.shock_names) == (None, ())
+    assert (made.env.random_shocks, made.shock_names) == (None, ())
     written = plan(experiment, settings=["env.personas={a: {b: .5, c: .1}}", "env.personas.a.c=.2"])
     assert isinstance(written.env, EnvConfig)
     assert written.env.personas == {"a": {"b": 0.5, "c": 0.2}}
     assert written.env.random_shocks is not None
     shocks = {"env": {"shocks": [{**SHOCK, "set": {"persona 1": {"category 2": 0.5}}}]}}
     again = plan(experiment, config=shocks, settings=["env.random_shocks.count=3", "env.random_personas.personas=6"])
-    assert len(again.setup.shock_names) == 3
+    assert len(again.shock_names) == 3
     assert isinstance(again.env, EnvConfig)
     assert len(again.env.personas) == 6
     with pytest.raises(ConfigError, match="give shocks or random_shocks, not both"):

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
 from zoosim.report.page import render_page
 from zoosim.report.sections import Link, Page, Table, render_sections
-from zoosim.report.world import Facts, render_world, world_figures
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: Debian's package chromium has it")
@@ -42,8 +42,9 @@ CROWDED = report({**{name: 0.97 - 0.04 * i for i, name in enumerate(NAMES)}, "ra
 SHOCK = {"step": 500, "name": "fish hobbyists love cat toys, and much else", "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
 
 
-def world(facts: Facts) -> str:
-    return render_world(facts, world_figures(facts), "a world", "zoosim describe", "env: {}\n")
+def world(facts: Any) -> str:
+    page: str = facts.render(facts, facts.draw(facts), "a world", "zoosim describe", "env: {}\n")
+    return page
 
 
 def evaluation(folder: Path) -> str:

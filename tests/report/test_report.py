@@ -11,6 +11,8 @@ from zoosim.report.drawing import policy_styles, spread_apart
 from zoosim.report.figures import _levels, _ticks, figures
 from zoosim.report.filters import duration, interval, p_value, percent, points, seed_list
 from zoosim.report.page import render_page
+from zoosim.worlds.facts import CLICKS, EUROS
+from zoosim.worlds.registry import find_world
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
 GAIN = {"difference": -0.1, "low": -0.12, "high": -0.08, "p": 0.001}
@@ -110,7 +112,7 @@ def report(
         for name, value in fractions.items()
         if value is not None
     }
-    if more.get("reward_key") == "reward":
+    if "measures" in more:
         for figures in policies.values():
             figures |= {key: estimate(None, None) for key in EARNED} | {"segments": {}}
         summary["features"] = [row(name, known, fractions[name]) for name, known in more["features"].items()]
@@ -159,12 +161,14 @@ CASES = {
     "features": report(
         {"ts-simple": 0.9, "ts-rich": 0.8, "greedy-simple": 0.5, "static": 0.7, "worse": 0.3, "random": None},
         features=SEES,
-        reward_key="reward",
-        reward_name="reward",
+        reward=EUROS,
+        measures=find_world("search")(0, 10).reported_measures,
         shocks=(),
     ),
     "crowd": report({f"policy_{i}": 0.2 + 0.02 * i for i in range(30)}),
-    "accuracy": report({"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward_name="accuracy"),
+    "accuracy": report(
+        {"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward=CLICKS._replace(name="accuracy")
+    ),
     "hostile": report({HOSTILE: 0.9, "<img src=x onerror=alert(1)>": 0.8}, shocks=((500, HOSTILE),), notes=(HOSTILE,)),
 }
 

@@ -10,9 +10,14 @@ import pytest
 from tests.report.test_report import HOSTILE, Shown
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
-from zoosim.descriptions import SearchDescription, describe_recommendation, describe_search
+from zoosim.descriptions import (
+    RecommendationDescription,
+    SearchDescription,
+    describe_recommendation,
+    describe_search,
+)
+from zoosim.report.recommendation import recommendation_figures
 from zoosim.report.search import search_figures
-from zoosim.report.world import Facts, render_world, world_figures
 from zoosim.worlds.recommendation.world import build_world
 
 
@@ -21,7 +26,7 @@ def search(visits: int = 60, **config: Any) -> SearchDescription:
     return describe_search(build(SearchConfig, values, "env"), seed=5, visits=visits, progress=print)
 
 
-def recommendation(**config: Any) -> Facts:
+def recommendation(**config: Any) -> RecommendationDescription:
     return describe_recommendation(build_world(build(EnvConfig, config, "env"), seed=1), steps=1_000)
 
 
@@ -39,7 +44,7 @@ SHIFTS = [
 ]
 SHOCK = {"step": 500, "name": HOSTILE, "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
 SEARCH = search()
-CASES: dict[str, Facts] = {
+CASES: dict[str, SearchDescription | RecommendationDescription] = {
     "search": SEARCH,
     "one product, one visit": search(visits=1, n_products=1),
     "simple": search(visits=5, context="simple", k=3),
@@ -56,7 +61,8 @@ CASES: dict[str, Facts] = {
 
 def rendered(name: str) -> str:
     facts = CASES[name]
-    return render_world(facts, world_figures(facts), "search", "zoosim describe search", "env: {}\n")
+    page: str = facts.render(facts, facts.draw(facts), "search", "zoosim describe search", "env: {}\n")
+    return page
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,7 +74,7 @@ def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
     assert [tag for tag, _ in shown.tags].count("script") == 3
     assert not re.search(r"NaN|None|nan\b|null|undefined", shown.text)
     assert HOSTILE not in page
-    for key in world_figures(CASES[name]):
+    for key in CASES[name].draw(CASES[name]):
         assert f'id="figure-{key}"' in page
 
 
@@ -115,7 +121,7 @@ def test_axes_have_units() -> None:
 
 
 def test_changed_cells_are_framed() -> None:
-    drawn = world_figures(CASES["a hostile shock"])["chances"]
+    drawn = recommendation_figures(recommendation(shocks=[SHOCK]))["chances"]
     [frame] = drawn.layout.shapes
     table = drawn.data[1].z
     assert table[int(np.round(frame.y0)), int(np.round(frame.x0))] == 0.9

@@ -16,8 +16,8 @@ from zoosim.worlds import check as module
 from zoosim.worlds.base import World
 from zoosim.worlds.check import CHECKS, check_world, check_worlds_of
 from zoosim.worlds.labelled import build_labelled_world, read_table
-from zoosim.worlds.own import world_class
 from zoosim.worlds.recommendation.world import build_world
+from zoosim.worlds.registry import find_world
 from zoosim.worlds.search import template_arms
 from zoosim.worlds.search.template_arms import search_world
 from zoosim.worlds.search_shops.config import SearchShopsConfig
@@ -66,7 +66,7 @@ def test_our_worlds_keep_the_contract(name: str, monkeypatch: pytest.MonkeyPatch
     assert failed == []
 
 
-Bookshop: Any = world_class(EXAMPLE)
+Bookshop: Any = find_world(EXAMPLE)
 
 
 class Moody(Bookshop):  # type: ignore[misc]

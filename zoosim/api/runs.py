@@ -37,12 +37,6 @@ DEFAULT_OUT = "runs/{experiment}-{hash}"
 LOGGED_EXPERIMENTS = {"products": "head-to-head", "templates": "template-bandits", "boosts": "template-bandits"}
 """The experiment whose world a log is written in, by what the policy chooses."""
 
-EARNED = (
-    *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
-    *("below_cm2_floor", "below_strategic_floor"),
-)
-"""What summary.json tells of a policy's visits: the click rate, or the reward of a search shop and its parts."""
-
 
 @dataclass(frozen=True, repr=False)
 class RunResult(TabularResult):
@@ -79,7 +73,11 @@ class RunResult(TabularResult):
         figures = self.summary["policies"][name]
         fraction = figures["oracle_fraction"]
         keys = {"oracle_fraction": "mean", "low": "low", "high": "high", "sd": "sd", "min": "min"}
-        earned = {key: figures[key]["mean"] for key in EARNED if key in figures}
+        world = self.plan.any_world
+        earned = {
+            key: figures[key]["mean"]
+            for key in (world.reward_scale.key, *(each.key for each in world.reported_measures))
+        }
         return {"policy": name, **{k: fraction[v] for k, v in keys.items()}, **earned}
 
     @cached_property
@@ -96,7 +94,7 @@ class RunResult(TabularResult):
 
     @cached_property
     def _reference(self) -> tuple[str, float | None]:
-        return self.plan.setup.reference() or ("", None)
+        return self.plan.any_world.reference_value() or ("", None)
 
     @cached_property
     def figures(self) -> "dict[str, go.Figure]":
@@ -149,8 +147,9 @@ class RunResult(TabularResult):
             curves=curves,
             reference=self.reference,
             reference_name=self._reference[0],
-            reward_name=experiment.reward_name,
-            reward_key=self.plan.setup.reward_key,
+            reward=self.plan.any_world.reward_scale,
+            measures=self.plan.any_world.reported_measures,
+            oracle=self.plan.any_world.oracle_note,
             features=experiment.features,
         )
 

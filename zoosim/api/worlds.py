@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from zoosim.worlds.fitted.shop import FittedShop
 
 
-WORLD = ".world"
-"""How files of fitted worlds end."""
-
-
 @dataclass(frozen=True, repr=False)
 class Description(TabularResult):
     """A world or a model in figures: `facts`, `figures` by name, and the `page`.
@@ -85,13 +81,14 @@ def describe(
     """
     assert progress is not None  # `public_call` sees to that
     source, policy = file_and_class(os.fspath(world))
-    if source.endswith((MODEL, WORLD)):
+    from zoosim.worlds.base import WORLD_FILE
+
+    if source.endswith((MODEL, WORLD_FILE)):
         return _describe_file(Path(source), policy, out)
 
     from zoosim.core.files import make_folder, write_text
     from zoosim.core.yaml_text import write_yaml
-    from zoosim.descriptions.plan import describe_plan, read_world
-    from zoosim.report.world import render_world, world_figures
+    from zoosim.descriptions.plan import read_world
 
     world = os.fspath(world)
     plan = read_world(world, seed, visits, config, settings)
@@ -99,11 +96,11 @@ def describe(
         progress(f"note: {note}")
     folder = Path(f"runs/describe-{world}" if out is None else out)
     make_folder(folder)
-    facts = describe_plan(plan, visits, progress)
+    facts = plan.any_world.description(plan.any_world, visits, progress)
     command = _describe_command(world, seed, visits, config, settings)
     kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
-    figures = world_figures(facts)
-    page = render_world(facts, figures, world, command, write_yaml(kept))
+    figures = facts.draw(facts)
+    page = facts.render(facts, figures, world, command, write_yaml(kept))
     write_text(folder / f"{world}.html", page)
     return Description(folder / f"{world}.html", facts, figures, page)
 
@@ -150,15 +147,14 @@ def optimum(
     assert progress is not None  # `public_call` sees to that
     from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
-    from zoosim.core.search_config import SearchConfig
     from zoosim.descriptions.plan import read_world
     from zoosim.experiments.plan import MAX_STEPS
-    from zoosim.worlds.search.optimum import search_optimum
 
     plan = read_world(world, seed, 1, config, settings, steps=MAX_STEPS)
     for note in plan.notes:
         progress(f"note: {note}")
-    if not isinstance(plan.env, SearchConfig):
+    if plan.any_world.optimum is None:
         raise ConfigError(f"optimum: {world} is no search world; give search, template-bandits or market-shifts")
     check_whole("step", step, 0, MAX_STEPS)
-    return search_optimum(plan.env, seed=seed, by=by, step=step, progress=progress)
+    best: pl.DataFrame = plan.any_world.optimum(plan.env, seed=seed, by=by, step=step, progress=progress)
+    return best

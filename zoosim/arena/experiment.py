@@ -3,24 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from zoosim.core.config import Shock
-
-if TYPE_CHECKING:  # search worlds alone have them
-    from zoosim.core.market_shift import MarketShift
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Experiment:
     """A named experiment.
 
-    `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not that
-    of a built-in policy. `env` is what differs from the default shop; `shocks` are built in, so that a shorter run may
-    drop them; `tail` is the share of the visits that are set apart at the end as a phase of their own. With a
-    `world_seed` there is one world, with the same visitors for all, and seeds only tell the random draws of the
-    policies apart. `features` maps contestants to their learner and to the set of features that it sees; the others are
-    compared with the first set.
+    `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not
+    that of a built-in policy. `kind` names the world, `env` is what differs from its defaults; `shocks` are built
+    in, so that a shorter run may drop them; `tail` is the share of the visits that are set apart at the end as a
+    phase of their own. With a `world_seed` there is one world, with the same visitors for all, and seeds only tell
+    the random draws of the policies apart. `features` maps contestants to their learner and to the set of features
+    that it sees; the others are compared with the first set.
     """
 
     name: str
@@ -30,12 +25,11 @@ class Experiment:
     policies: Mapping[str, Mapping[str, Any]]
     kind: str = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
-    shocks: "tuple[Shock | MarketShift, ...]" = ()
+    shocks: tuple[Any, ...] = ()
     seeds: int = 10
     tail: float = 0.0
     world_seed: int | None = None
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    reward_name: str = field(default="CTR")
 
     @property
     def title(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.statistics import mean_interval
-from zoosim.worlds.setup import Trait
+from zoosim.worlds.facts import Trait
 
 
 def compare_by_kind(

@@ -1,20 +1,20 @@
 """The plan of a run: a checked world, steps, seeds and contestants, and what is written of them to config.yaml."""
 
 import copy
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zoosim.arena.experiment import Experiment
-from zoosim.core.config import Shock, config_hash
+from zoosim.core.config import config_hash
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.files import resolved
+from zoosim.core.user_code import code_digest
 from zoosim.policies.registry import PolicyEntry, make_entry
 from zoosim.worlds.base import World
-from zoosim.worlds.setup import ShopChange, WorldSetup
-
-if TYPE_CHECKING:  # search worlds alone have them
-    from zoosim.core.market_shift import MarketShift
+from zoosim.worlds.facts import Change, Trait
+from zoosim.worlds.registry import find_world, make_world, world_for_policy
 
 FORMAT = 2
 """The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
@@ -22,35 +22,56 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked run."""
+    """A checked run; `params` are those of its world, by name."""
 
     experiment: Experiment
-    setup: WorldSetup
+    params: Mapping[str, Any]
     steps: int
     seeds: tuple[int, ...]
-    entries: tuple[PolicyEntry, ...]
+    entries: tuple[PolicyEntry, ...] = ()
     feedback: Feedback = AT_ONCE
     config_hash: str = ""
     notes: tuple[str, ...] = ()
     files: str | None = None
     """What `config.yaml` says of the content of the world's files; None where it has to be read."""
+    finished: bool = False
+    """Whether the run is over, so that a user's file need not be there."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the worlds out, whose classes other processes may not know."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def any_world(self) -> World:
+        """A world of the run, of which is asked what is the same for all seeds."""
+        return self._world_of(self.seeds[0])
+
+    def _world_of(self, seed: int) -> World:
+        """Return the world of a seed, whoever chooses in it."""
+        cls = find_world(self.experiment.kind, finished=self.finished)
+        return make_world(cls, self._world_seed(seed), self.steps, self.params)
 
     @property
     def env(self) -> Any:
-        """The settings of the world."""
-        return self.setup.config
+        """The parameters of the world, as its record where it has one."""
+        return find_world(self.experiment.kind, finished=self.finished).checked_parameters(self.params)
+
+    @cached_property
+    def world_code(self) -> str:
+        """A hash of the code that decides what happens in the world."""
+        return code_digest(find_world(self.experiment.kind))
 
     def action_space(self, entry: PolicyEntry) -> str:
         """Return what a policy chooses in this world: the first that the world offers and the policy can choose."""
-        return next(space for space in self.setup.action_spaces if space in entry.cls.chooses)
+        return _action_space(self.any_world, entry)
 
     def world(self, seed: int, entry: PolicyEntry | None = None) -> World:
         """Build the world of a seed, as the policy of an `entry` sees it and chooses in it."""
-        source = self._world_seed(seed)
-        space = self.setup.action_spaces[0] if entry is None else self.action_space(entry)
+        whole = self._world_of(seed)
+        space = whole.action_spaces[0] if entry is None else _action_space(whole, entry)
         params = entry.params if entry is not None and entry.built_in else {}
-        world = self.setup.world(source, space, params)
-        if source != seed:
+        world = world_for_policy(whole, space, params)
+        if world.seed != seed:
             world = copy.copy(world)
             object.__setattr__(world, "seed", seed)
         return world
@@ -59,15 +80,27 @@ class Plan:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
 
     @property
-    def shocks(self) -> "tuple[Shock | MarketShift | ShopChange, ...]":
-        """List the shocks, or the market shifts, that all worlds share, in order."""
-        return self.setup.shocks
+    def shocks(self) -> tuple[Change, ...]:
+        """List the shocks that all worlds share, in order."""
+        return () if self.any_world.shocks_differ else self.any_world.reported_shocks
+
+    @property
+    def shock_names(self) -> tuple[str, ...]:
+        """Name the shocks of every world; those that each world draws for itself are numbered."""
+        return tuple(shock.name for shock in self.any_world.reported_shocks)
 
     def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
         """Return for each shock of a seed's world its step, and that of the next shock or the end."""
-        starts = self.setup.shock_steps(self._world_seed(seed))
+        world = self._world_of(seed) if self.any_world.shocks_differ else self.any_world
+        starts = sorted(shock.step for shock in world.reported_shocks)
         ends = [next((later for later in starts if later > start), self.steps) for start in starts]
         return tuple(zip(starts, ends, strict=True))
+
+    def traits(self, seed: int) -> Sequence[Trait]:
+        """Return what kind of world a seed has; empty where all are of one kind."""
+        if not self.any_world.reported_traits(self.feedback.delay):
+            return ()
+        return self._world_of(seed).reported_traits(self.feedback.delay)
 
     @property
     def phases(self) -> tuple[tuple[int, int], ...]:
@@ -89,12 +122,12 @@ class Plan:
             "run.steps": self.steps,
             "run.delay": self.feedback.delay,
             "run.batch": self.feedback.batch,
-            **self.setup.identity(),
+            **self.any_world.run_identity,
             "the content of the files": self._file_digest(),
         }
 
     def _file_digest(self) -> str:
-        return self.setup.files_digest() if self.files is None else self.files
+        return self.any_world.files_digest if self.files is None else self.files
 
     def differences(self, other: "Plan") -> tuple[str, ...]:
         """Name what makes the other plan another run than this one."""
@@ -111,7 +144,7 @@ class Plan:
         return {
             **head,
             **({"files": files} if files else {}),
-            "env": self.setup.settings(),
+            "env": self.any_world.yaml_settings,
             "run": run,
             "policies": policies,
         }
@@ -130,6 +163,10 @@ class Plan:
         """Return what the experiment sets of a policy."""
         listed = self.experiment.policies.get(name, {})
         return {key: value for key, value in listed.items() if key != "type"}
+
+
+def _action_space(world: World, entry: PolicyEntry) -> str:
+    return next(space for space in world.action_spaces if space in entry.cls.chooses)
 
 
 def type_label(entry: PolicyEntry) -> str:

@@ -132,7 +132,7 @@ def check_logged(plan: Plan, entry: PolicyEntry) -> None:
     """
     space = find_action_space(plan.action_space(entry))
     space.refuse_unlogged(entry.name, entry.cls)
-    if space.has_catalogue and not plan.setup.lists_products:
+    if space.has_catalogue and not plan.any_world.lists_products:
         raise ConfigError(
             f"--log: the world {plan.experiment.title} does not list its products; give it a method all_products"
         )

@@ -110,10 +110,9 @@ def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
 def _check_same_world(plan: Plan, folder: RunFolder) -> None:
     """Refuse a folder whose other policies met a world of other code: comparisons with them would not be paired."""
     asked = {entry.name for entry in plan.entries}
-    codes = {plan.setup.code(space) for space in plan.setup.action_spaces}
     others = [key for key in folder.trials() if key.policy not in asked and not folder.fault(key)]
     metas = {key.policy: read_meta(folder.trial_path(key)) for key in others}
-    strangers = sorted(name for name, meta in metas.items() if meta.get("world", None) not in {None, *codes})
+    strangers = sorted(name for name, meta in metas.items() if meta.get("world", None) not in {None, plan.world_code})
     if strangers:
         names = ", ".join(strangers)
         raise ConfigError(
@@ -164,7 +163,7 @@ def _tasks(plan: Plan) -> Iterator[Task]:
     """
     slow = {entry.name: bool(entry.params.get("past_visits")) or not entry.built_in for entry in plan.entries}
     ordered = sorted(plan.entries, key=lambda e: not slow[e.name])
-    ahead = ordered[:1] if plan.setup.slow_start else []
+    ahead = ordered[:1] if plan.any_world.slow_start else []
     yield from ((entry, seed) for entry in ahead for seed in plan.seeds)
     for seed in plan.seeds:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])

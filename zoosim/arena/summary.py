@@ -29,14 +29,12 @@ from zoosim.core.statistics import (
     seeds_to_settle,
 )
 from zoosim.core.types import FloatArray
+from zoosim.worlds.base import World
 
 SCHEMA_VERSION = 1
 
-LIMITS: dict[str, Limits] = {
-    **dict.fromkeys(("ctr", "strategic_share", "below_cm2_floor", "below_strategic_floor"), (0.0, 1.0)),
-    **dict.fromkeys(("gmv", "rank_change"), (0.0, math.inf)),
-}
-"""Between which values the measures of visits lie; others may have any."""
+ROUNDING = 1e-9
+"""How far above 100% of the oracle rounding may bring who chooses the best."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,23 @@ class Comparison:
 
         Their rows say which actions they took: their classes are of files that may be gone by now, or of a notebook.
         """
-        spaces = [find_action_space(name) for name in self.plan.setup.action_spaces]
+        spaces = [find_action_space(name) for name in self._world.action_spaces]
         columns = {space.column for space in spaces if not space.oracle_is_best}
         if not columns:
             return set()
         first = {name: TrialKey(name, min(trials)) for name, trials in self.trials.items() if trials}
         return {name for name, key in first.items() if not columns.isdisjoint(folder.columns(key))}
+
+    @property
+    def _world(self) -> World:
+        """A world of the run, which says what is measured and how."""
+        return self.plan.any_world
+
+    @cached_property
+    def _limits(self) -> dict[str, Limits]:
+        """Between which values what visits came to lies, by its key."""
+        reward = self._world.reward_scale
+        return {reward.key: reward.limits, **{measure.key: measure.limits for measure in self._world.reported_measures}}
 
     def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
@@ -99,15 +108,18 @@ class Comparison:
 
     def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
         """Return the measures of the visits that `chosen` picks, none where there are no parts."""
-        return self.plan.setup.measures(parts, chosen) if parts else {}
+        if not parts:
+            return {}
+        visits = {name: part[chosen] for name, part in parts.items()}
+        return {measure.key: measure.value(visits) for measure in self._world.reported_measures}
 
     def _by_segment(self, rows: metrics.Rows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
         """Return mean reward and measures of the visits of each segment of users that came."""
-        setup = self.plan.setup
-        if not setup.segment_names:
+        names = self._world.reported_segments
+        if not names:
             return {}
-        segments = setup.segments(parts)
-        masks = {name: segments == number for number, name in enumerate(setup.segment_names)}
+        segments = self._world.segments_of(parts)
+        masks = {name: segments == number for number, name in enumerate(names)}
         return {
             name: {"reward": float(rows.rewards[mask].mean()), **self._measures(parts, mask)}
             for name, mask in masks.items()
@@ -146,10 +158,8 @@ class Comparison:
         No policy over products beats the oracle. A search shop's oracle shows templates, which boosts may beat, and a
         policy may earn less than nothing there; one over templates is held to 100% unless it beats that on a seed.
         """
-        if self.plan.setup.reward_key == "ctr":
-            return 0.0, 1.0
         fractions = [fraction for trial in self.trials[policy].values() for fraction in trial.fraction]
-        is_bounded = policy not in self._beats_oracle and max(fractions, default=0.0) <= 1.0
+        is_bounded = policy not in self._beats_oracle and max(fractions, default=0.0) <= 1.0 + ROUNDING
         return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
@@ -201,7 +211,7 @@ class Comparison:
             **self._segments(trials),
             "recovery_steps": {
                 shock: _recovery([trial.recoveries[number] for trial in trials])
-                for number, shock in enumerate(self.plan.setup.shock_names)
+                for number, shock in enumerate(self.plan.shock_names)
             },
             "failed": [
                 {"seed": f.seed, "step": f.step, "place": f.place, "error": f.reason}
@@ -228,7 +238,7 @@ class Comparison:
 
     def _kinds(self) -> dict[str, Any]:
         """Return who did best in each kind of world, where worlds differ in kind."""
-        traits = {seed: self.plan.setup.traits(seed, self.plan.feedback.delay) for seed in self.shared_seeds}
+        traits = {seed: self.plan.traits(seed) for seed in self.shared_seeds}
         kinds = compare_by_kind(traits, {name: self.fractions(name) for name in self.ranked})
         return {"kinds": kinds} if kinds else {}
 
@@ -252,14 +262,15 @@ class Comparison:
 
     def _segments(self, trials: Sequence[TrialFigures]) -> dict[str, Any]:
         """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
-        if not self.plan.setup.segment_names:
+        if not self._world.reported_segments:
             return {}
         segments: dict[str, Any] = {}
-        for name in self.plan.setup.segment_names:
+        for name in self._world.reported_segments:
             by_trial = [trial.segments[name] for trial in trials if name in trial.segments]
             if by_trial:
                 segments[name] = {
-                    key: interval([figures[key] for figures in by_trial], LIMITS.get(key, ANY)) for key in by_trial[0]
+                    key: interval([figures[key] for figures in by_trial], self._limits.get(key, ANY))
+                    for key in by_trial[0]
                 }
         return {"segments": segments}
 
@@ -270,10 +281,10 @@ class Comparison:
 
     def _earned(self, trials: Sequence[TrialFigures], span: int) -> dict[str, Any]:
         """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
-        values = {self.plan.setup.reward_key: [trial.rewards[span] for trial in trials]}
+        values = {self._world.reward_scale.key: [trial.rewards[span] for trial in trials]}
         for name in trials[0].measures[span] if trials else ():
             values[name] = [trial.measures[span][name] for trial in trials]
-        return {name: interval(by_seed, LIMITS.get(name, ANY)) for name, by_seed in values.items()}
+        return {name: interval(by_seed, self._limits.get(name, ANY)) for name, by_seed in values.items()}
 
     def verdict(self) -> str:
         """Say in a sentence which policy to trust, or that the run does not tell."""
@@ -284,7 +295,7 @@ class Comparison:
     def _comparison(self) -> str:
         best = self.ranked[0]
         if len(self.ranked) == 1:
-            what = self.plan.setup.reward_word
+            what = self._world.reward_scale.word
             return f"{best} earns {percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
         shared = sorted(set(self.trials[best]) & set(self.trials[second]))
@@ -339,8 +350,8 @@ class Comparison:
 
     def _tops(self, policy: str) -> dict[str, float | FloatArray]:
         """Return the most that each kind of curve of a policy can reach."""
-        most = np.asarray(self.at, float) if self.plan.setup.reward_key == "ctr" else math.inf
-        rate = LIMITS.get(self.plan.setup.reward_key, ANY)[1]
+        rate = self._world.reward_scale.limits[1]
+        most = rate * np.asarray(self.at, float)
         return {"ctr": rate, "share": self._fraction_limits(policy)[1], "clicks": most, "regret": most}
 
 

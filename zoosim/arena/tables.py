@@ -15,9 +15,6 @@ PolicyFigures = Mapping[str, Any]
 MISSING = "-"
 NOTHING: PolicyFigures = {"mean": None, "low": None, "high": None}
 
-SHOP_HEADS = {"gmv": "GMV, EUR\nper visit", "cm2": "CM2, EUR\nper visit", "rank_change": "rank\nchange"}
-"""By key of summary.json, the heads of the columns that only search shops have."""
-
 
 def results_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str]) -> Table:
     """Return the table of a run, the best policy first.
@@ -58,28 +55,28 @@ def _other_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Colu
     columns = []
     if any(figures["failed"] for figures in policies):
         columns.append(Column("failed\nseeds", [str(len(figures["failed"]) or "") for figures in policies]))
-    key = "ctr" if any("ctr" in figures for figures in policies) else "reward"
-    unit = two_lines(per_visit(plan.experiment.reward_name))
-    columns.append(Column(unit, _values([figures.get(key, NOTHING) for figures in policies])))
+    reward = plan.any_world.reward_scale
+    unit = two_lines(per_visit(reward.name))
+    columns.append(Column(unit, _values([figures.get(reward.key, NOTHING) for figures in policies])))
     if plan.experiment.tail and len(plan.phases) > 1:
-        columns += _tail_columns(plan, policies, key)
+        columns += _tail_columns(plan, policies)
     columns += _recovery_columns(plan, policies)
-    if any("gmv" in figures for figures in policies):
-        for name, head in SHOP_HEADS.items():
-            columns.append(Column(head, _values([figures.get(name, NOTHING) for figures in policies])))
-        shares = _in_percent([figures.get("strategic_share", NOTHING) for figures in policies])
-        columns.append(Column("strategic\n% of shown", _values(shares)))
+    for measure in plan.any_world.reported_measures:
+        if measure.column:
+            intervals = [figures.get(measure.key, NOTHING) for figures in policies]
+            columns.append(Column(measure.column, _values(_in_percent(intervals) if measure.is_share else intervals)))
     return columns
 
 
-def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures], key: str) -> list[Column]:
+def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
     """Return what the last visits brought: clicks, in worlds with other rewards the fraction of oracle."""
+    reward = plan.any_world.reward_scale
     start, stop = plan.phases[-1]
     visits = f"last {stop - start:,}"
     phases = [figures["phases"][-1] if figures["phases"] else {} for figures in policies]
-    if key == "ctr":
-        intervals = [phase.get(key, NOTHING) for phase in phases]
-        what = "clicks"
+    if reward.is_share:
+        intervals = [phase.get(reward.key, NOTHING) for phase in phases]
+        what = reward.word
     else:
         intervals = _in_percent([phase.get("oracle_fraction", NOTHING) for phase in phases])
         what = "% of oracle"
@@ -90,7 +87,7 @@ def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures], key: str) -> 
 
 
 def _recovery_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
-    names = plan.setup.shock_names
+    names = plan.shock_names
     steps = [f"{shock.step:,}" for shock in plan.shocks]
     return [
         Column(f"back after\n{label}", [_recovery(figures["recovery_steps"].get(name)) for figures in policies])

@@ -48,7 +48,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
     report(key, 0, TrialEvent.STARTED)
     # Before the trial, so that a file that is edited meanwhile does not pass for the one that ran.
     version = trial_version(plan, entry)
-    world_version = plan.setup.code(plan.action_space(entry))
+    world_version = plan.world_code
     compiling = watch_compilation(lambda: report(key, 0, TrialEvent.COMPILING))
     try:
         # The policy may change the working directory: here it is put back, as later paths may be relative.
@@ -85,7 +85,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
 
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:
     """Hash the code that decides the rows of a trial: of the policy, of the world, and of how the two meet."""
-    code = (source_digest(past.__name__), plan.setup.code(plan.action_space(entry)))
+    code = (source_digest(past.__name__), plan.world_code)
     return hashlib.sha256(f"{entry.fingerprint} {code}".encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Find the world that a user wants described, and describe it."""
+"""Find the world that a user wants described."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,10 @@ from zoosim.core.checks import check_whole
 from zoosim.core.config import read_config, read_setting
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
-from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import Progress
-from zoosim.descriptions.recommendation import RecommendationDescription, describe_recommendation
-from zoosim.descriptions.search import SearchDescription, describe_search
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import MAX_SEED, Request
+from zoosim.worlds.registry import find_world
 
 WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
 """Worlds by name, and the experiment whose world each is; the names of experiments do as well."""
@@ -38,7 +35,9 @@ def read_world(
 
     Raises `ConfigError` or `DataError`.
     """
-    experiments = {key: value for key, value in EXPERIMENTS.items() if value.kind in ("search", "recommendation")}
+    experiments = [
+        key for key, experiment in EXPERIMENTS.items() if find_world(experiment.kind).description is not None
+    ]
     experiment = WORLDS.get(name, name)
     if experiment not in experiments:
         files = "; or give a FILE.world of fit-world or a FILE.zoosim of train"
@@ -56,12 +55,3 @@ def read_world(
         values = read_config(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
     return make_plan(Request(experiment, [seed], steps=steps, config=world, settings=settings))
-
-
-def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescription | RecommendationDescription:
-    """Describe the world of a plan's one seed; in a search world `visits` are simulated."""
-    if isinstance(plan.env, SearchConfig):
-        return describe_search(plan.env, seed=plan.seeds[0], visits=visits, progress=progress)
-    table = plan.world(plan.seeds[0]).as_table()
-    assert table is not None
-    return describe_recommendation(table, steps=plan.steps)

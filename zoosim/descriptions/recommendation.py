@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.action_spaces.base import Part
 from zoosim.core.tables import Column, Table
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, Progress
+from zoosim.worlds.base import World
 from zoosim.worlds.table import Period, TableWorld
 
 
@@ -54,6 +56,9 @@ class RecommendationDescription:
     periods: tuple[PeriodFacts, ...]
     changes: tuple[Change, ...]
 
+    draw = Part("zoosim.report.recommendation:recommendation_figures")
+    render = Part("zoosim.report.recommendation:render_recommendation")
+
     def table(self) -> Table:
         """Tabulate what visits earn in each period: at best, by the best single product, and at random."""
         periods = self.periods
@@ -71,6 +76,13 @@ class RecommendationDescription:
 
 def _in_percent(shares: Iterable[float]) -> list[str]:
     return [f"{100.0 * share:.1f}" for share in shares]
+
+
+def describe(world: World, visits: int, progress: Progress) -> RecommendationDescription:
+    """Return what a world is like over the visits of its run; see `World.description`."""
+    table = world.as_table()
+    assert table is not None
+    return describe_recommendation(table, steps=world.steps)
 
 
 def describe_recommendation(world: TableWorld, *, steps: int) -> RecommendationDescription:

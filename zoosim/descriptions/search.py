@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.action_spaces.base import Part
 from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.tables import Column, Table
@@ -14,6 +15,7 @@ from zoosim.descriptions.shifts import ShiftFacts, shift_facts
 from zoosim.descriptions.spread import Spread, spread_of
 from zoosim.descriptions.visit import VisitFacts, describe_visit
 from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.simulated import Search
 from zoosim.worlds.search.world import build_search_world
 
 PROGRESS_SECONDS = 2.0
@@ -87,6 +89,9 @@ class SearchDescription:
     example: VisitFacts
     shifts: tuple[ShiftFacts, ...] = ()
 
+    draw = Part("zoosim.report.search:search_figures")
+    render = Part("zoosim.report.search:render_search")
+
     def table(self) -> Table:
         """Tabulate what visits of each segment bring under the neutral template."""
         segments = self.segments
@@ -115,6 +120,11 @@ class SimulatedVisits(NamedTuple):
     purchases: BoolArray
     gmv: FloatArray
     rewards: FloatArray
+
+
+def describe(world: Search, visits: int, progress: Progress) -> SearchDescription:
+    """Return what a search shop is like, by simulated visits; see `World.description`."""
+    return describe_search(world.config, seed=world.seed, visits=visits, progress=progress)
 
 
 def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: Progress) -> SearchDescription:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.plan import FORMAT, Plan
 from zoosim.arena.store import OLDER
-from zoosim.core.action_space import BOOSTS
 from zoosim.core.checks import check_whole
 from zoosim.core.config import config_hash, read_config
 from zoosim.core.errors import ConfigError
@@ -20,12 +20,11 @@ from zoosim.core.seal import KEY
 from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
-from zoosim.experiments.setup import read_setup
+from zoosim.experiments.world_parameters import read_parameters
 from zoosim.policies.base import Policy
 from zoosim.policies.files import is_file
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, check_own_name, find_class, make_entry
 from zoosim.policies.requests import LARGEST
-from zoosim.worlds.setup import WorldSetup
 
 MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")
@@ -48,21 +47,22 @@ def make_plan(request: Request) -> Plan:
     asked_steps = _run_value("steps", request.steps, config, changes, None)
     steps = check_whole("steps", experiment.steps if asked_steps is None else asked_steps, 1, MAX_STEPS)
     feedback = _feedback(config, changes)
-    setup = read_setup(experiment, config, changes, steps, finished=request.finished)
-    if not request.finished:
-        setup = setup.within_visits(asked=asked_steps is not None)
+    params, notes = read_parameters(experiment, config, changes, steps, finished=request.finished)
     seeds = parse_seeds(_run_value("seeds", request.seeds, config, changes, experiment.seeds))
-    setup.check(seeds if experiment.world_seed is None else (experiment.world_seed,))
+    plan = Plan(experiment, params, steps, seeds, feedback=feedback, notes=notes, finished=request.finished)
     if request.finished:
-        return _finished_plan(config, Plan(experiment, setup, setup.steps, seeds, (), feedback, notes=setup.notes))
+        return _finished_plan(config, plan)
+    if asked_steps is None:
+        plan = replace(plan, steps=min(steps, plan.any_world.longest_run or steps))
+    plan.any_world.check_seeds(seeds if experiment.world_seed is None else (experiment.world_seed,))
 
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
-    _check_fit(experiment, setup, entries)
-    notes = (*setup.notes, *_above_oracle(setup, entries), *_unheard(named_policies, entries), *_late(feedback))
-    plan = Plan(experiment, setup, setup.steps, seeds, entries, feedback, notes=notes)
-    return replace(plan, config_hash=config_hash(plan.identity))
+    plan = replace(plan, entries=entries)
+    _check_fit(plan)
+    notes = (*notes, *_above_oracle(plan), *_unheard(named_policies, entries), *_late(feedback))
+    return replace(plan, config_hash=config_hash(plan.identity), notes=notes)
 
 
 def _experiment(request: Request) -> Experiment:
@@ -217,46 +217,44 @@ def _entries(
     return _chosen(request.policies, listed, extra, overrides)
 
 
-def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[PolicyEntry]) -> None:
+def _check_fit(plan: Plan) -> None:
     """Refuse policies that choose in another action space, or want or expect what the world does not have."""
-    for entry in entries:
-        if not set(setup.action_spaces) & set(entry.cls.chooses):
+    world = plan.any_world
+    title = plan.experiment.title
+    for entry in plan.entries:
+        if not set(world.action_spaces) & set(entry.cls.chooses):
             chosen = " or ".join(entry.cls.chooses)
-            asked = " or ".join(setup.action_spaces)
+            asked = " or ".join(world.action_spaces)
             raise ConfigError(
-                f"policy {entry.name}: chooses {chosen}, and {experiment.title} asks for {asked}; "
-                "leave it out of --policies"
+                f"policy {entry.name}: chooses {chosen}, and {title} asks for {asked}; leave it out of --policies"
             )
-    for entry in entries:
-        if entry.cls.needs_user_ids and not setup.knows_users:
-            raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.title} has none; leave it out")
-    for entry in entries:
-        if entry.past_visits and not setup.has_past:
-            raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.title} has none")
-        _check_rewards(experiment, setup, entry)
+    for entry in plan.entries:
+        if entry.cls.needs_user_ids and not world.knows_users:
+            raise ConfigError(f"policy {entry.name}: needs user ids, but {title} has none; leave it out")
+    for entry in plan.entries:
+        if entry.past_visits and not world.has_past:
+            raise ConfigError(f"policy {entry.name}: wants a log of the past, and {title} has none")
+        _check_rewards(plan, entry)
 
 
-def _check_rewards(experiment: Experiment, setup: WorldSetup, entry: PolicyEntry) -> None:
+def _check_rewards(plan: Plan, entry: PolicyEntry) -> None:
     """Refuse a policy that learns from a smaller range of rewards than the world's."""
     learned_low, learned_high = getattr(entry.cls, "rewards", (-np.inf, np.inf))
-    low, high = setup.reward_range
+    low, high = plan.any_world.reward_range
     if learned_low > max(low, -LARGEST) or learned_high < min(high, LARGEST):
-        rewards = "EUR" if high == np.inf else f"{low:g} to {high:g}"
+        rewards = plan.any_world.reward_scale.unit if high == np.inf else ""
         raise ConfigError(
             f"policy {entry.name}: learns from rewards of {learned_low:g} to {learned_high:g}, "
-            f"and those of {experiment.title} are {rewards}"
+            f"and those of {plan.experiment.title} are {rewards or f'{low:g} to {high:g}'}"
         )
 
 
-def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
+def _above_oracle(plan: Plan) -> tuple[str, ...]:
     """Say what 100% of the oracle is where policies compete that may earn more."""
-    boosting = any(BOOSTS in entry.cls.chooses for entry in entries)
-    if setup.kind != "search" or not boosting:
+    spaces = {plan.action_space(entry) for entry in plan.entries}
+    if all(find_action_space(space).oracle_is_best for space in spaces) or not plan.any_world.oracle_note:
         return ()
-    return (
-        "100% of the oracle is what the best template of each segment and query type earns; boosts may earn more, and "
-        "are credited by visit, templates by the mean of their kind of visit",
-    )
+    return (plan.any_world.oracle_note,)
 
 
 def _late(feedback: Feedback) -> tuple[str, ...]:

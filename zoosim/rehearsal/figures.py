@@ -133,7 +133,7 @@ def rehearsal_figures(
     values = {name: today_value + mean_over_horizon(rewards - today, horizon) for name, rewards in earned.items()}
     ranked = sorted(policies, key=lambda name: -values[name].mean())
     is_share = bool(today_value.mean() > 0.0 and _late_means(today).mean() > 0.0)
-    limits = (-1.0, np.inf) if is_share and plan.setup.reward_range[0] >= 0.0 else ANY
+    limits = (-1.0, np.inf) if is_share and plan.any_world.reward_range[0] >= 0.0 else ANY
     baseline = _Baseline(today, best, np.max([*values.values()], axis=0), horizon, is_share, limits, len(ranked))
     at = np.array(sample_steps(steps))
     return Rehearsal(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zoosim.core.types import FloatArray
+from zoosim.worlds.facts import CLICKS, Measure, RewardScale
 
 Pair = dict[str, Any]
 """What summary.json tells of two policies."""
@@ -36,8 +37,9 @@ class ReportData:
 
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
     over 500 visits), 'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is
-    drawn as a horizontal line in the ctr figure. `reward_key` is what the summary calls the mean reward: 'ctr', a
-    share, or 'reward', an amount with parts beside it. `features` maps policies to their learner and what it sees.
+    drawn as a horizontal line in the ctr figure. `reward`, `measures` and `oracle` are what the world says of rewards,
+    of what else visits came to, and of what 100% of the oracle is. `features` maps policies to their learner and what
+    it sees.
     """
 
     title: str
@@ -51,8 +53,9 @@ class ReportData:
     curves: Mapping[str, Mapping[str, Curve]]
     reference: float | None = None
     reference_name: str = ""
-    reward_name: str = "CTR"
-    reward_key: str = "ctr"
+    reward: RewardScale = CLICKS
+    measures: tuple[Measure, ...] = ()
+    oracle: str = ""
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property

@@ -64,12 +64,12 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
 
 
 def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
-    rewards = "clicks" if report.reward_name == "CTR" else "reward"
-    unit = ", EUR" * (report.reward_key == "reward")
-    rate, title = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
+    reward = report.reward
+    unit = f", {reward.unit}" if reward.unit else ""
+    rate, title = ("ctr", reward.name) if reward.is_share else ("share", "share of the oracle")
     return {
         rate: _curves(report, rate, f"{title}, moving average", "~%"),
-        "clicks": _curves(report, "clicks", f"{rewards} so far{unit}", ",.0f"),
+        "clicks": _curves(report, "clicks", f"{reward.word} so far{unit}", ",.0f"),
         "regret": _curves(report, "regret", f"regret so far{unit}", ",.0f"),
     }
 

@@ -75,10 +75,10 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
     shocks = " Dashed lines mark the shocks." if report.shocks else ""
-    reward = report.reward_name
-    share = report.reward_key == "ctr"
+    reward = report.reward.name
+    share = report.reward.is_share
     when = "between shocks" if report.shocks else "over the stream"
-    clicks = "clicks" if reward == "CTR" else "reward"
+    clicks = report.reward.word
     end = f"last {_tail(report.summary):,} visits"
     step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {

@@ -1,7 +1,7 @@
 """The protocol of a world: visits that arrive one after another, and what each action would earn at them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -10,10 +10,10 @@ import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.feedback import AT_ONCE, Feedback
-from zoosim.core.parameters import check_parameters
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.policies.base import policy_name
+from zoosim.worlds.facts import AMOUNTS, Change, Measure, RewardScale, Trait
+from zoosim.worlds.parameters import Parametrised
 
 if TYPE_CHECKING:
     from zoosim.schema.schema import FittedSchema
@@ -64,6 +64,10 @@ def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None)
     return Truth(lambda action: float(known[action]), float(known[best]), best)
 
 
+WORLD_FILE = ".world"
+"""How the files of fitted worlds end."""
+
+
 class ProductList(NamedTuple):
     """All products that there ever are in a world.
 
@@ -77,19 +81,17 @@ class ProductList(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class World(ABC):
+class World(Parametrised, ABC):
     """A shop to try policies in: who comes at each visit, what may be shown, and what each action would earn.
 
     A world of your own derives from this class, names its `action_space`, and has the five methods below. It is made
-    by `Class(seed, steps, **parameters)`, where parameters are declared as class attributes with `zoosim.parameter`.
+    by `Class(seed, steps, **parameters)`, where parameters are declared as class attributes with `zoosim.parameter`,
+    or where they are more than numbers and words, as the fields of a `parameter_record`.
 
     What happens at a visit may depend on the seed and on the visit's number alone, never on what was asked or shown
     before: then all policies meet the same visitors, who would do the same, and comparisons are paired. Take every
     random number from `self.rng("what it is for", step)`.
     """
-
-    seed: int
-    """Tells worlds of one kind apart."""
 
     name: str = ""
     """How the world is called in reports; the class name in kebab case when left empty."""
@@ -106,21 +108,86 @@ class World(ABC):
     default_steps: ClassVar[int] = 10_000
     """How many visits a run has when the user does not say."""
 
-    def __init__(self, seed: int, steps: int, **params: Any) -> None:
-        """Make the world of a seed.
+    reward_scale: RewardScale = AMOUNTS
+    """How rewards are called, scaled and compared."""
 
-        Args:
-            seed: Tells worlds of one kind apart, 0 or more.
-            steps: How many visits the run has.
-            **params: Values of declared parameters; the others take their defaults.
+    knows_users: bool = True
+    """True where visitors come back and are recognised."""
 
-        Raises:
-            ConfigError: a parameter is unknown, of another type or out of range.
+    slow_start: ClassVar[bool] = False
+    """True where the first policy of a seed computes for long what the others then find on disk."""
+
+    oracle_note: ClassVar[str] = ""
+    """What 100% of the oracle is, for worlds in which some actions may earn more."""
+
+    description: Any = None
+    """The function of a world, a number of visits and a `Progress` that describes it; None where it has no page."""
+
+    optimum: Any = None
+    """The function that searches the best actions (see `zoosim.optimum`); None where there is none."""
+
+    def check_seeds(self, seeds: Iterable[int]) -> None:
+        """Raise `ConfigError` for parameters that only the worlds of the seeds of a run show to be impossible."""
+        return
+
+    @property
+    def longest_run(self) -> int | None:
+        """How many visits there are at most; a run's default length gives way to it."""
+        return None
+
+    @property
+    def action_spaces(self) -> tuple[str, ...]:
+        """What policies may choose, first what a policy chooses that can do more than one."""
+        return (self.action_space,)
+
+    def for_policy(self, action_space: str, params: Mapping[str, Any]) -> "World":
+        """Return the world as a policy sees it that chooses from an action space; `params` are the policy's."""
+        return self
+
+    @property
+    def has_past(self) -> bool:
+        """Whether there are visits before the run, from which policies can learn."""
+        return type(self).before is not World.before
+
+    @property
+    def lists_products(self) -> bool:
+        """Whether the world can list all its products, so that logs can be written."""
+        return type(self).all_products is not World.all_products
+
+    @property
+    def reported_shocks(self) -> tuple[Change, ...]:
+        """The changes after which a run tells how fast policies recover, in order."""
+        return ()
+
+    @property
+    def shocks_differ(self) -> bool:
+        """Whether each seed's world draws shocks of its own, as many and of the same names."""
+        return False
+
+    def reported_traits(self, delay: int) -> Sequence[Trait]:
+        """Return what kind of world this is, in a run that brings rewards so many visits late if not 0.
+
+        Empty where all are of one kind.
         """
-        self.seed = seed
-        self.steps = steps
-        for name, value in check_parameters(policy_name(type(self)), type(self), params).items():
-            setattr(self, name, value)
+        return ()
+
+    @property
+    def reported_measures(self) -> tuple[Measure, ...]:
+        """What visits come to beside their reward, made of the parts of rewards."""
+        return ()
+
+    @property
+    def reported_segments(self) -> tuple[str, ...]:
+        """The names of the segments whose visits are reported apart."""
+        return ()
+
+    def segments_of(self, parts: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the number of each visit's segment among `reported_segments`, `(n,)`."""
+        return parts["segment"]
+
+    def reference_value(self) -> tuple[str, float] | None:
+        """Return what learning from all answers would reach, with its name; None where there is no such thing."""
+        return None
 
     def rng(self, purpose: str, step: int = 0) -> np.random.Generator:
         """Return a random number generator that depends on the seed, the purpose and the visit's number alone."""

@@ -12,7 +12,7 @@ from zoosim.policies.checks.contract import Check, CheckResult, ask_checks, must
 from zoosim.policies.checks.sameness import same
 from zoosim.worlds.base import World
 from zoosim.worlds.contexts import context_fault
-from zoosim.worlds.own import world_class
+from zoosim.worlds.registry import find_world
 
 VISITS = 40
 """How many visits most checks look at."""
@@ -47,7 +47,7 @@ def check_world(source: str) -> list[CheckResult]:
     Raises:
         WorldError: there is no such class.
     """
-    cls = world_class(source)
+    cls = find_world(source)
     return check_worlds_of(cls, lambda seed: cls(seed, max(LONG, cls.default_steps)))
 
 

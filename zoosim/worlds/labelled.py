@@ -1,9 +1,10 @@
 """A labelled table as a world: each row a visitor, each class a product, a click for the right class."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.config import LabelledConfig, build
+from zoosim.core.config import LabelledConfig
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.files import resolved
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray, IntArray, frozen
+from zoosim.worlds.built import BuiltWorld
+from zoosim.worlds.facts import CLICKS
 from zoosim.worlds.frames import read_frame
-from zoosim.worlds.setup import WorldSetup
 from zoosim.worlds.table import Period, TableWorld
 
 MAX_CATEGORIES = 100
@@ -110,58 +112,70 @@ def _too_long(steps: int, n_rows: int) -> ConfigError:
     )
 
 
-@dataclass(frozen=True)
-class LabelledSetup(WorldSetup):
+class Labelled(BuiltWorld):
     """A labelled table whose rows come as visitors; policies choose a class for each."""
 
-    config: LabelledConfig
+    parameter_record = LabelledConfig
+    reward_scale = CLICKS._replace(name="accuracy", word="right answers")
+    knows_users = False
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, read once in each process."""
+        changed_at = 0
+        with suppress(OSError):
+            changed_at = Path(self.config.data or "").stat().st_mtime_ns
+        return _kept_table(self.config.model_dump_json(), changed_at)
+
+    @classmethod
+    def read_parameters(
+        cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
+    ) -> tuple[LabelledConfig, tuple[str, ...]]:
+        """Check the parameters of a run; the table is found from everywhere."""
+        config: LabelledConfig = cls.checked_parameters(values)
+        if config.data is not None and not finished:
+            config = config.model_copy(update={"data": str(resolved(config.data))})
+        return config, ()
+
+    def for_policy(self, action_space: str, params: Mapping[str, Any]) -> LabelledWorld:
+        """Return the world as every policy sees it."""
+        return build_labelled_world(self.table, seed=self.seed, steps=self.steps, repeat=self.config.repeat)
 
     @property
     def has_past(self) -> bool:
         """Whether there are visits before the run: only where rows come back."""
-        return self.config.repeat
+        repeat: bool = self.config.repeat
+        return repeat
 
-    @classmethod
-    def read(
-        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
-    ) -> "LabelledSetup":
-        """Check the settings of a run; see `WorldSetup.read`."""
-        return cls(kind, build(LabelledConfig, values, "env"), steps)
+    @property
+    def longest_run(self) -> int | None:
+        """As many visits as rows, which come once unless they are to come back."""
+        return None if self.config.repeat else len(self.table.labels)
 
-    @cached_property
-    def table(self) -> Table:
-        """The table, read once."""
-        return read_table(self.config)
+    def check_seeds(self, seeds: Iterable[int]) -> None:
+        """Refuse a longer run."""
+        if self.longest_run is not None and self.steps > self.longest_run:
+            raise _too_long(self.steps, self.longest_run)
 
-    def within_visits(self, *, asked: bool) -> "LabelledSetup":
-        """Return the setup of a run that shows no row twice unless rows are to come back."""
-        n_rows = len(self.table.labels)
-        if self.config.repeat or self.steps <= n_rows:
-            return self
-        if asked:
-            raise _too_long(self.steps, n_rows)
-        return replace(self, steps=n_rows)
-
-    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> LabelledWorld:
-        """Return the world of a seed."""
-        return build_labelled_world(self.table, seed=seed, steps=self.steps, repeat=self.config.repeat)
-
-    def code(self, action_space: str) -> str:
-        """Hash the code that builds the world."""
-        return source_digest(__name__)
-
-    def identity(self) -> dict[str, Any]:
-        """Return what makes this world another than others, beside the table's content."""
+    @property
+    def run_identity(self) -> dict[str, Any]:
+        """What makes this world another than others, beside the table's content."""
         return {"env.repeat": self.config.repeat}
 
+    @property
     def files_digest(self) -> str:
-        """Hash the content of the table."""
+        """A hash of the content of the table."""
         return self.table.digest
 
-    def reference(self) -> tuple[str, float] | None:
+    def reference_value(self) -> tuple[str, float] | None:
         """Return the cross-validated accuracy of a classifier trained on all labels; None with a class of one row."""
         accuracy = classifier_accuracy(self.table)
         return None if accuracy is None else ("classifier trained on all labels (5-fold)", accuracy)
+
+
+@lru_cache(maxsize=1)
+def _kept_table(config_json: str, changed_at: int) -> Table:
+    return read_table(LabelledConfig.model_validate_json(config_json))
 
 
 def classifier_accuracy(table: Table) -> float | None:

@@ -18,6 +18,7 @@ from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import CLICK, REWARD, BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, numbered, truth_of_candidates
+from zoosim.worlds.facts import Change
 
 if TYPE_CHECKING:
     from zoosim.schema.schema import FittedSchema
@@ -127,7 +128,7 @@ class TableWorld(World):
     """Who may come, what is for sale, who clicks what and when that changes.
 
     `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `periods` in order of their start, the
-    first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
+    first at 0. `shocks` divide a run into phases. `schedule`, where given, fixes who comes
     (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
     number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
     of, each `(U, K)`; without, rewards are clicks. `ids` are those of the products, by default 0 to K - 1.
@@ -144,7 +145,7 @@ class TableWorld(World):
     group_names: tuple[str, ...]
     visit_key: np.uint64
     click_key: np.uint64
-    shocks: tuple[tuple[int, str], ...] = ()
+    shocks: tuple[Change, ...] = ()
     action_space: str = PRODUCTS
     reward_range: tuple[float, float] = (0.0, 1.0)
     schedule: IntArray | None = None

@@ -10,7 +10,6 @@ CONTINUOUS_VS_DISCRETE = Experiment(
     kind="search",
     steps=3_000,
     tail=1 / 3,
-    reward_name="reward",
     env={"n_products": 1_000, "a_max": 0.5},
     policies={
         "item-critic": {},

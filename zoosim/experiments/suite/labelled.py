@@ -9,7 +9,6 @@ LABELLED = Experiment(
     kind="labelled",
     steps=10_000,
     tail=0.2,
-    reward_name="accuracy",
     policies={
         "random": {},
         "greedy": {},

@@ -10,7 +10,6 @@ SEARCH_SHOPS = Experiment(
     kind="search-shops",
     steps=1_000,
     seeds=20,
-    reward_name="reward",
     policies={
         "item-critic": {},
         "q-ensemble": {},

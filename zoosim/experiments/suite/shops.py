@@ -9,7 +9,6 @@ SHOPS = Experiment(
     kind="shops",
     steps=20_000,
     seeds=40,
-    reward_name="reward",
     policies={
         "random": {},
         "greedy": {},

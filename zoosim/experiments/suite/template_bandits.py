@@ -23,7 +23,6 @@ TEMPLATE_BANDITS = Experiment(
     kind="search",
     steps=20_000,
     tail=0.25,
-    reward_name="reward",
     policies={
         **{
             f"template-{name}": {}
@@ -61,7 +60,6 @@ MARKET_SHIFTS = Experiment(
     steps=30_000,
     shocks=(SAVING, TRADING_UP),
     tail=1 / 6,
-    reward_name="reward",
     policies={
         "template-premium": {},
         "template-private-label": {},

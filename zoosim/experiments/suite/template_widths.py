@@ -23,7 +23,6 @@ TEMPLATE_WIDTHS = Experiment(
     steps=20_000,
     tail=0.25,
     seeds=20,
-    reward_name="reward",
     policies={
         name: {"type": learner, "context": context, "alpha": width} for name, (learner, context, width) in FORMS.items()
     },

@@ -16,8 +16,8 @@ from zoosim.core.limits import INPUTS, NOT_NEGATIVE, first_flaw
 from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.types import frozen
 from zoosim.schema.schema import FittedSchema
+from zoosim.worlds.base import WORLD_FILE
 from zoosim.worlds.fitted.shop import Change, FittedShop, Sizes, Tastes
-from zoosim.worlds.setup import WORLD_FILE
 
 PACKING = Packing(b"zoosim world 1\n", "fitted world", "fit it anew (zoosim fit-world)", "zoosim fit-world writes them")
 ARRAYS = (

@@ -1,16 +1,105 @@
 """A fitted shop as a world: visits of the log drawn anew, and a shop that the log allows, another one for each seed."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
+from zoosim.core.config import Strict
+from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream, stream_key, uniform
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.schema.schema import FittedSchema
 from zoosim.worlds.base import ProductList
+from zoosim.worlds.built import BuiltWorld
+from zoosim.worlds.facts import AMOUNTS, CLICKS, Change
+from zoosim.worlds.fitted.file import load_world, world_digest
 from zoosim.worlds.fitted.shop import FittedShop, ShopDraw
 from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, Visits
+
+
+class FittedConfig(Strict):
+    """What a fitted world pays, and at which visits it changes; all else is in its file."""
+
+    pays: Literal["clicks", "amounts"] = "clicks"
+    changes: list[int] = Field(default_factory=list)
+
+
+class Fitted(BuiltWorld):
+    """A shop fitted to a log; its parameters are what pages of a run say of it without the file."""
+
+    file: ClassVar[str]
+    """The file that `fit-world` wrote."""
+
+    parameter_record = FittedConfig
+    has_past = True
+
+    def __init__(self, seed: int, steps: int, **params: Any) -> None:
+        """Prepare the world of a seed; see `World`."""
+        super().__init__(seed, steps, **(params or facts_of(load_world(self.file), steps)))
+        self.reward_scale = CLICKS if self.config.pays == "clicks" else AMOUNTS
+
+    @property
+    def shop(self) -> FittedShop:
+        """What the file holds; read once in each process."""
+        return load_world(self.file)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:  # type: ignore[override]
+        """The least and the largest reward of a visit."""
+        return reward_range(self.shop)
+
+    @classmethod
+    def read_parameters(
+        cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
+    ) -> tuple[FittedConfig, tuple[str, ...]]:
+        """Check that the parameters, where some are given, are those of the file."""
+        config: FittedConfig = cls.checked_parameters(values)
+        if finished:
+            return config, ()
+        facts = FittedConfig(**facts_of(load_world(cls.file), steps))
+        if values and config != facts:
+            raise ConfigError(f"env: {cls.file} is another world, or the run has another length; leave env out")
+        return facts, ()
+
+    def for_policy(self, action_space: str, params: Mapping[str, Any]) -> "FittedWorld":
+        """Return the world as every policy sees it."""
+        return build_fitted_world(self.shop, seed=self.seed, steps=self.steps)
+
+    @property
+    def run_identity(self) -> dict[str, Any]:
+        """Nothing but the file's content."""
+        return {}
+
+    @property
+    def files_digest(self) -> str:
+        """A hash of the content of the file."""
+        return world_digest(self.file)[:16]
+
+    @property
+    def reported_shocks(self) -> tuple[Change, ...]:
+        """The changes of the shop."""
+        changes = enumerate(self.config.changes, start=1)
+        return tuple(Change(step, f"change {number}") for number, step in changes)
+
+
+def facts_of(shop: FittedShop, steps: int) -> dict[str, Any]:
+    """Return the parameters of a fitted world, for a run of `steps` visits."""
+    return {"pays": "clicks" if shop.sizes is None else "amounts", "changes": change_steps(shop, steps)}
+
+
+def world_of_file(file: str, *, finished: bool) -> type[Fitted]:
+    """Return the class of the world that a file holds; that of a `finished` run need not be there any more."""
+    members: dict[str, Any] = {"__module__": __name__, "file": file}
+    if not finished:
+        shop = load_world(file)
+        steps = int(shop.facts["steps"])
+        about = f"a shop fitted to {shop.facts['log']}"
+        members |= {"__doc__": about, "default_steps": steps, "reward_range": reward_range(shop)}
+    return type("Fitted", (Fitted,), members)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +199,9 @@ def build_fitted_world(shop: FittedShop, *, seed: int, steps: int) -> FittedWorl
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         size_key=stream_key(seed, "sizes"),
-        shocks=tuple((step, f"change {number}") for number, step in enumerate(change_steps(shop, steps), start=1)),
+        shocks=tuple(
+            Change(step, f"change {number}") for number, step in enumerate(change_steps(shop, steps), start=1)
+        ),
         reward_range=reward_range(shop),
         schedule=frozen(visits_in_time(shop, steps, stream(seed, "visits"))),
         ids=frozen(np.array(shop.product_ids)),

@@ -1,15 +1,21 @@
-"""Build the recommendation world of a seed: products, users, click table and what changes it."""
+"""The recommendation world of a seed: products, users, click table and what changes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from zoosim.action_spaces.base import Part
 from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.memory import check_memory
+from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.base import numbered
+from zoosim.worlds.built import BuiltWorld
+from zoosim.worlds.facts import CLICKS, Change, changes_of, fitting_changes, refuse_late
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
 from zoosim.worlds.table import Period, TableWorld
 
@@ -17,6 +23,103 @@ NOISE_SD = 0.5
 ITEM_BYTES = 8
 TIMES_HELD = 2
 """Features are in memory twice while their columns are put side by side."""
+
+
+class Recommendation(BuiltWorld):
+    """A shop whose visitors see one product each."""
+
+    parameter_record = EnvConfig
+    numbered_in_order = ("personas", "categories")
+    reward_scale = CLICKS
+    has_past = True
+    description = Part("zoosim.descriptions.recommendation:describe")
+
+    @cached_property
+    def shop(self) -> EnvConfig:
+        """The parameters with what follows from the length of the run."""
+        return resolve_shocks(self.config, self.steps)
+
+    def for_policy(self, action_space: str, params: Mapping[str, Any]) -> TableWorld:
+        """Return the world as every policy sees it."""
+        return build_world(self.shop, seed=self.seed)
+
+    @classmethod
+    def check_settings(cls, values: Mapping[str, Any], settings: Sequence[tuple[Sequence[str], Any]]) -> None:
+        """Refuse cells of a click table that is drawn, and of personas or categories that are not there."""
+        parts = [(path[1:], value) for path, value in settings if path[0] == "personas"]
+        tables = [value for path, value in parts if not path]
+        cells = [path for path, _ in parts if path]
+        is_undrawn = any(list(path) == ["random_personas"] and value is None for path, value in settings)
+        if cells and not tables and not is_undrawn and values.get("random_personas") is not None:
+            raise ConfigError(
+                f"--set env.personas.{'.'.join(cells[0])}: this world draws its table at random (env.random_personas); "
+                "give a whole one (personas in a YAML file), or take the shop's with --set env.random_personas=null"
+            )
+        table = (tables or [values.get("personas", cls.default_parameters()["personas"])])[-1]
+        rows = {**table} if isinstance(table, Mapping) else {}
+        rows |= {path[0]: value for path, value in parts if len(path) == 1}
+        categories = {category: 0 for row in rows.values() if isinstance(row, Mapping) for category in row}
+        for path in (path for path in cells if len(path) == 2):
+            if path[0] not in rows:
+                raise ConfigError(unknown("--set env.personas: unknown persona", path[0], rows))
+            if path[1] not in categories:
+                raise ConfigError(unknown("--set env.personas: unknown category", path[1], categories))
+
+    @classmethod
+    def read_parameters(
+        cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
+    ) -> tuple[EnvConfig, tuple[str, ...]]:
+        """Check the parameters of a run, and take the experiment's shocks where none are given."""
+        config: EnvConfig = cls.checked_parameters(values)
+        over = config.random_shocks.over if config.random_shocks else None
+        if over is not None and over > steps:
+            expected = f"expected at most {steps}, the length of the run"
+            advice = "leave it out, or give the run more steps"
+            raise ConfigError(f"env.random_shocks.over: got {over}, {expected}; {advice}")
+        env = resolve_shocks(config, steps)
+        notes: tuple[str, ...] = ()
+        if "shocks" not in values and "random_shocks" not in values:
+            built_in, notes = fitting_changes(changes, steps, lambda shock: _cells_known(shock, env))
+            env = env.model_copy(update={"shocks": built_in})
+        late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
+        late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
+        refuse_late(late, steps)
+        return env if env.random_shocks is None else config, notes
+
+    def check_seeds(self, seeds: Iterable[int]) -> None:
+        """Refuse a shop with nothing for sale at some time; which products a category has depends on the seed."""
+        if self.config.availability:
+            small = self.config.model_copy(update={"n_users": 1, "random_shocks": None})
+            for seed in seeds:
+                build_world(small, seed=seed)
+
+    @property
+    def yaml_settings(self) -> dict[str, Any]:
+        """The parameters without a table that follows from them."""
+        left_out = "personas" if self.config.random_personas is not None else ""
+        return {name: value for name, value in super().yaml_settings.items() if name != left_out}
+
+    @property
+    def run_identity(self) -> dict[str, Any]:
+        """The parameters with what follows from the length of the run."""
+        return self.identity_of(self.shop)
+
+    @property
+    def reported_shocks(self) -> tuple[Change, ...]:
+        """The shocks; those that this seed's world draws for itself are numbered."""
+        shocks = changes_of(drawn(self.shop, self.seed).shocks)
+        if not self.shocks_differ:
+            return shocks
+        return tuple(Change(shock.step, f"shock {number}") for number, shock in enumerate(shocks, start=1))
+
+    @property
+    def shocks_differ(self) -> bool:
+        """Whether they are drawn for each seed."""
+        return self.shop.random_shocks is not None
+
+
+def _cells_known(shock: Shock, env: EnvConfig) -> bool:
+    return all(persona in env.personas and set(row) <= set(env.categories) for persona, row in shock.set.items())
 
 
 def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
@@ -37,7 +140,7 @@ def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
         group_names=tuple(config.categories),
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
-        shocks=tuple((shock.step, shock.name) for shock in sorted(config.shocks, key=lambda s: s.step)),
+        shocks=changes_of(config.shocks),
         user_columns=(*config.personas, *numbered("visitor noise", config.noise_features.user)),
         product_columns=(*config.categories, *numbered("product noise", config.noise_features.product)),
     )

@@ -24,6 +24,7 @@ from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
+from zoosim.worlds.facts import changes_of
 from zoosim.worlds.search.behaviour import empty_outcome
 from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_names, cell_of
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
@@ -90,7 +91,7 @@ def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
         products=TEMPLATE_ROWS,
         groups=TEMPLATE_NUMBERS,
         periods=tuple(Period(start, rewards, ALL_TEMPLATES) for start, rewards in zip(starts, truth, strict=True)),
-        shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
+        shocks=changes_of(in_force(config.shifts)),
         segment_names=cell_names(config),
         group_names=TEMPLATES,
         action_space=TEMPLATE_SPACE,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zoosim.worlds.setup import Trait
+from zoosim.worlds.facts import Trait
 from zoosim.worlds.shops.draw import Kind
 
 LARGE = 0.5

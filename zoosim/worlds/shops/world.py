@@ -1,7 +1,8 @@
 """A drawn shop as a world: its visits, each with its candidates, what they earn, and what they could."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -9,10 +10,13 @@ from scipy import special
 from zoosim.core.feedback import Feedback
 from zoosim.core.rng import stream_key
 from zoosim.core.types import frozen
+from zoosim.worlds.built import BuiltWorld
+from zoosim.worlds.facts import EUROS, Change, Trait
 from zoosim.worlds.shops.behaviour import Behaviour, draw_behaviour
 from zoosim.worlds.shops.config import ShopsConfig
 from zoosim.worlds.shops.draw import Arrivals, Catalogue, Kind, draw_arrivals, draw_catalogue, draw_kind
 from zoosim.worlds.shops.payment import Payment, draw_earnings, draw_payment, expected_earnings
+from zoosim.worlds.shops.traits import traits_of
 from zoosim.worlds.table import Period, TableWorld, Visits
 
 
@@ -57,6 +61,29 @@ class ShopWorld(TableWorld):
         )
 
 
+class Shops(BuiltWorld):
+    """Shops of all kinds, one for each seed; the parameters say what they are drawn from."""
+
+    parameter_record = ShopsConfig
+    reward_scale = EUROS
+    reward_range = (-np.inf, np.inf)
+    has_past = True
+
+    def __init__(self, seed: int, steps: int, **params: Any) -> None:
+        """Prepare the shop of a seed; see `World`."""
+        super().__init__(seed, steps, **params)
+        self.reward_range = reward_range(way for way, share in self.config.pays.items() if share)
+
+    def for_policy(self, action_space: str, params: Mapping[str, Any]) -> ShopWorld:
+        """Return the shop as every policy sees it."""
+        return build_shop_world(self.config, seed=self.seed, steps=self.steps)
+
+    def reported_traits(self, delay: int) -> Sequence[Trait]:
+        """Return what kind of shop this is; a run's `delay` takes the place of its own."""
+        kind = draw_kind(self.config, self.seed)
+        return traits_of(replace(kind, delay=delay or kind.delay))
+
+
 def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld:
     """Return the shop of a seed, for a run of `steps` visits."""
     kind = draw_kind(config, seed)
@@ -78,7 +105,7 @@ def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         size_key=stream_key(seed, "sizes"),
-        shocks=tuple((int(step), f"change {number}") for number, step in enumerate(changes, start=1)),
+        shocks=tuple(Change(int(step), f"change {number}") for number, step in enumerate(changes, start=1)),
         reward_range=reward_range([kind.pays]),
         schedule=frozen(np.arange(steps)),
         kind=kind,

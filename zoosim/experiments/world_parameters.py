@@ -1,31 +1,36 @@
-"""Read what world a user asks for: the experiment's, the file's and the settings', from weakest to strongest."""
+"""Read the parameters of a run's world: the experiment's, then those of the file, then those of --set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from zoosim.arena.experiment import Experiment
 from zoosim.core.errors import ConfigError
 from zoosim.experiments.request import Settings
-from zoosim.worlds.setup import WorldSetup, setup_class
+from zoosim.worlds.registry import find_world
 
 
-def read_setup(
+def read_parameters(
     experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, *, finished: bool = False
-) -> WorldSetup:
-    """Return the checked world of a run of `steps`; raises `ConfigError`, `DataError` or `WorldError`.
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the checked parameters of a run of `steps`, by name, and notes on what had to give way.
 
     The files of a `finished` run are not read again.
+
+    Raises:
+        ConfigError: one is invalid.
+        DataError: a file that one names is.
+        WorldError: the world is.
     """
-    cls = setup_class(experiment.kind)
+    cls = find_world(experiment.kind, finished=finished)
     given = dict(config.get("env", {}))
     settings = changes.take("env")
     values = _without(experiment.env, given) | given
-    _check_cells(values, settings)
+    cls.check_settings(values, settings)
     values = _without(values, {path[0]: value for path, value in settings})
     for path, value in settings:
-        cls.check_setting(values, path)
-        _put(values, path, value, cls.defaults())
-    return cls.read(experiment.kind, values, experiment.shocks, steps, finished=finished)
+        _put(values, path, value, cls.default_parameters())
+    checked, notes = cls.read_parameters(values, experiment.shocks, steps, finished=finished)
+    return dict(checked), notes
 
 
 def _without(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,17 +41,6 @@ def _without(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
 
 def _counterpart(key: str) -> str:
     return key.removeprefix("random_") if key.startswith("random_") else f"random_{key}"
-
-
-def _check_cells(values: Mapping[str, Any], settings: Sequence[tuple[list[str], Any]]) -> None:
-    """Refuse to set cells of a table that each world draws for itself."""
-    rows = [path for path, _ in settings if path[0] == "personas" and len(path) > 1]
-    whole = any(path == ["personas"] or (path == ["random_personas"] and value is None) for path, value in settings)
-    if rows and not whole and values.get("random_personas") is not None:
-        raise ConfigError(
-            f"--set env.{'.'.join(rows[0])}: this world draws its table at random (env.random_personas); give a whole "
-            "one (personas in a YAML file), or take the shop's with --set env.random_personas=null"
-        )
 
 
 def _put(values: dict[str, Any], path: list[str], value: Any, defaults: Mapping[str, Any]) -> None:

@@ -1,0 +1,99 @@
+"""What a run may know of its world: how rewards are called and compared, what else is measured, when it changes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.statistics import ANY, Limits
+from zoosim.core.types import FloatArray
+
+
+class RewardScale(NamedTuple):
+    """How the rewards of visits are called, scaled and compared.
+
+    Args:
+        key: How summary.json calls the mean reward of a visit.
+        name: How tables and headings call it.
+        word: What rewards are called in sentences.
+        limits: Between which values the mean lies.
+        is_share: True where a visit pays off or not, so that the mean is a share of the visits. Reports then draw
+            it; of amounts, which have more noise, they draw the share of the oracle.
+        unit: What a total is counted in, such as EUR; empty for a number.
+    """
+
+    key: str
+    name: str
+    word: str
+    limits: Limits = ANY
+    is_share: bool = False
+    unit: str = ""
+
+
+CLICKS = RewardScale("ctr", "CTR", "clicks", (0.0, 1.0), is_share=True)
+AMOUNTS = RewardScale("reward", "reward", "reward")
+EUROS = AMOUNTS._replace(unit="EUR")
+
+
+class Measure(NamedTuple):
+    """What visits came to beside their reward, as means over visits.
+
+    Args:
+        key: How summary.json calls it.
+        heading: How a page calls it.
+        value: Makes the figure of the visits' parts of rewards, each `(n,)`.
+        limits: Between which values it lies.
+        is_share: True for what is told in percent.
+        column: Its heading in the table on a terminal; empty for what stands on pages alone.
+    """
+
+    key: str
+    heading: str
+    value: Callable[[Mapping[str, FloatArray]], float]
+    limits: Limits = ANY
+    is_share: bool = False
+    column: str = ""
+
+
+class Change(NamedTuple):
+    """A change of a world from visit `step` on, by its name."""
+
+    step: int
+    name: str
+
+
+class Trait(NamedTuple):
+    """What one may know of a world: a trait's `name`, its `value` here, which is value number `place`.
+
+    `asks` says what a world with that value asks of a policy.
+    """
+
+    name: str
+    value: str
+    place: int
+    asks: str
+
+
+def changes_of(records: Sequence[Any]) -> tuple[Change, ...]:
+    """Return the changes that records with a `step` and a `name` make, in order."""
+    return tuple(Change(record.step, record.name) for record in sorted(records, key=lambda record: record.step))
+
+
+def refuse_late(late: Sequence[str], steps: int) -> None:
+    """Raise `ConfigError` for what the user asked for beyond the end of the run; `late` says what that is."""
+    if late:
+        raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
+
+
+def fitting_changes(
+    records: Sequence[Any], steps: int, fits: Callable[[Any], bool]
+) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the changes that fit the world and the run, and a note on each that does not."""
+    kept = []
+    notes = []
+    for record in records:
+        if fits(record) and record.step < steps:
+            kept.append(record)
+        else:
+            reason = f"the run ends at {steps}" if fits(record) else "it does not fit this world"
+            notes.append(f"shock {record.name!r} at step {record.step} is dropped: {reason}")
+    return kept, tuple(notes)

@@ -1,0 +1,115 @@
+"""The declared parameters of a world, from which the keys of YAML files and of --set, checks and defaults follow."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from zoosim.core.config import build
+from zoosim.core.parameters import check_parameters, parameters_of
+from zoosim.policies.base import policy_name
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class Parametrised:
+    """What has a seed, a length, and parameters, which are declared by `zoosim.parameter` or as a record's fields."""
+
+    seed: int
+    """Tells worlds of one kind apart."""
+
+    parameter_record: "ClassVar[type[BaseModel] | None]" = None
+    """The record of the parameters, whose fields they are; None where they are declared with `zoosim.parameter`."""
+
+    numbered_in_order: ClassVar[tuple[str, ...]] = ()
+    """Which parts of the record are numbered in their order, so that another order makes another world."""
+
+    def __init__(self, seed: int, steps: int, **params: Any) -> None:
+        """Make the world of a seed.
+
+        Args:
+            seed: Tells worlds of one kind apart, 0 or more.
+            steps: How many visits the run has.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
+        self.seed = seed
+        self.steps = steps
+        self._checked = self.checked_parameters(params)
+        if self.parameter_record is None:
+            for name, value in self._checked.items():
+                setattr(self, name, value)
+
+    @classmethod
+    def checked_parameters(cls, values: Mapping[str, Any]) -> Any:
+        """Return all parameters, those that are given and the defaults: as the `parameter_record`, or as a mapping.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
+        if cls.parameter_record is None:
+            return check_parameters(policy_name(cls), cls, values)
+        return build(cls.parameter_record, values, "env")
+
+    @classmethod
+    def default_parameters(cls) -> dict[str, Any]:
+        """Return the parameters that have a default, as plain data."""
+        if cls.parameter_record is None:
+            return {name: declared.default for name, declared in parameters_of(cls).items()}
+        return cls.parameter_record().model_dump()
+
+    @classmethod
+    def check_settings(cls, values: Mapping[str, Any], settings: Sequence[tuple[Sequence[str], Any]]) -> None:
+        """Refuse parts of parameters that cannot be set one by one.
+
+        Args:
+            values: The parameters as far as they are given otherwise.
+            settings: The names that lead to each part that is set, and its value.
+
+        Raises:
+            ConfigError: there is no such part.
+        """
+        return
+
+    @classmethod
+    def read_parameters(
+        cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
+    ) -> tuple[Any, tuple[str, ...]]:
+        """Check the parameters of a run; return them with notes on what had to give way.
+
+        Args:
+            values: The parameters that are given, as plain data.
+            changes: The changes that the experiment has where the parameters name none.
+            steps: The length of the run.
+            finished: Whether the run is over, so that files are not read again.
+
+        Raises:
+            ConfigError: a parameter is invalid.
+            DataError: a file is.
+        """
+        return cls.checked_parameters(values), ()
+
+    @property
+    def yaml_settings(self) -> dict[str, Any]:
+        """The parameters as they are written to config.yaml."""
+        if self.parameter_record is None:
+            return dict(self._checked)
+        values: dict[str, Any] = self._checked.model_dump(exclude_none=True)
+        return values
+
+    @property
+    def run_identity(self) -> dict[str, Any]:
+        """What makes this world another than others, by the names in config.yaml; files by name, not by content."""
+        return self.identity_of(self._checked)
+
+    def identity_of(self, config: Any) -> dict[str, Any]:
+        """Return the `run_identity` of a world of such parameters."""
+        values = config if self.parameter_record is None else config.model_dump()
+        orders = {f"the order of env.{name}": list(getattr(config, name)) for name in self.numbered_in_order}
+        return {f"env.{name}": value for name, value in values.items()} | orders
+
+    @property
+    def files_digest(self) -> str:
+        """A hash of the content of the files that the parameters name; empty where there are none."""
+        return ""

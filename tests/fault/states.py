@@ -84,12 +84,7 @@ VARIANTS = {
     "neural-linear-stable": Subject(
         "neural-linear-stable", {"hidden": 8, "embedding": 4, "memory": 40, "batch_size": 8, "train_every": 10}
     ),
-    "shared-linucb window": Subject("shared-linucb", {"memory": "window", "window": 20}),
-    "shared-lin-ts filter": Subject("shared-lin-ts", {"memory": "filter"}),
     "product-linucb all": Subject("product-linucb", {"memory": "all"}),
-    "product-lin-ts adwin": Subject("product-lin-ts", {"memory": "restart", "detector": "adwin"}),
-    "shared-linucb glr": Subject("shared-linucb", {"memory": "restart", "detector": "glr"}),
-    "product-linucb page-hinkley": Subject("product-linucb", {"memory": "restart"}),
     **{
         f"{name} {form}": Subject(name, {"form": form, "hidden": "4", "train_every": 20})
         for name, form in (("neural-ucb", "rows"), ("neural-ucb", "dual"), ("neural-ts", "primal"))

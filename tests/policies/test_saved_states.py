@@ -64,15 +64,20 @@ def test_more_segments_or_categories_than_there_is_room_for_are_refused(name: st
         policy.load_state_dict({**good, key: np.array([min(room, 8)])})
 
 
-def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
-    policy = walked("shared-linucb", memory="window", window=10)
+def test_numbers_of_models_that_are_not_there_are_refused() -> None:
+    policy = walked("shared-linucb")
     good = policy.state_dict()
-    models = np.full_like(good["window.model"], len(good["ridge.b"]))
-    refuses(policy, {**good, "window.model": models})
-    policy.load_state_dict({**good, "window.model": models - 1})
-    policy = walked("shared-linucb", memory="restart", detector="adwin")
+    models = np.full_like(good["widths.first_model"], len(good["ridge.b"]))
+    refuses(policy, {**good, "widths.first_model": models})
+    policy.load_state_dict({**good, "widths.first_model": models - 1})
+
+
+def test_what_earlier_releases_saved_beside_is_read_over() -> None:
+    policy = walked("shared-linucb")
     good = policy.state_dict()
-    refuses(policy, {**good, "adwin.filled": np.full_like(good["adwin.filled"], 6)})
+    policy.load_state_dict({**good, "weights": np.ones((3, 1)), "window.reward": np.zeros((1, 1))})
+    assert policy.state_dict().keys() == good.keys()
+    refuses(policy, {**good, "weigths": np.ones((3, 1))})
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,6 @@ def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
         ("neural-linear", "learner.memory.heads", 12),
         ("neural-linear", "learner.memory.heads", 2**40),
         ("neural-linear", "learner.trained", -1.0),
-        ("shared-lin-ts", "weights", 0.5),
         ("product-linucb", "turns", 64),
         ("linucb", "products.counts", 65),
         ("linucb", "products.ids", 7),

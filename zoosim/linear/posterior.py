@@ -1,9 +1,9 @@
-"""Posteriors as one visitor sees them: a small mean and root of the covariance for each model and hypothesis."""
+"""Posteriors as one visitor sees them: a small mean and root of the covariance for each model."""
 
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.rng import normal, uniform
+from zoosim.core.rng import normal
 from zoosim.core.types import FloatArray
 from zoosim.linear.dense import dot, nonzeros, quadratic_forms
 from zoosim.linear.ridge import SLACK, quadratic
@@ -41,39 +41,20 @@ def variances(spread: FloatArray, rows: FloatArray, dense: bool, out: FloatArray
 
 
 @jit
-def bounds(
-    means: FloatArray,
-    spreads: FloatArray,
-    weights: FloatArray,
-    rows: FloatArray,
-    dense: bool,
-    alpha: float,
-    out: FloatArray,
-) -> None:
-    """Write the upper confidence bound of each row to `out (R,)`: mean + alpha deviations of the mixture.
+def bounds(mean: FloatArray, spread: FloatArray, rows: FloatArray, dense: bool, alpha: float, out: FloatArray) -> None:
+    """Write the upper confidence bound of each row to `out (R,)`: its mean and `alpha` standard deviations.
 
-    `means (H, w)`, `spreads (H, w, w)` and `weights (H,)` of the hypotheses; `rows (R, w)`, and whether they are
-    `dense`. The variance of a mixture is the mean of the variances and the variance of the means.
+    `mean (w,)` and `spread (w, w)`; `rows (R, w)`, and whether they are `dense`.
     """
-    mean, variance, own = np.zeros((3, rows.shape[0]))
-    total = 0.0
-    for h in range(weights.shape[0]):
-        if weights[h] > 0.0:
-            total += weights[h]
-            variances(spreads[h], rows, dense, own)
-            for r in range(rows.shape[0]):
-                off = dot(means[h], rows[r]) - mean[r]
-                mean[r] += off * (weights[h] / total)
-                variance[r] += weights[h] * (own[r] + off * off * (1.0 - weights[h] / total))
+    variances(spread, rows, dense, out)
     for r in range(rows.shape[0]):
-        out[r] = mean[r] + alpha * np.sqrt(variance[r] / total)
+        out[r] = dot(mean, rows[r]) + alpha * np.sqrt(out[r])
 
 
 @jit
 def draws(
-    means: FloatArray,
-    roots: FloatArray,
-    weights: FloatArray,
+    mean: FloatArray,
+    root_of_spread: FloatArray,
     rows: FloatArray,
     alpha: float,
     key: np.uint64,
@@ -83,17 +64,13 @@ def draws(
 ) -> int:
     """Write one joint draw of each row's expected reward to `out (R,)`, `alpha` times as wide as the posterior.
 
-    A hypothesis is drawn by weight, then its normal. Draws are numbered (key, i, j), ...; returns the next free j.
+    Draws are numbered (key, i, j), ...; returns the next free j.
     """
-    h, left = 0, uniform(key, i, j)
-    while h < weights.shape[0] - 1 and left >= weights[h]:
-        left -= weights[h]
-        h += 1
-    theta, j = means[h].copy(), j // 2 + 1
+    theta, j = mean.copy(), j // 2 + 1
     for column in range(theta.shape[0]):
         z = alpha * normal(key, i, j + column)
         for row in range(column, theta.shape[0]):
-            theta[row] += z * roots[h, row, column]
+            theta[row] += z * root_of_spread[row, column]
     for r in range(rows.shape[0]):
         out[r] = dot(theta, rows[r])
     return int(2 * (j + theta.shape[0]))

@@ -107,20 +107,14 @@ def copy_models(source: Ridge, target: Ridge, count: int) -> None:
     target.condition[-1] = source.condition[-1]
 
 
-@inlined
-def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
-    """Add the observation (x, reward) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
-    change(ridge, model, x, nonzero, reward, 1.0)
-
-
 @jit
-def change(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float, sign: float) -> None:
-    """Add an observation to `model`, or with a `sign` of -1 subtract it.
+def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
+    """Add the observation (x, reward) to `model`: x `(d,)`, `nonzero` the indices where it is not 0.
 
     Where the inverse cannot follow, or goes astray by it, the model is solved anew.
     """
-    followed = follow(ridge.inverse[model], ridge.theta[model], x, reward, sign)
-    accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, sign)
+    followed = follow(ridge.inverse[model], ridge.theta[model], x, reward)
+    accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
     ridge.age[model] += 1
     due = ridge.age[model] >= period_of(ridge)
     if due:
@@ -139,27 +133,21 @@ def variance(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray) -> floa
 
 
 @jit
-def add(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
-    """Add an observation to the sums of `model` alone."""
-    accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
-
-
-@jit
 def add_sums(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, weight: float, total: float) -> None:
     """Add observations of x `(d,)` to the sums of a model that was cleared: their weight, and its sum with rewards."""
     accumulate(ridge.gram[model], ridge.b[model], x, nonzero, total / weight, weight)
 
 
 @jit
-def accumulate(gram: FloatArray, b: FloatArray, x: FloatArray, nonzero: IntArray, reward: float, sign: float) -> None:
-    """Add sign x x' to `gram (d, d)` and sign reward x to `b (d,)`."""
+def accumulate(gram: FloatArray, b: FloatArray, x: FloatArray, nonzero: IntArray, reward: float, weight: float) -> None:
+    """Add weight x x' to `gram (d, d)` and weight reward x to `b (d,)`."""
     dim = x.shape[0]
     waits = holds_terms(gram)
     dense = 4 * nonzero.shape[0] > dim
     if waits:
-        add_term(gram, sign, x)
+        add_term(gram, weight, x)
     for i in nonzero:
-        xi = sign * x[i]
+        xi = weight * x[i]
         b[i] += reward * xi
         if waits:
             continue
@@ -172,8 +160,8 @@ def accumulate(gram: FloatArray, b: FloatArray, x: FloatArray, nonzero: IntArray
 
 
 @jit
-def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float, sign: float) -> bool:
-    """Follow A <- A + sign x x' and b <- b + sign reward x in the inverse `(d, d)` and in theta `(d,)`.
+def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float) -> bool:
+    """Follow A <- A + x x' and b <- b + reward x in the inverse `(d, d)` and in theta `(d,)`.
 
     False when A changes so much that digits would be lost: nothing is done then, and the model is to be solved anew.
     """
@@ -183,18 +171,18 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float,
     if holds_terms(inverse):
         add_terms_product(inverse, x, v)
     leverage = dot(x, v)
-    spread = 1.0 + sign * leverage
-    if leverage < 0.0 or not 1.0 / STEP < spread < STEP:
+    spread = 1.0 + leverage
+    if leverage < 0.0 or not spread < STEP:
         return False
     error = reward - dot(x, theta)
     waits = holds_terms(inverse)
     if waits:
-        add_term(inverse, -sign / spread, v)
+        add_term(inverse, -1.0 / spread, v)
         if count_terms(inverse) == 0:
             mirror(inverse)
     for i in range(dim):
         if v[i] != 0.0:
-            scale = sign * v[i] / spread
+            scale = v[i] / spread
             theta[i] += scale * error
             if not waits:
                 for j in range(dim):

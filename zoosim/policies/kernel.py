@@ -182,6 +182,8 @@ class KernelPolicy(DrawingPolicy):
     """
 
     learned: ClassVar[tuple[str, ...]] = ()
+    once_learned: ClassVar[tuple[str, ...]] = ()
+    """Parts of the states that earlier releases saved, which are read over."""
     rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     candidates_rest_on: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that what is derived from products rests on, where those are all that it rests on."""
@@ -375,6 +377,7 @@ class KernelPolicy(DrawingPolicy):
         """Return the state and the draws of a saved state; raises `ValueError` for what compiled code cannot trust."""
         if not isinstance(saved, Mapping):
             raise ValueError(f"got {shown(saved)}, expected arrays by name")
+        saved = {name: value for name, value in saved.items() if f"{name}".partition(".")[0] not in self.once_learned}
         if not np.array_equal(saved.get("policy", ()), self._signed()):
             raise ValueError("its policy is another")
         shaped = self._shaped_as(saved)

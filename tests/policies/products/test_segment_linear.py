@@ -1,4 +1,4 @@
-"""The linear policies of segments against plain numpy, decision by decision, and what each memory is there for."""
+"""The linear policies of segments against plain numpy, decision by decision, and what their memory is there for."""
 
 from typing import Any
 
@@ -14,8 +14,7 @@ from zoosim.core.id_table import find_slot
 from zoosim.core.types import FloatArray
 from zoosim.linear.rank_one import count_terms
 from zoosim.policies.products import segment_linear
-from zoosim.policies.products.segment_linear import HYPOTHESES, MAX_ENTRIES
-from zoosim.policies.products.segment_state import last_shown, read_slots
+from zoosim.policies.products.segment_linear import MAX_ENTRIES
 from zoosim.policies.registry import find_class
 from zoosim.worlds.recommendation.world import build_world
 
@@ -42,13 +41,11 @@ def model_of(policy: Any, product: int) -> int:
 class Plain:
     """LinUCB with a model for each segment, or product and segment, solved anew from all visits at every decision."""
 
-    def __init__(self, shared: bool, memory: str, alpha: float, discount: float, window: int, hazard: float) -> None:
-        self.shared, self.memory, self.alpha, self.discount = shared, memory, alpha, discount
-        self.window, self.hazard = window, hazard
+    def __init__(self, shared: bool, alpha: float, discount: float) -> None:
+        self.shared, self.alpha, self.discount = shared, alpha, discount
         self.dim = 0
         self.clock: dict[Any, int] = {}
         self.seen: dict[Any, list[tuple[FloatArray, float, int]]] = {}
-        self.filters: dict[Any, list[list[Any]]] = {}
 
     def features(self, decision: Decision, k: int) -> FloatArray:
         if not self.shared:
@@ -66,12 +63,8 @@ class Plain:
 
     def score(self, decision: Decision, k: int) -> float:
         model, x = self.model(decision, k), self.features(decision, k)
-        parts = [(1.0, self.seen.get(model, []))]
-        if self.memory == "filter":
-            parts = [(w, past) for w, past in self.filters.get(model, [[1.0, []]]) if w > 0]
-        posteriors = [(w, *self.posterior(model, past, x)) for w, past in parts]
-        mean = sum(w * m for w, m, _ in posteriors)
-        return float(mean + self.alpha * np.sqrt(sum(w * (v + (m - mean) ** 2) for w, m, v in posteriors)))
+        mean, variance = self.posterior(model, self.seen.get(model, []), x)
+        return float(mean + self.alpha * np.sqrt(variance))
 
     def posterior(self, model: Any, past: list[Any], x: FloatArray) -> tuple[float, float]:
         """Return mean and variance of theta' x, where each visit of the past has its weight."""
@@ -82,48 +75,26 @@ class Plain:
 
     def weight(self, model: Any, visit: int) -> float:
         clock = self.clock.get(model[0], 0)
-        if self.memory == "window":
-            return float(visit > clock - self.window)
         period = max(PERIOD, self.dim)
         turns = (clock - model[1]) // period - (visit - 1 - model[1]) // period
-        return self.discount ** (period * turns) if self.memory == "discount" else 1.0
+        return float(self.discount ** (period * turns))
 
     def update(self, decision: Decision, reward: float) -> None:
         (segment, number), x = self.model(decision, decision.action), self.features(decision, decision.action)
         model = (segment, number)
         visit = self.clock[segment] = self.clock.get(segment, 0) + 1
-        if self.memory == "filter":
-            self.weigh(model, x, reward, visit)
         self.seen.setdefault(model, []).append((x, reward, visit))
 
-    def weigh(self, model: Any, x: FloatArray, reward: float, visit: int) -> None:
-        parts = self.filters.setdefault(model, [[1.0, []]] + [[0.0, []] for _ in range(HYPOTHESES - 1)])
-        before = self.seen[model][-1][2] if self.seen.get(model) else 0
-        kept = (1 - self.hazard) ** (visit - before)
-        for part in parts:
-            part[0] *= kept
-        weakest = min(parts, key=lambda part: part[0])
-        weakest[:] = [weakest[0] + 1 - kept, []]
-        for part in parts:
-            mean, variance = self.posterior(model, part[1], x)
-            chance = np.clip(mean + variance / (x @ x) / 2, 0.01, 0.99)
-            part[0] *= chance if reward else 1 - chance
-            part[1].append((x, reward, visit))
-        total = sum(part[0] for part in parts)
-        for part in parts:
-            part[0] /= total
 
-
-@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter"])
+@pytest.mark.parametrize("memory", ["all", "discount"])
 @pytest.mark.parametrize("name", ["shared-linucb", "product-linucb"])
 def test_it_decides_as_the_plain_loop(name: str, memory: str) -> None:
     """700 visits of a shop with noise features and products that run out, with a short memory."""
     steps, shared = 700, name.startswith("shared")
     world = shop(n_products=6, availability=[{"step": 200, "change": "run-out", "products": [0, 4], "until": 500}])
     user_dim, product_dim = world.users.shape[1], world.products.shape[1]
-    params = {"alpha": 0.8, "half_life": 100.0, "window": 60, "hazard": 0.02, "due": 0.0}
-    policy = made(name, user_dim, product_dim, memory=memory, **params)
-    plain = Plain(shared, memory, 0.8, 0.5 ** (1 / 100), 60, 0.02 / (1 if shared else 6))
+    policy = made(name, user_dim, product_dim, memory=memory, alpha=0.8, half_life=100.0)
+    plain = Plain(shared, 0.8, 0.5 ** (1 / 100) if memory == "discount" else 1.0)
     plain.dim = (1 + user_dim) * ((1 + product_dim) if shared else 1)
     same = [
         must_agree(decision, plain.scores(decision))
@@ -134,11 +105,11 @@ def test_it_decides_as_the_plain_loop(name: str, memory: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter", "restart"])
+@pytest.mark.parametrize("memory", ["all", "discount"])
 def test_segments_have_models_and_clocks_of_their_own(name: str, memory: str) -> None:
     """What one segment sees changes nothing for another: an oracle with no chance in it."""
     products = np.eye(3)
-    one, both = (made(name, 2, 3, memory=memory, window=20, half_life=10.0) for _ in range(2))
+    one, both = (made(name, 2, 3, memory=memory, half_life=10.0) for _ in range(2))
     first, second = context([1, 0], products), context([0, 1], products)
     for policy in (one, both):
         policy.update(first, 0, 1.0)
@@ -147,16 +118,16 @@ def test_segments_have_models_and_clocks_of_their_own(name: str, memory: str) ->
         both.update(second, n % 3, float(n % 2))
     one.state.updates[:] = both.state.updates  # that number the draws
     assert np.array_equal(one.propensities(first), both.propensities(first))
-    models, count = len(one.state.turns), one.state.weights.shape[1]
-    assert np.array_equal(one.state.ridge.theta[: models * count], both.state.ridge.theta[: models * count])
+    models = len(one.state.turns)
+    assert np.array_equal(one.state.ridge.theta[:models], both.state.ridge.theta[:models])
     assert one.state.segments.clock[0] == both.state.segments.clock[0] == 1
 
 
 def test_all_is_cleared_when_a_column_turns_out_to_be_a_number() -> None:
     products = np.eye(2)
     for name in NAMES:
-        for memory in ("all", "window", "filter", "restart"):
-            policy, fresh = (made(name, 2, 2, memory=memory, window=5) for _ in range(2))
+        for memory in ("all", "discount"):
+            policy, fresh = (made(name, 2, 2, memory=memory) for _ in range(2))
             for used in (policy, fresh):
                 used.update(context([0.0, 0.0], products), 1, 1.0)
             for n in range(30):
@@ -165,10 +136,8 @@ def test_all_is_cleared_when_a_column_turns_out_to_be_a_number() -> None:
                 policy.select_action(here)
             for used in (policy, fresh):
                 used.update(context([0.5, 1.0], products), 1, 1.0)
-            learned, own = (
-                policy.state_dict(),
-                ("segments.clock", "segments.decided", "segments.found", "ridge", "weights"),
-            )
+            learned = policy.state_dict()
+            own = ("segments.clock", "segments.decided", "segments.found", "ridge")
             for key, array in fresh.state_dict().items():
                 if key.startswith(own) and key != "ridge.condition":
                     assert np.array_equal(array, learned[key]), (name, memory, key)
@@ -188,70 +157,26 @@ def test_the_uncertainty_of_what_is_not_shown_grows_again() -> None:
     np.testing.assert_allclose(policy.state.ridge.inverse[model_of(policy, 0)], np.eye(2), atol=1e-6)
 
 
-@pytest.mark.parametrize("detector", ["adwin", "page-hinkley", "glr"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_restart_forgets_what_no_longer_holds(name: str, detector: str) -> None:
-    """A product that always paid, then never does: the model that believed in it is cleared."""
-    products, here = np.eye(2), [1.0]
-    policy = made(name, 1, 2, memory="restart", detector=detector)
-    lasting = made(name, 1, 2, memory="all")
-    for reward, visits in ((1.0, 300), (0.0, 150)):
-        for _ in range(visits):
-            policy.update(context(here, products), 0, reward)
-            lasting.update(context(here, products), 0, reward)
-    x = (
-        np.array([1.0, 1.0])
-        if name.startswith("product")
-        else np.kron([1.0, 1.0], [1.0, 1.0, 0.0]) * [0, 1, 1, 1, 1, 1]
-    )
-    assert lasting.state.ridge.theta[model_of(lasting, 0)] @ x > 0.5
-    assert policy.state.ridge.theta[model_of(policy, 0)] @ x < 0.1
-
-
-@pytest.mark.parametrize("memory", ["filter", "restart"])
-def test_what_was_not_shown_for_long_is_shown_again(memory: str) -> None:
-    products = np.eye(2)
-    policy = made("shared-linucb", 1, 2, memory=memory, due=0.1, alpha=0.0, hazard=0.0)
-    here, shown = context([1.0], products), []
-    for n in range(40):
-        policy.update(here, n % 2, 0.5 if n % 2 == 0 else 0.0)
-    for _ in range(400):
-        chances = policy.propensities(here)
-        action = policy.select_action(here)
-        assert chances[action] == 1.0
-        policy.update(here, action, 0.5 if action == 0 else 0.0)
-        shown.append(action)
-    again = np.flatnonzero(np.array(shown) == 1)
-    assert len(again) >= 10
-    assert np.ptp(np.diff(again)) <= 3
-    while policy.recommend(here) == policy.select_action(here):
-        pass  # until the other one is due, which is not what seems best
-    never = made("shared-linucb", 1, 2, memory=memory, due=0.0, alpha=0.0, hazard=0.0)
-    never.load_state_dict(policy.state_dict())
-    assert never.select_action(here) == 0
-
-
-@pytest.mark.parametrize("memory", ["discount", "window", "filter"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_models_fit_into_the_memory_that_they_may_take(name: str, memory: str) -> None:
+def test_the_models_fit_into_the_memory_that_they_may_take(name: str) -> None:
     """Room is made for as many segments as fit into MAX_ENTRIES, vectors aside."""
-    policy = made(name, 30, 15, memory=memory)
+    policy = made(name, 30, 15)
     products = np.eye(15)[np.arange(130) % 15]
     policy.attach_block(np.arange(130), products, 1_000)
     state, segments = policy.state, len(policy.state.segments.clock)
     assert len(state.turns) == (1 if name.startswith("shared") else 131)
     widths = state.widths.ahead if state.ahead else state.ridge._replace(gram=np.zeros(0), inverse=np.zeros(0))
-    matrices = sum(array.size for array in (*state.ridge[:2], *widths[:2], *state.window))
+    matrices = sum(array.size for array in (*state.ridge[:2], *widths[:2]))
     assert 1 < segments < 256
     assert matrices < 1.03 * MAX_ENTRIES < 1.05 * matrices * (1 + 1 / segments)
 
 
-@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter", "restart"])
+@pytest.mark.parametrize("memory", ["all", "discount"])
 @pytest.mark.parametrize("name", NAMES)
 def test_room_for_more_products_changes_nothing(name: str, memory: str) -> None:
     """Two policies in the same shop, one of which was told at once of all products that come up one after another."""
     rng, products = np.random.default_rng(8), np.eye(4)[np.arange(40) % 4]
-    one, other = (made(name, 2, 4, memory=memory, window=30, half_life=40.0, due=0.05) for _ in range(2))
+    one, other = (made(name, 2, 4, memory=memory, half_life=40.0) for _ in range(2))
     other.attach_block(np.arange(40), products, 1_000)
     waiting = []
     for n in range(250):
@@ -267,17 +192,17 @@ def test_room_for_more_products_changes_nothing(name: str, memory: str) -> None:
     if name.startswith("product"):
         assert len(other.state.turns) == 41
         assert len(one.state.turns) > len(made(name, 2, 4).state.turns)
-    loaded = made(name, 2, 4, memory=memory, window=30, half_life=40.0, due=0.05)
+    loaded = made(name, 2, 4, memory=memory, half_life=40.0)
     loaded.load_state_dict(one.state_dict())
     assert np.array_equal(one.propensities(here), loaded.propensities(here))
 
 
-@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter", "restart"])
+@pytest.mark.parametrize("memory", ["all", "discount"])
 def test_the_product_used_longest_ago_makes_room(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for 3 products; one that returns is as new as one that was never there."""
     monkeypatch.setattr(segment_linear, "FIRST_PRODUCTS", 4)
     monkeypatch.setattr(segment_linear, "MAX_ENTRIES", 4 * 2**2 * 4 * 4)
-    policy = made("product-linucb", 1, 1, memory=memory, window=4)
+    policy = made("product-linucb", 1, 1, memory=memory)
     here = context([1.0], np.ones((5, 1)))
     for n in range(60):
         policy.update(here, n % 3, 1.0)
@@ -285,54 +210,14 @@ def test_the_product_used_longest_ago_makes_room(memory: str, monkeypatch: pytes
     policy.update(here, 3, 0.5)
     assert [model_of(policy, product) > 0 for product in range(5)] == [False, True, True, True, False]
     theta, gram = policy.state.ridge.theta, policy.state.ridge.gram
-    per = policy.state.weights.shape[1]
-    assert gram[per * model_of(policy, 3) :][:per].sum(axis=0)[0, 0] >= 1.0
-    assert theta[per * model_of(policy, 3), 0] <= 0.5
-    for _ in range(6):
-        policy.update(here, 1, 1.0)  # what the window still held of product 0 leaves it
-    assert np.isfinite(gram).all()
-    own = gram[model_of(policy, 3) * per : (model_of(policy, 3) + 1) * per]
-    assert (own >= 0.0).all()
-
-
-@pytest.mark.parametrize("memory", ["filter", "restart"])
-@pytest.mark.parametrize("name", ["shared-linucb", "product-linucb"])
-def test_what_was_shown_belongs_to_a_product_wherever_it_stands(name: str, memory: str) -> None:
-    """Another assortment orders the distinct products anew; a new one counts as shown to each segment just now."""
-    one, two, new = [0.0, 1.0], [1.0, 0.0], [0.0, 0.5]
-    policy = made(name, 1, 2, memory=memory, due=0.1, alpha=0.0)
-    before, after = np.array([one, two, two]), np.array([two, new, one])
-
-    def shown(here: Context) -> list[list[float]]:
-        """Return when each product of a request was shown last to two segments."""
-        candidates = policy.attach(here)
-        read_slots(policy.state.products, policy.state.arms, candidates)
-        state, arms = policy.state, candidates.arm_of
-        slots = [last_shown(state.shown[s], candidates.places, state.segments.decided[s]) for s in range(2)]
-        return [last[arms].tolist() for last in slots]
-
-    for n in range(50):
-        here = context([float(n == 7)], before, [7, 8, 9])
-        policy.note_decision(here, int(n == 12))
-    alike = 12.0 if name.startswith("shared") else 0.0
-    assert shown(here) == [[49, 12, alike], [1, 0, 0]]
-    there = context([0.0], after, [8, 6, 7])
-    policy.propensities(there)
-    assert shown(there) == [[12, 49, 49], [0, 1, 1]]
-    action = policy.select_action(there)
-    later = [12, 49, 49]
-    later[action] = 50
-    assert shown(there) == [later, [0, 1, 1]]
-    loaded = made(name, 1, 2, memory=memory, due=0.1, alpha=0.0)
-    loaded.load_state_dict(policy.state_dict())
-    assert np.array_equal(loaded.state.shown, policy.state.shown)
-    assert np.array_equal(loaded.propensities(here), policy.propensities(here))
+    assert gram[model_of(policy, 3), 0, 0] >= 1.0
+    assert theta[model_of(policy, 3), 0] <= 0.5
 
 
 def test_there_is_room_for_ever_new_patterns() -> None:
     products = np.eye(2)
     for name in NAMES:
-        policy = made(name, 10, 2, memory="window", window=1_000_000 // 64)
+        policy = made(name, 10, 2)
         room = len(policy.state.segments.clock)
         for n in range(room + 20):
             user = [float(bit) for bit in f"{n:010b}"]
@@ -396,20 +281,12 @@ def test_it_learns_the_shop_and_notices_a_shock(name: str, least: float) -> None
 
 
 def test_words_that_are_no_memory_are_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"memory: got 'fading', expected one of all, discount, window, filter or restart$"
-    ):
+    with pytest.raises(ConfigError, match=r"memory: got 'fading', expected one of all or discount$"):
         made("shared-linucb", 1, 2, memory="fading")
-    with pytest.raises(ConfigError, match=r"detector: got 'cusum', expected one of adwin, page-hinkley or glr$"):
-        made("shared-linucb", 1, 2, detector="cusum")
 
 
 LARGE_POLICIES = [
-    *[
-        (name, {"memory": memory})
-        for name in NAMES[:2]
-        for memory in ("all", "discount", "window", "filter", "restart")
-    ],
+    *[(name, {"memory": memory}) for name in NAMES[:2] for memory in ("all", "discount")],
     ("product-linucb", {}),
     ("d-linucb", {"discount": 0.99}),
     ("greedy", {}),
@@ -418,7 +295,7 @@ LARGE_POLICIES = [
 
 def large(name: str, **params: Any) -> Any:
     """Return a policy whose models have 289 features, or 289 a product: terms wait beside their matrices."""
-    short = {"half_life": 200.0, "window": 70} if name in NAMES else {}
+    short = {"half_life": 200.0} if name in NAMES else {}
     return made(name, 16 if name != "product-linucb" else 288, 16, **{**short, **params})
 
 

@@ -1,4 +1,4 @@
-"""LinUCB and linear Thompson sampling with models for each segment of visitors, and memories that fade or are cut.
+"""LinUCB and linear Thompson sampling with models for each segment of visitors, and memories that may fade.
 
 Each segment (see `segments.py`) has a clock of its own and models of its own: one over the joint features
 [1, user] (x) [1, product] without their constant (shared), or one per product over [user, product]. Of the latter the
@@ -7,8 +7,7 @@ Both are x = left (x) right, and run through one kernel: `shared` models have th
 a product's own has [1].
 
 Sources: LinUCB, Li, Chu, Langford & Schapire (2010); linear Thompson sampling, Agrawal & Goyal (2013); discounting,
-Russac, Vernade & Cappe (2019); sliding window, Cheung, Simchi-Levi & Zhu (2019); change-point filter, Adams & MacKay
-(2007).
+Russac, Vernade & Cappe (2019).
 """
 
 from collections.abc import Mapping
@@ -20,23 +19,14 @@ from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear import hypotheses
-from zoosim.linear import window as windows
 from zoosim.linear.dense import is_dense
 from zoosim.linear.joint import new_joint_ridge
 from zoosim.linear.rank_one import rows_for_terms
-from zoosim.monitoring import adwin, glr, page_hinkley, watch
 from zoosim.policies.choice import distinct_rows
-from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.kernel import KernelPolicy, saved_length
 from zoosim.policies.products.late_widths import new_late_widths
-from zoosim.policies.products.segment_kernels import CUT, WHOLE
+from zoosim.policies.products.segment_kernels import KERNEL
 from zoosim.policies.products.segment_state import (
-    ALL,
-    DISCOUNT,
-    FILTER,
-    MEMORIES,
-    RESTART,
-    WINDOW,
     Candidates,
     State,
     hash_rows,
@@ -46,21 +36,11 @@ from zoosim.policies.products.segment_state import (
 )
 from zoosim.policies.products.segments import new_segments
 
-THRESHOLD = 15.0
-"""Of Page-Hinkley: lower than its default, since errors halved to fit into [0, 1] have a quarter of the variance."""
-
-HYPOTHESES = 4
-"""Of a change-point filter; each has a ridge model of its own."""
-
 MAX_SEGMENTS, MAX_ENTRIES = 256, 2**24
-"""Room for segments, and for the entries of all their models' matrices, two a model, or four where widths run ahead,
-and of the visits in their windows."""
+"""Room for segments, and for the entries of all their models' matrices, two a model, or four where widths run ahead."""
 
 FIRST_PRODUCTS, KEPT_SEGMENTS = 8, 16
 """Products that there is room for at first, and segments that products which come up later leave room for."""
-
-MAX_ARMS = 1_024
-"""Different products of which it is known when they were shown last, where that counts."""
 
 
 class _SegmentLinear(KernelPolicy):
@@ -76,45 +56,24 @@ class _SegmentLinear(KernelPolicy):
         "products",
         "turns",
         "ridge",
-        "weights",
-        "last",
         "widths",
-        "arms",
-        "shown",
-        "window",
-        "adwin",
-        "page_hinkley",
-        "glr",
         "key",
         "updates",
     )
+    once_learned = ("weights", "last", "arms", "shown", "window", "adwin", "page_hinkley", "glr")
+    kernel = KERNEL
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
     shared: ClassVar[bool]
     sampling: ClassVar[bool]
-    memory: str = parameter("discount", choices=MEMORIES, help="what is kept of the past")
+    memory: str = parameter("discount", choices=("all", "discount"), help="what is kept of the past")
     alpha: float = parameter(1.0, low=0, high=100, help="width of bounds or draws, in standard deviations")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
     half_life: float = parameter(1_700.0, low=1, high=1e9, help="visits after which it counts half, with discount")
-    window: int = parameter(2_500, low=1, high=1_000_000, help="visits of a segment that are kept, with window")
-    hazard: float = parameter(5e-4, low=0, high=0.1, help="chance of a change, a visit, with filter")
-    detector: str = parameter(
-        "page-hinkley", choices=watch.DETECTORS, help="what watches a model's errors, with restart"
-    )
-    due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown is, with filter and restart")
-
-    @property
-    def kernel(self) -> Kernel:
-        """The compiled functions of its memory."""
-        return CUT if self._kind in (FILTER, RESTART, WINDOW) else WHOLE
-
-    @property
-    def _kind(self) -> int:
-        return MEMORIES.index(self.memory)
 
     @property
     def _runs_ahead(self) -> bool:
-        """Tell whether widths count what was shown at once: those of bounds of models that are never cut."""
-        return not self.sampling and self._kind in (ALL, DISCOUNT)
+        """True where widths count at once what was shown: those of bounds."""
+        return not self.sampling
 
     @property
     def _sides(self) -> tuple[int, int]:
@@ -122,67 +81,46 @@ class _SegmentLinear(KernelPolicy):
         return self.spec.user_dim + 1, self.spec.product_dim + 1 if self.shared else 1
 
     @property
-    def _hypotheses(self) -> int:
-        return HYPOTHESES if self._kind == FILTER else 1
-
-    @property
-    def _entries(self) -> tuple[int, int]:
-        """Return how many entries a segment takes: for each product's model, and beside them."""
+    def _entries(self) -> int:
+        """Return how many entries the matrices of a model take."""
         left_dim, right_dim = self._sides
         matrices = 4 if self._runs_ahead else 2
-        beside = self.window * (left_dim + right_dim) if self._kind == WINDOW else 0
         dim = left_dim * right_dim
-        return matrices * self._hypotheses * (dim + rows_for_terms(dim)) * dim, beside
+        return matrices * (dim + rows_for_terms(dim)) * dim
 
     def _segments_beside(self, products: int) -> int:
         """Return how many segments there is room for beside so many products."""
-        each, beside = self._entries
-        return max(1, min(MAX_SEGMENTS, MAX_ENTRIES // (products * each + beside)))
+        return max(1, min(MAX_SEGMENTS, MAX_ENTRIES // (products * self._entries)))
 
     @property
     def _most(self) -> int:
         """Return the most products that there may be, unknown ones included."""
-        return 1 if self.shared else max(2, MAX_ENTRIES // self._entries[0])
+        return 1 if self.shared else max(2, MAX_ENTRIES // self._entries)
 
     def _new_state(self) -> State:
         return self._state_of(min(FIRST_PRODUCTS, self._most), draw_key(self.rng))
 
     def _state_of(self, products: int, key: np.uint64) -> State:
         left_dim, right_dim = self._sides
-        kind = self._kind
+        fades = self.memory == "discount"
         segments = self._segments_beside(products)
         models = segments * products
-        discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0
+        discount = 0.5 ** (1 / self.half_life) if fades else 1.0
         learning = (left_dim * right_dim, self.regularization, discount)
-        # What the policy's memory does not use has room for one.
+        # What a policy does not use has room for one.
         ahead, groups = (models, segments) if self._runs_ahead else (1, 1)
-        windows_shape = (segments, self.window) if kind == WINDOW else (1, 1)
-        watched = [models if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
-        forgets = kind in (FILTER, RESTART)
-        arms = MAX_ARMS if forgets else 1
         return State(
             segments=new_segments(segments, self.spec.user_dim),
             products=new_id_table(products),
             turns=np.zeros(products, np.int64),
-            ridge=new_joint_ridge(models * self._hypotheses, *learning),
-            weights=hypotheses.new_weights(models, self._hypotheses),
-            last=np.zeros(models),
+            ridge=new_joint_ridge(models, *learning),
             widths=new_late_widths(new_joint_ridge(ahead, *learning), groups),
-            arms=new_id_table(arms),
-            shown=np.zeros((segments, arms)),
-            window=windows.new_window(*windows_shape, left_dim, right_dim),
-            adwin=adwin.new_adwin(watched[watch.ADWIN]),
-            page_hinkley=page_hinkley.new_page_hinkley(watched[watch.PAGE_HINKLEY], threshold=THRESHOLD),
-            glr=glr.new_glr(watched[watch.GLR]),
             key=np.array([key]),
             updates=np.zeros(1, np.int64),
             sampling=self.sampling,
-            kind=kind,
-            detector=watch.DETECTORS.index(self.detector),
+            fades=fades,
             ahead=self._runs_ahead,
             alpha=self.alpha,
-            hazard=self.hazard,
-            due=self.due if forgets else 0.0,
         )
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
@@ -197,15 +135,14 @@ class _SegmentLinear(KernelPolicy):
         state = self.state
         if self.shared:
             return
-        read_slots(state.products, state.arms, candidates)
+        read_slots(state.products, candidates)
         unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
         capacity = len(state.turns)
         needed = int(state.products.counts[IN_USE]) + unknown
         if needed <= capacity:
             return
         segments = max(int(state.segments.found[0]), min(KEPT_SEGMENTS, len(state.segments.clock)))
-        each, beside = self._entries
-        most = (MAX_ENTRIES // segments - beside) // each
+        most = MAX_ENTRIES // segments // self._entries
         room = min(max(needed, 2 * capacity), most)
         if room > capacity:
             self._grow(room)
@@ -217,12 +154,10 @@ class _SegmentLinear(KernelPolicy):
         widths = larger.widths._replace(
             decisions=state.widths.decisions, first_x=state.widths.first_x, late=state.widths.late
         )
-        self.state = larger._replace(
-            products=grown(state.products, products), arms=state.arms, widths=widths, updates=state.updates
-        )
+        self.state = larger._replace(products=grown(state.products, products), widths=widths, updates=state.updates)
 
     def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0, sampling=False, due=0.0)
+        state: State = self.state._replace(alpha=0.0, sampling=False)
         return state
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:

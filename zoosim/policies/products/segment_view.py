@@ -9,21 +9,17 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.dense import nonzeros
 from zoosim.linear.joint import contract, with_lead
 from zoosim.linear.posterior import bounds, draws, root
 from zoosim.linear.ridge import Ridge, variance
 
 
 class View(NamedTuple):
-    """What one visitor sees: `means (V, H, w)`, `spreads (V, H, w, w)` (or roots), `weights (V, H)`.
-
-    `arms (V, R)` tells what can be shown.
-    """
+    """What one visitor sees: `means (V, w)`, `spreads (V, w, w)` (or roots); `arms (V, R)` tells what can be shown."""
 
     means: FloatArray
     spreads: FloatArray
-    weights: FloatArray
     arms: BoolArray
 
 
@@ -49,7 +45,6 @@ def _shows(arms: BoolArray) -> bool:
 def look(
     ridge: Ridge,
     widths: Ridge,
-    weights: FloatArray,
     arms: BoolArray,
     leads: FloatArray,
     models: IntArray,
@@ -59,24 +54,20 @@ def look(
 ) -> View:
     """Look at the models `first` + `models (V,)` from one user; roots in place of spreads if `rooted`.
 
-    Means are those of `ridge`, spreads those of `widths`; `weights (models in all, H)`.
+    Means are those of `ridge`, spreads those of `widths`.
     """
-    count = weights.shape[1]
     left = with_lead(1.0, user)
-    nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
-    seen = np.zeros((models.shape[0], count))
-    means = np.zeros((models.shape[0], count, width))
-    spreads = np.zeros((models.shape[0], count, width, width))
+    nonzero = nonzeros(left)
+    width = ridge.b.shape[1] // left.shape[0]
+    means = np.zeros((models.shape[0], width))
+    spreads = np.zeros((models.shape[0], width, width))
     for v in range(models.shape[0]):
         if _shows(arms[v]):
             left[0] = leads[v]
-            for h in range(count):
-                seen[v, h] = weights[first + models[v], h]
-                if seen[v, h] > 0.0:
-                    _see(ridge, widths, (first + models[v]) * count + h, left, nonzero, means[v, h], spreads[v, h])
-                    if rooted:
-                        root(spreads[v, h])
-    return View(means, spreads, seen, arms)
+            _see(ridge, widths, first + models[v], left, nonzero, means[v], spreads[v])
+            if rooted:
+                root(spreads[v])
+    return View(means, spreads, arms)
 
 
 @jit
@@ -110,30 +101,7 @@ def scores_of(
         if _shows(view.arms[v]):
             out = scores[v * count : (v + 1) * count]
             if sampling:
-                j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
+                j = draws(view.means[v], view.spreads[v], rows, alpha, key, i, j, out)
             else:
-                bounds(view.means[v], view.spreads[v], view.weights[v], rows, dense, alpha, out)
+                bounds(view.means[v], view.spreads[v], rows, dense, alpha, out)
     return scores
-
-
-@jit
-def due_arm(view: View, rows: FloatArray, shown: FloatArray, visit: float, due: float) -> int:
-    """Return the arm that is most overdue at a segment's `visit`, or -1, as `adaptive` does.
-
-    Models that are cut at a change learn of one only by what is shown. `shown (V R,)` is the visit each was shown last.
-    """
-    models, count = view.arms.shape
-    means, best = np.zeros(models * count), 0.0
-    for arm in range(models * count):
-        v, r = arm // count, arm % count
-        if view.arms[v, r]:
-            for h in range(view.weights.shape[1]):
-                means[arm] += view.weights[v, h] * dot(view.means[v, h], rows[r])
-            best = max(best, means[arm])
-    chosen, top = -1, 0.0
-    for arm in range(models * count):
-        if view.arms[arm // count, arm % count] and means[arm] < best:
-            over = 0.25 * due * (max(1.0 - best, 0.0) * (visit - shown[arm])) ** 2 - (best - means[arm])
-            if over >= top:
-                chosen, top = arm, over
-    return chosen

@@ -3,11 +3,10 @@
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.types import FloatArray
-from zoosim.linear.dense import add_matrix
-from zoosim.models.embedding_net import Float32Array
-from zoosim.models.ensemble_net import TILE, Ensemble, descend, layer_of, summarise
+from zoosim.core.types import Float32Array, FloatArray
+from zoosim.models.ensemble_net import TILE, Ensemble, summarise
 from zoosim.models.ensemble_objective import EnsembleObjective, tile_up
+from zoosim.nets.network import add_input_slopes, descend, new_workspace
 
 
 def gradient(objective: EnsembleObjective, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -56,15 +55,14 @@ def _tile_down(
     members = outputs.shape[0]
     width = outputs.shape[1]
     d = net.states
-    hidden = net.sizes[1]
+    scratch = new_workspace(net.layers, width, net.trained[0, 0]).scratch
     total = np.zeros((out.shape[1], width), np.float32)
     for m in range(members):
         for n in range(width):
             deviation = (net.reward[0] + net.reward[1] * outputs[m, n] - mean[n]) / std[n] if std[n] > 0.0 else 0.0
             slopes[m, slopes.shape[1] - 1, n] = (1.0 + beta * deviation) / members
-        descend(net, m, slopes[m])
-        matrix, _ = layer_of(net.trained[m, 0], net.sizes, 1)
-        add_matrix(matrix[:, d:].T, slopes[m, :hidden], total)
+        descend(net.trained[m, 0], net.layers, slopes[m], scratch)
+        add_input_slopes(net.trained[m, 0], net.layers[0], slopes[m], total)
     for n in range(width):
         for i in range(out.shape[1]):
             out[n, i] = net.reward[1] * net.scale[d + i] * total[i, n]

@@ -17,9 +17,11 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key, uniform
 from zoosim.core.types import FloatArray
-from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb, first_layer
+from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, ensemble_layers
 from zoosim.models.ensemble_objective import mean_std, state_parts
-from zoosim.models.ensemble_training import improve, new_weights
+from zoosim.models.ensemble_training import new_weights
+from zoosim.nets.adam import adam_step
+from zoosim.nets.network import OUTPUTS, add_gradient, count_units, descend, go_up, new_workspace
 
 FIRST_STEP = 0.4
 """The first gradient step moves the steepest coordinate by so much of a_max; each later step by half of that before."""
@@ -45,10 +47,10 @@ class Actor:
         self.learning_rate = check_number("learning_rate", learning_rate, 1e-9, 1.0)
         self._critic, self._seed, self._steps = net, check_whole("seed", seed, 0, 2**63), 0
         hidden = check_widths("hidden_sizes", hidden_sizes)
-        sizes = np.array([net.states, *hidden, len(net.centre) - net.states])
-        trained = new_weights(sizes, 1, rng=stream(self._seed, "actor", "weights"))
+        layers = ensemble_layers([net.states, *hidden, len(net.centre) - net.states])
+        trained = new_weights(layers, 1, rng=stream(self._seed, "actor", "weights"))
         centre, scale = net.centre[: net.states], net.scale[: net.states]
-        self._net = Ensemble(trained, sizes, net.states, centre, scale, np.array([0.0, 1.0]))
+        self._net = Ensemble(trained, layers, net.states, centre, scale, np.array([0.0, 1.0]))
 
     def fit(self, states: FloatArray, n_steps: int = 1_000, batch_size: int = 64, net: Ensemble | None = None) -> None:
         """Train on `states (n, d_s)`, going on from before, for an ensemble that has moved to `net` maybe.
@@ -60,7 +62,7 @@ class Actor:
         if net is not None:
             if not isinstance(net, Ensemble):
                 raise ConfigError(f"Actor.fit: net: got {shown(net)}, expected an ensemble")
-            if (net.states, net.sizes[0]) != (self._critic.states, self._critic.sizes[0]):
+            if (net.states, len(net.centre)) != (self._critic.states, len(self._critic.centre)):
                 raise DataError("Actor.fit: net is an ensemble over other states or actions, expected the same numbers")
             self._critic = net
         actor = self._net._replace(trained=self._net.trained.copy())
@@ -76,7 +78,7 @@ class Actor:
         lead: tuple[None, ...] = () if np.ndim(states) == 1 else (None,)
         checked = np.atleast_2d(check_array("states", states, (*lead, self._critic.states)))
         steps = check_whole("refine", refine, 0, 10_000)
-        out = np.empty((len(checked), self._net.sizes[-1]))
+        out = np.empty((len(checked), self._net.layers[-1, OUTPUTS]))
         _act(self._net, checked, self.a_max, out)
         if steps:
             _refine(self._critic, checked, self.a_max, self.beta, steps, out)
@@ -98,7 +100,7 @@ class Actor:
 @jit
 def _act(net: Ensemble, states: FloatArray, a_max: float, out: FloatArray) -> None:
     """Write the action of each of `states (m, d_s)` to `out (m, d_a)`."""
-    total, dim = np.sum(net.sizes[1:]), out.shape[1]
+    total, dim = count_units(net.layers), out.shape[1]
     for start in range(0, states.shape[0], TILE):
         end = min(start + TILE, states.shape[0])
         tile = np.empty((states.shape[1], end - start), np.float32)
@@ -111,10 +113,9 @@ def _act(net: Ensemble, states: FloatArray, a_max: float, out: FloatArray) -> No
 
 @jit
 def _up(net: Ensemble, states: FloatArray, tile: np.ndarray, units: np.ndarray, slopes: np.ndarray) -> None:
-    """Carry `states (w, d_s)` up the actor; `tile`, `units` and `slopes` are written as in `climb`."""
+    """Carry `states (w, d_s)` up the actor; `tile`, `units` and `slopes` are written as in `go_up`."""
     as_tile(states, net.centre, net.scale, tile)
-    first_layer(net, 0, tile, units[: net.sizes[1]])
-    climb(net, 0, tile[net.states :], units, slopes)
+    go_up(net.trained[0, 0], net.layers, tile, units, slopes)
 
 
 @jit
@@ -169,9 +170,10 @@ def _fit(
     batch_size: int,
 ) -> None:
     """Take `n_steps` Adam steps up mean + beta std at drawn states, in units of the rewards' deviation."""
-    total, dim, d = np.sum(net.sizes[1:]), net.sizes[net.sizes.shape[0] - 1], states.shape[1]
+    total, dim, d = count_units(net.layers), net.layers[net.layers.shape[0] - 1, OUTPUTS], states.shape[1]
     chosen, tile = np.empty((batch_size, d)), np.empty((d, batch_size), np.float32)
     units, slopes = np.empty((total, batch_size), np.float32), np.empty((total, batch_size), np.float32)
+    work, gradient = new_workspace(net.layers, batch_size, net.trained[0, 0]), np.zeros_like(net.trained[0, 0])
     actions, value, slope = np.empty((batch_size, 1, dim)), np.empty((batch_size, 1)), np.empty((batch_size, 1, dim))
     for step in range(before, before + n_steps):
         for n in range(batch_size):
@@ -185,4 +187,6 @@ def _fit(
             for i in range(dim):
                 bend = a_max - actions[n, 0, i] * actions[n, 0, i] / a_max
                 slopes[total - dim + i, n] = -slope[n, 0, i] * bend / (batch_size * critic.reward[1])
-        improve(net, 0, tile, units, slopes, rate * (1.0 - (step - before) / n_steps), step + 1)
+        descend(net.trained[0, 0], net.layers, slopes, work.scratch)
+        add_gradient(net.layers, tile, units, slopes, work, gradient)
+        adam_step(net.trained[0], gradient, rate * (1.0 - (step - before) / n_steps), step + 1)

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from zoosim.core.types import FloatArray
-from zoosim.models.ensemble_net import Ensemble, count_weights, predict_rows
+from zoosim.models.ensemble_net import Ensemble, ensemble_layers, predict_rows
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import _occurrences, bootstrap_weights, fit, new_weights
 from zoosim.models.moments import Moments
+from zoosim.nets.network import count_weights
 
 HIDDEN = ([5], [7, 6], [64, 64], [3, 9, 4])
 STATES, ACTIONS, MEMBERS = 3, 2, 4
@@ -18,16 +19,16 @@ STATES, ACTIONS, MEMBERS = 3, 2, 4
 
 def network(hidden: list[int]) -> Ensemble:
     rng = np.random.default_rng(len(hidden))
-    sizes = np.array([STATES + ACTIONS, *hidden, 1])
-    trained = new_weights(sizes, MEMBERS, rng=rng)
+    layers = ensemble_layers([STATES + ACTIONS, *hidden, 1])
+    trained = new_weights(layers, MEMBERS, rng=rng)
     centre, scale = rng.normal(size=5), rng.uniform(0.5, 2, 5)
-    return Ensemble(trained, sizes, STATES, centre, scale, np.array([3.0, 10.0]))
+    return Ensemble(trained, layers, STATES, centre, scale, np.array([3.0, 10.0]))
 
 
 def parts_of(net: Ensemble, member: int) -> list[FloatArray]:
     """Return matrices and biases, in turns."""
     place, parts = 0, []
-    for n, m in zip(net.sizes[:-1].tolist(), net.sizes[1:].tolist(), strict=True):
+    for n, m in net.layers[:, :2].tolist():
         for size, shape in ((m * n, (m, n)), (m, (m,))):
             parts.append(net.trained[member, 0, place : place + size].reshape(shape).astype(float))
             place += size
@@ -113,8 +114,8 @@ def test_training_equals_torch(hidden: list[int]) -> None:
 
 def test_batches_hold_every_row_once_an_epoch() -> None:
     """Only rows of weight above 0 move weights: with batches of 1 and one such row a member, one step in 9 does."""
-    sizes = np.array([5, 1])
-    net = Ensemble(np.zeros((2, 3, count_weights(sizes)), np.float32), sizes, 3, np.zeros(5), np.ones(5), np.ones(2))
+    layers = ensemble_layers([5, 1])
+    net = Ensemble(np.zeros((2, 3, count_weights(layers)), np.float32), layers, 3, np.zeros(5), np.ones(5), np.ones(2))
     weights = np.zeros((2, 9), np.float32)
     weights[0, 4] = weights[1, 7] = 1.0
     steps = np.zeros(2, np.int64)

@@ -119,6 +119,6 @@ def test_refusals(critic: QEnsembleRegressor) -> None:
 
 def test_an_ensemble_over_other_states_is_refused(critic: QEnsembleRegressor, states: FloatArray) -> None:
     net = critic.network()
-    other = QEnsembleRegressor(net.states + 1, int(net.sizes[0]) - net.states, QEnsembleConfig(hidden_sizes=(4,)))
+    other = QEnsembleRegressor(net.states + 1, len(net.centre) - net.states, QEnsembleConfig(hidden_sizes=(4,)))
     with pytest.raises(DataError, match=r"Actor\.fit: net is an ensemble over other states"):
         Actor(net, 1.0).fit(states, net=other.network())

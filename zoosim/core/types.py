@@ -11,6 +11,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 
 FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Array = TypeVar("Array", bound=np.ndarray)

@@ -8,10 +8,10 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import uniform
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.embedding_net import Float32Array
-from zoosim.models.ensemble_net import Ensemble, as_tile, climb, first_layer
-from zoosim.models.ensemble_training import improve
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.models.ensemble_net import Ensemble, as_tile, climb_member, first_layer
+from zoosim.nets.adam import adam_step
+from zoosim.nets.network import OUTPUTS, Workspace, add_gradient, block, count_units, descend, new_workspace
 
 OTHERS = 8
 """Actions that are drawn from the box beside each logged one."""
@@ -39,6 +39,8 @@ def fit_conservative(
     width = batch_size * (1 + OTHERS)
     drawn = np.empty((width, rows.shape[1]))
     chosen = np.empty(batch_size, np.int64)
+    work = new_workspace(net.layers, width, net.trained[0, 0])
+    gradient = np.zeros(net.trained.shape[2], np.float32)
     for m in range(net.trained.shape[0]):
         for step in range(n_steps):
             draw = step * net.trained.shape[0] + m
@@ -51,11 +53,12 @@ def fit_conservative(
                             number = batch_size + (b * OTHERS + j) * rows.shape[1] + i
                             drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, draw, number) - 1.0)
             rate_share = 1.0 - step / n_steps
-            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * rate_share, step + 1)
+            _add_gradient(net, m, drawn, chosen, targets, weights[m], alpha, work, gradient)
+            adam_step(net.trained[m], gradient, rate * rate_share, step + 1)
 
 
 @jit
-def _step(
+def _add_gradient(
     net: Ensemble,
     member: int,
     drawn: FloatArray,
@@ -63,17 +66,18 @@ def _step(
     targets: FloatArray,
     weights: Float32Array,
     alpha: float,
-    rate: float,
-    step: int,
+    work: Workspace,
+    gradient: Float32Array,
 ) -> None:
     width = drawn.shape[0]
-    total = np.sum(net.sizes[1:])
-    tile = np.empty((drawn.shape[1], width), np.float32)
-    units = np.empty((total, width), np.float32)
-    slopes = np.empty((total, width), np.float32)
+    total = count_units(net.layers)
+    tile = block(work.inputs, drawn.shape[1], width)
+    units = block(work.units, total, width)
+    slopes = block(work.slopes, total, width)
+    params = net.trained[member, 0]
     as_tile(drawn, net.centre, net.scale, tile)
-    first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
-    climb(net, member, tile[net.states :], units, slopes)
+    first_layer(net, member, tile[: net.states], units[: net.layers[0, OUTPUTS]])
+    climb_member(net, member, tile[net.states :], units, slopes)
     values = units[total - 1]
     out = slopes[total - 1]
     for b in range(chosen.shape[0]):
@@ -87,4 +91,5 @@ def _step(
             out[j] = alpha * np.exp(values[j] - highest) / mass / chosen.shape[0]
         error = values[first] - targets[n]
         out[first] += (2.0 * weights[n] * error - alpha) / chosen.shape[0]
-    improve(net, member, tile, units, slopes, rate, step)
+    descend(params, net.layers, slopes, work.scratch)
+    add_gradient(net.layers, tile, units, slopes, work, gradient)

@@ -8,9 +8,9 @@ import numpy as np
 
 from zoosim.core.checks import check_array
 from zoosim.core.jit import jit
-from zoosim.core.types import FloatArray
-from zoosim.models.embedding_net import Float32Array
-from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb, copy, first_layer, summarise
+from zoosim.core.types import Float32Array, FloatArray
+from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb_member, copy, first_layer, summarise
+from zoosim.nets.network import OUTPUTS, count_units
 
 
 @jit
@@ -19,11 +19,11 @@ def state_parts(net: Ensemble, states: FloatArray) -> Float32Array:
     requests = states.shape[0]
     members = net.trained.shape[0]
     d = net.states
-    out = np.empty((requests, members, net.sizes[1]), np.float32)
+    out = np.empty((requests, members, net.layers[0, OUTPUTS]), np.float32)
     for start in range(0, requests, TILE):
         end = min(start + TILE, requests)
         tile = np.empty((d, end - start), np.float32)
-        part = np.empty((net.sizes[1], end - start), np.float32)
+        part = np.empty((net.layers[0, OUTPUTS], end - start), np.float32)
         as_tile(states[start:end], net.centre[:d], net.scale[:d], tile)
         for m in range(members):
             first_layer(net, m, tile, part)
@@ -55,7 +55,7 @@ def tile_up(
     """
     members = net.trained.shape[0]
     d = net.states
-    total = np.sum(net.sizes[1:])
+    total = count_units(net.layers)
     width = rows.shape[0]
     tile = np.empty((rows.shape[1], width), np.float32)
     units = np.empty((total, width), np.float32)
@@ -63,8 +63,8 @@ def tile_up(
     slopes = np.empty((members, total, width), np.float32)
     as_tile(rows, net.centre[d:], net.scale[d:], tile)
     for m in range(members):
-        _start_from(parts, m, start, per_request, units[: net.sizes[1]])
-        climb(net, m, tile, units, slopes[m])
+        _start_from(parts, m, start, per_request, units[: net.layers[0, OUTPUTS]])
+        climb_member(net, m, tile, units, slopes[m])
         copy(units[total - 1], outputs[m])
     return outputs, slopes
 

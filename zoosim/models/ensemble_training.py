@@ -10,21 +10,28 @@ from numpy.typing import NDArray
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix, uniform
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_matrix
-from zoosim.models.embedding_net import Float32Array, adam_step
-from zoosim.models.ensemble_net import Ensemble, as_tile, climb, descend, first_layer, layer_of
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.models.ensemble_net import Ensemble, as_tile, climb_member, first_layer
+from zoosim.nets.adam import adam_step
+from zoosim.nets.network import (
+    OUTPUTS,
+    Workspace,
+    add_gradient,
+    block,
+    count_units,
+    descend,
+    fresh_weights,
+    new_workspace,
+    with_moments,
+)
 
 GAIN = 0.6
 """Width of the first weights in units of 1/sqrt(inputs); 1 is how torch starts. Smaller ones start smoother."""
 
 
-def new_weights(sizes: IntArray, members: int, *, rng: np.random.Generator) -> Float32Array:
+def new_weights(layers: IntArray, members: int, *, rng: np.random.Generator) -> Float32Array:
     """Return fresh `trained (M, 3, p)`: weights uniform in +-GAIN/sqrt(inputs), moments 0."""
-    inputs = np.repeat(sizes[:-1], sizes[1:] * (sizes[:-1] + 1))
-    trained = np.zeros((members, 3, len(inputs)), np.float32)
-    trained[:, 0] = GAIN * rng.uniform(-1, 1, (members, len(inputs))) / np.sqrt(inputs)
-    return trained
+    return np.stack([with_moments(fresh_weights(layers, GAIN, rng=rng)) for _ in range(members)]).astype(np.float32)
 
 
 def bootstrap_weights(key: np.uint64, rows: FloatArray, members: int) -> Float32Array:
@@ -94,6 +101,8 @@ def fit(
     members = net.trained.shape[0]
     inputs = np.empty((rows.shape[1], count), np.float32)
     as_tile(rows, net.centre, net.scale, inputs)
+    work = new_workspace(net.layers, min(batch_size, count), net.trained[0, 0])
+    gradient = np.zeros(net.trained.shape[2], np.float32)
     before = steps[0]
     for m in range(members):
         steps[0] = before
@@ -101,7 +110,9 @@ def fit(
             order = _shuffled(key, (steps[1] + epoch) * members + m, count)
             for start in range(0, count, batch_size):
                 steps[0] += 1
-                _fit_batch(net, m, inputs, targets, weights[m], order[start : start + batch_size], rate, steps[0])
+                chosen = order[start : start + batch_size]
+                _add_errors(net, m, inputs, targets, weights[m], chosen, work, gradient)
+                adam_step(net.trained[m], gradient, rate, steps[0])
     steps[1] += n_epochs
 
 
@@ -116,53 +127,29 @@ def _shuffled(key: np.uint64, i: int, count: int) -> IntArray:
 
 
 @jit
-def _fit_batch(
+def _add_errors(
     net: Ensemble,
     member: int,
     inputs: Float32Array,
     targets: FloatArray,
     weights: Float32Array,
     chosen: IntArray,
-    rate: float,
-    step: int,
+    work: Workspace,
+    gradient: Float32Array,
 ) -> None:
-    """Take one step of Adam on the mean weighted squared error of the `chosen (b,)` columns of `inputs (d, n)`."""
+    """Add the gradient of the mean weighted squared error of the `chosen (b,)` columns of `inputs (d, n)`."""
     width = chosen.shape[0]
-    total = np.sum(net.sizes[1:])
-    last = total - 1
-    tile = np.empty((inputs.shape[0], width), np.float32)
-    units = np.empty((total, width), np.float32)
-    slopes = np.empty((total, width), np.float32)
+    total = count_units(net.layers)
+    tile = block(work.inputs, inputs.shape[0], width)
+    units = block(work.units, total, width)
+    slopes = block(work.slopes, total, width)
     for j in range(width):
         for i in range(inputs.shape[0]):
             tile[i, j] = inputs[i, chosen[j]]
-    first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
-    climb(net, member, tile[net.states :], units, slopes)
+    params = net.trained[member, 0]
+    first_layer(net, member, tile[: net.states], units[: net.layers[0, OUTPUTS]])
+    climb_member(net, member, tile[net.states :], units, slopes)
     for j in range(width):
-        slopes[last, j] = 2.0 * weights[chosen[j]] * (units[last, j] - targets[chosen[j]]) / width
-    improve(net, member, tile, units, slopes, rate, step)
-
-
-@jit
-def improve(
-    net: Ensemble, member: int, tile: Float32Array, units: Float32Array, slopes: Float32Array, rate: float, step: int
-) -> None:
-    """Take Adam step number `step` = 1, 2, ... against the slopes of a loss in the outputs.
-
-    `tile (d, w)`, and `units` and `slopes (sum n_l, w)` from `climb`, with the loss's slopes in the last rows of
-    `slopes`, which is used up.
-    """
-    descend(net, member, slopes)
-    gradient = np.zeros(net.trained.shape[2], np.float32)
-    start = 0
-    below = tile
-    for layer in range(1, net.sizes.shape[0]):
-        end = start + net.sizes[layer]
-        matrix, bias = layer_of(gradient, net.sizes, layer)
-        add_matrix(slopes[start:end, : tile.shape[1]], below.T.copy(), matrix)
-        for i in range(bias.shape[0]):
-            for j in range(tile.shape[1]):
-                bias[i] += slopes[start + i, j]
-        below = units[start:end]
-        start = end
-    adam_step(net.trained[member], gradient, rate, step)
+        slopes[total - 1, j] = 2.0 * weights[chosen[j]] * (units[total - 1, j] - targets[chosen[j]]) / width
+    descend(params, net.layers, slopes, work.scratch)
+    add_gradient(net.layers, tile, units, slopes, work, gradient)

@@ -23,7 +23,7 @@ from zoosim.core.limits import first_flaw, trained_flaws
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import FloatArray
-from zoosim.models.ensemble_net import Ensemble, predict_rows
+from zoosim.models.ensemble_net import Ensemble, ensemble_layers, predict_rows
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import bootstrap_weights, fit, new_weights
 from zoosim.models.moments import Moments
@@ -70,9 +70,9 @@ class QEnsembleRegressor:
             raise ConfigError(f"config: got {shown(config)}, expected a QEnsembleConfig")
         self.state_dim = check_whole("state_dim", state_dim, 1, 100_000)
         self.action_dim = check_whole("action_dim", action_dim, 1, 100_000)
-        self._sizes = np.array([state_dim + action_dim, *self.config.hidden_sizes, 1])
+        self._layers = ensemble_layers([state_dim + action_dim, *self.config.hidden_sizes, 1])
         rng = stream(self.config.seed, "q-ensemble", "weights")
-        self._trained = new_weights(self._sizes, self.config.n_ensembles, rng=rng)
+        self._trained = new_weights(self._layers, self.config.n_ensembles, rng=rng)
         self._moments = Moments.none(state_dim + action_dim + 1)
         self._steps = np.zeros(2, np.int64)
 
@@ -180,4 +180,4 @@ class QEnsembleRegressor:
     def _net(self, trained: Any, moments: Moments) -> Ensemble:
         deviation = moments.deviation()
         reward = np.array([moments.mean[-1], deviation[-1]])
-        return Ensemble(trained, self._sizes, self.state_dim, moments.mean[:-1], 1.0 / deviation[:-1], reward)
+        return Ensemble(trained, self._layers, self.state_dim, moments.mean[:-1], 1.0 / deviation[:-1], reward)

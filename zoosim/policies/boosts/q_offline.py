@@ -19,7 +19,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray, Progress
 from zoosim.models.conservative import fit_conservative
-from zoosim.models.ensemble_net import Ensemble
+from zoosim.models.ensemble_net import Ensemble, ensemble_layers
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import new_weights, visit_weights
 from zoosim.models.moments import Moments
@@ -47,14 +47,15 @@ class QOffline(BoostPolicy):
         """Make a policy that has seen no log: it boosts nothing."""
         super().__init__(spec, rng, **params)
         self._key = draw_key(rng)
-        sizes = np.array([spec.user_dim + spec.product_dim, self.hidden, 1])
-        claim(self.n_ensembles * self.hidden * int(sizes[0]))
+        inputs = spec.user_dim + spec.product_dim
+        claim(self.n_ensembles * self.hidden * inputs)
+        layers = ensemble_layers([inputs, self.hidden, 1])
         self._net = Ensemble(
-            new_weights(sizes, self.n_ensembles, rng=rng),
-            sizes,
+            new_weights(layers, self.n_ensembles, rng=rng),
+            layers,
             spec.user_dim,
-            np.zeros(sizes[0]),
-            np.ones(sizes[0]),
+            np.zeros(inputs),
+            np.ones(inputs),
             np.array([0.0, 1.0]),
         )
         self._fitted = np.zeros(1, np.int64)
@@ -81,7 +82,7 @@ class QOffline(BoostPolicy):
         actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
         rows = np.column_stack([states, actions])
-        moments = Moments.none(self._net.sizes[0]).joined(rows)
+        moments = Moments.none(rows.shape[1]).joined(rows)
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )

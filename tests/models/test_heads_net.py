@@ -8,10 +8,17 @@ import torch
 
 from zoosim.core.types import FloatArray
 from zoosim.models import heads_net
-from zoosim.models.heads_net import HeadsNet, Learner, draw_by_weight, layers, learn, network, new_params
+from zoosim.models.heads_net import Learner, draw_by_weight, hidden_layer_table, learn, new_params
 from zoosim.models.row_memory import new_row_memory
 
 DIM, HIDDEN, HEADS = 4, 7, 3
+TABLE = hidden_layer_table(DIM, HIDDEN)
+
+
+def parts(mine: Learner) -> list[FloatArray]:
+    """Return `w1 (d, h)`, `b1 (h,)`, and of each head `w2 (n, h)`, `b2 (n,)`, as views."""
+    w1, b1, w2, b2 = np.split(mine.trained[0], np.cumsum([DIM * HIDDEN, HIDDEN, HEADS * HIDDEN]))
+    return [w1.reshape(DIM, HIDDEN), b1, w2.reshape(HEADS, HIDDEN), b2]
 
 
 def learner(**changes: Any) -> Learner:
@@ -37,7 +44,7 @@ def visits(n: int) -> list[tuple[FloatArray, int, float]]:
     return [(pool[rng.integers(4)], int(rng.integers(HEADS)), float(rng.random())) for _ in range(n)]
 
 
-def torch_step(net: HeadsNet, seen: list[tuple[FloatArray, int, float]]) -> list[FloatArray]:
+def torch_step(net: list[FloatArray], seen: list[tuple[FloatArray, int, float]]) -> list[FloatArray]:
     """Take a step of torch's Adam on the mean squared distance to each row's mean reward, weighted by its visits."""
     weights = [torch.tensor(np.array(array, np.float64), requires_grad=True) for array in net]
     w1, b1, w2, b2 = weights
@@ -57,12 +64,12 @@ def torch_step(net: HeadsNet, seen: list[tuple[FloatArray, int, float]]) -> list
 
 def test_a_full_batch_is_a_step_of_torch() -> None:
     mine, seen = learner(), visits(10)
-    expected = torch_step(HeadsNet(*(array.copy() for array in network(mine))), seen)
-    moved = [learn(mine, *visit).size for visit in seen]
+    expected = torch_step([array.copy() for array in parts(mine)], seen)
+    moved = [learn(mine, TABLE, *visit).size for visit in seen]
     assert moved[:9] == [0] * 9
     assert moved[9] == np.count_nonzero(mine.memory.seen) > 5
     assert mine.counts.tolist() == [10, 1]
-    for got, wanted in zip(network(mine), expected, strict=True):
+    for got, wanted in zip(parts(mine), expected, strict=True):
         assert np.allclose(got, wanted, rtol=0, atol=2e-5)  # a step is .01 a weight
 
 
@@ -80,15 +87,7 @@ def test_a_batch_smaller_than_the_memory_learns_as_well() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
         x = np.eye(DIM)[rng.integers(DIM)]
-        learn(mine, x, 0, float(x[1]))
-    net = network(mine)
-    estimates = [float(heads_net.hidden_layer(net, x) @ net.w2[0] + net.b2[0]) for x in np.eye(DIM)]
+        learn(mine, TABLE, x, 0, float(x[1]))
+    _, _, w2, b2 = parts(mine)
+    estimates = [float(heads_net.hidden_layer(mine, x) @ w2[0] + b2[0]) for x in np.eye(DIM)]
     assert estimates == pytest.approx([0, 1, 0, 0], abs=0.05)
-
-
-def test_the_layers_are_views_of_one_vector() -> None:
-    params = new_params(DIM, HIDDEN, HEADS, rng=np.random.default_rng(0))
-    net = layers(params, DIM, HIDDEN)
-    assert [array.shape for array in net] == [(DIM, HIDDEN), (HIDDEN,), (HEADS, HIDDEN), (HEADS,)]
-    params[:] = np.arange(params.size)
-    assert np.array_equal(np.concatenate([array.ravel() for array in net]), params)

@@ -20,13 +20,14 @@ from benchmarks.plain import (
     PlainNeuralLinearStable,
     PlainStaticMLP,
 )
+from tests.models.embedding_parts import Network, network
 from tests.worlds.visits import visit_by
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import find_slot
 from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.models.embedding_net import Network, forward, layers
+from zoosim.models.embedding_net import embed
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.linucb import LinUCB
 from zoosim.policies.products.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
@@ -147,14 +148,13 @@ def weights_of(net: Network) -> dict[str, FloatArray]:
 
 def net_of(policy: Any) -> Network:
     """Return the network of a Neural-Linear policy."""
-    return layers(policy.state.trained[0], 12, policy.hidden, policy.embedding)
+    return network(policy.state.trained[0], policy.state.layers)
 
 
-def embeddings(net: Network, features: FloatArray) -> FloatArray:
-    hidden = np.empty((len(features), len(net.b1)), np.float32)
-    z = np.empty((len(features), len(net.b2)), np.float32)
-    forward(net, features.astype(np.float32), hidden, z)
-    return z.astype(np.float64)
+def embeddings(policy: Any, features: FloatArray) -> FloatArray:
+    z = np.empty((len(features), policy.embedding))
+    embed(policy.state.trained[0], policy.state.layers, features.astype(np.float32), z)
+    return z
 
 
 def near(ours: FloatArray, plain: np.ndarray, tolerance: float) -> None:
@@ -168,7 +168,7 @@ def compare_neural(
     """Compare embeddings, theta and choice at every decision; return which choices were the very same."""
     world, same = shop(), []
     for decision in walk(world, policy, steps, lambda d, reward: plain.update(d.features, d.action, reward)):
-        near(embeddings(net_of(policy), decision.features), plain.embed(decision.features), tolerance)
+        near(embeddings(policy, decision.features), plain.embed(decision.features), tolerance)
         near(policy.state.ridge.theta[0], np.linalg.solve(plain.A, plain.b), tolerance)
         same.append(must_agree(decision, plain.scores(decision.features), tolerance))
     return same
@@ -325,12 +325,9 @@ def test_recomputed_sums_are_those_of_the_network_as_it_is() -> None:
     )
     for _ in walk(world, policy, 400, lambda decision, reward: None):
         pass
-    state, dim = policy.state, policy.spec.user_dim + policy.spec.product_dim
+    state = policy.state
     assert state.counts.tolist() == [400, 3 * (400 // 20 - 64 // 20)]
-    net = layers(state.trained[0], dim, 64, 32)
-    hidden, z = np.empty((150, 64), np.float32), np.empty((150, 32), np.float32)
-    forward(net, state.memory.xs, hidden, z)
-    wide = z.astype(np.float64)
+    wide = embeddings(policy, state.memory.xs)
     gram, b = wide.T @ wide, wide.T @ state.memory.rewards
     assert np.allclose(state.ridge.gram[0], gram, rtol=1e-9, atol=1e-9)
     assert np.allclose(state.ridge.theta[0], np.linalg.solve(gram + np.eye(32), b), rtol=1e-6, atol=1e-8)

@@ -1,7 +1,6 @@
 """A network of one hidden layer that many linear heads read: x -> z = ReLU(W1' x + b1) -> w_head' z + b_head.
 
-Compiled, in float32, trained by least squares with Adam on a memory that fades. All weights are one flat vector `(p,)`,
-as in `embedding_net`.
+Trained by least squares with Adam on a memory that fades.
 """
 
 from collections.abc import Iterator
@@ -12,25 +11,18 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.rng import uniform
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot
-from zoosim.models.embedding_net import LARGEST_ERROR, Float32Array, adam_step, rectify
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.linear.dense import add_product
 from zoosim.models.row_memory import RowMemory, fade, remember
+from zoosim.nets.adam import adam_step
+from zoosim.nets.heads import fresh_heads, heads_gradient
+from zoosim.nets.network import RELU, fresh_weights, make_layers, new_workspace
 
 LEAST = 1e-3
 """The weight below which the memory drops a slot."""
 
 SEEN = 0
 STEPS = 1
-
-
-class HeadsNet(NamedTuple):
-    """Weights or their gradients: `w1 (d, h)`, `b1 (h,)`, and for each of n heads `w2 (n, h)`, `b2 (n,)`."""
-
-    w1: Float32Array
-    b1: Float32Array
-    w2: Float32Array
-    b2: Float32Array
 
 
 class Learner(NamedTuple):
@@ -55,49 +47,46 @@ class Learner(NamedTuple):
     def flaws(self) -> Iterator[str]:
         """Yield what does not fit together."""
         yield from trained_flaws(self.trained)
-        heads = len(network(self).b2)
+        below = (self.memory.xs.shape[1] + 1) * self.hidden
+        heads = (self.trained.shape[1] - below) // (self.hidden + 1)
         if self.memory.heads.max() >= heads:
             yield f"memory.heads holds {self.memory.heads.max()}, expected a head below {heads}"
         if self.memory.seen.max() > self.counts[SEEN]:
             yield f"memory.seen holds {self.memory.seen.max()}, expected at most the visits, {self.counts[SEEN]}"
 
 
-@jit
-def layers(params: Float32Array, dim: int, hidden: int) -> HeadsNet:
-    """Return the parts of `params (p,)`, as views."""
-    below = (dim + 1) * hidden
-    heads = (params.shape[0] - below) // (hidden + 1)
-    above = below + heads * hidden
-    w1 = params[: dim * hidden].reshape(dim, hidden)
-    w2 = params[below:above].reshape(heads, hidden)
-    return HeadsNet(w1, params[dim * hidden : below], w2, params[above:])
+def hidden_layer_table(dim: int, hidden: int) -> IntArray:
+    """Return the table of the one hidden layer, as `zoosim.nets` has it."""
+    return make_layers([dim, hidden], [RELU], "by input")
 
 
 def new_params(dim: int, hidden: int, heads: int, *, rng: np.random.Generator) -> Float32Array:
-    """Return fresh weights `(p,)`, uniform in +-1/sqrt(inputs) as torch's linear layers."""
-    params = np.zeros((dim + 1) * hidden + heads * (hidden + 1), np.float32)
-    for array, inputs in zip(layers(params, dim, hidden), [dim, dim, hidden, hidden], strict=True):
-        array[...] = rng.uniform(-1, 1, array.shape) / np.sqrt(inputs)
-    return params
+    """Return fresh weights `(p,)`, uniform in +-1/sqrt(inputs)."""
+    lower = fresh_weights(hidden_layer_table(dim, hidden), rng=rng)
+    return np.concatenate([lower, fresh_heads(heads, hidden, rng=rng)]).astype(np.float32)
 
 
 @jit
-def network(learner: Learner) -> HeadsNet:
-    """Return the parts of a learner's network, as views."""
-    return layers(learner.trained[0], learner.memory.xs.shape[1], learner.hidden)
+def first_layer(learner: Learner) -> tuple[Float32Array, Float32Array]:
+    """Return the weights `(d, h)` and the bias `(h,)` of the hidden layer, as views."""
+    end = learner.memory.xs.shape[1] * learner.hidden
+    params = learner.trained[0]
+    return params[:end].reshape(learner.memory.xs.shape[1], learner.hidden), params[end : end + learner.hidden]
 
 
 @jit
-def hidden_layer(net: HeadsNet, x: FloatArray) -> Float32Array:
+def hidden_layer(learner: Learner, x: FloatArray) -> Float32Array:
     """Return z `(h,)` of x `(d,)`."""
-    z = net.b1.copy()
-    add_product(x.astype(np.float32), net.w1, z)
-    rectify(z)
+    weights, bias = first_layer(learner)
+    z = bias.copy()
+    add_product(x.astype(np.float32), weights, z)
+    for j in range(z.shape[0]):
+        z[j] = max(z[j], np.float32(0.0))
     return z
 
 
 @jit
-def learn(learner: Learner, x: FloatArray, head: int, reward: float) -> IntArray:
+def learn(learner: Learner, layers: IntArray, x: FloatArray, head: int, reward: float) -> IntArray:
     """Remember (x, head, reward) and train when it is time; return the memory's slots in use if the network moved."""
     counts = learner.counts
     counts[SEEN] += 1
@@ -106,12 +95,12 @@ def learn(learner: Learner, x: FloatArray, head: int, reward: float) -> IntArray
         return np.empty(0, np.int64)
     slots = fade(learner.memory, learner.keep, LEAST)
     if slots.shape[0] > 0:
-        _train(learner, slots)
+        _train(learner, layers, slots)
     return slots
 
 
 @jit
-def _train(learner: Learner, slots: IntArray) -> None:
+def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
     """Train on all slots `(n,)` when they make a batch, else on some drawn by weight."""
     memory = learner.memory
     counts = learner.counts
@@ -121,12 +110,17 @@ def _train(learner: Learner, slots: IntArray) -> None:
     batch = slots.copy()
     if size == slots.shape[0]:
         weights = memory.counts[slots] / totals[-1]
+    below = (memory.xs.shape[1] + 1) * learner.hidden
+    work = new_workspace(layers, size, learner.trained[0])
+    gradient = np.zeros(learner.trained.shape[1], np.float32)
+    no_traits = np.empty((0, 0), np.float32)
     for _ in range(learner.training_steps):
         counts[STEPS] += 1
         if size < slots.shape[0]:
             batch = slots[draw_by_weight(totals, size, learner.key[0], -counts[STEPS])]
-        gradient = np.zeros(learner.trained.shape[1], np.float32)
-        _add_gradient(learner, batch, weights, layers(gradient, memory.xs.shape[1], learner.hidden))
+        targets = memory.sums[batch] / memory.counts[batch]
+        data = memory.xs, batch, memory.heads[batch], no_traits, targets, weights
+        heads_gradient(learner.trained[0], layers, below, work, *data, gradient)
         adam_step(learner.trained, gradient, learner.rate, counts[STEPS])
 
 
@@ -138,26 +132,3 @@ def draw_by_weight(totals: FloatArray, size: int, key: np.uint64, i: int) -> Int
         point = (part + uniform(key, i, part)) / size * totals[-1]
         drawn[part] = min(np.searchsorted(totals, point, side="right"), totals.shape[0] - 1)
     return drawn
-
-
-@jit
-def _add_gradient(learner: Learner, batch: IntArray, weights: FloatArray, grad: HeadsNet) -> None:
-    """Add the gradient of sum weight (estimate - mean reward)^2 over slots `batch (n,)`."""
-    memory = learner.memory
-    net = network(learner)
-    hidden = learner.hidden
-    for n in range(batch.shape[0]):
-        x = memory.xs[batch[n]]
-        head = memory.heads[batch[n]]
-        z = hidden_layer(net, x)
-        error = net.b2[head] + dot(z, net.w2[head]) - memory.sums[batch[n]] / memory.counts[batch[n]]
-        slope = np.float32(2.0 * weights[n] * max(min(error, LARGEST_ERROR), -LARGEST_ERROR))
-        grad.b2[head] += slope
-        for j in range(hidden):
-            grad.w2[head, j] += slope * z[j]
-            z[j] = slope * net.w2[head, j] if z[j] > 0.0 else np.float32(0.0)
-            grad.b1[j] += z[j]
-        for i in range(x.shape[0]):
-            if x[i] != 0.0:
-                for j in range(hidden):
-                    grad.w1[i, j] += np.float32(x[i]) * z[j]

@@ -9,7 +9,7 @@ from zoosim import Context, PolicySpec
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.types import FloatArray
-from zoosim.models.heads_net import hidden_layer, network
+from zoosim.models.heads_net import hidden_layer
 from zoosim.policies.products.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, NeuralLinear
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
@@ -47,7 +47,7 @@ def test_the_sums_are_those_of_the_network_as_it_is() -> None:
         policy.update(shown, policy.select_action(shown), float(rng.random() < 0.4))
     learner, levels, ridge = policy.state.learner, policy.state.levels, policy.state.ridge
     memory, used = learner.memory, np.flatnonzero(learner.memory.seen)
-    raw = np.array([hidden_layer(network(learner), memory.xs[slot]) for slot in used], np.float64)
+    raw = np.array([hidden_layer(learner, memory.xs[slot]) for slot in used], np.float64)
     weights, sums, heads = memory.counts[used], memory.sums[used], memory.heads[used]
     assert weights.sum() == pytest.approx(30 * sum((1 - 1 / 100) ** (30 * n) for n in (1, 2, 3)))
     z = raw * levels[SCALE]

@@ -22,12 +22,12 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, joined, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
-from zoosim.models.embedding_net import Float32Array
 from zoosim.models.row_memory import new_row_memory
+from zoosim.nets.network import with_moments
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
 from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided, saved_length
@@ -68,12 +68,13 @@ class Candidates(NamedTuple):
 class State(NamedTuple):
     """Ridge models of the heads over scaled z, the network's learner, and the categories that have heads.
 
-    `levels (2,)`: what z is multiplied by, and the variance of rewards; `joint (1,)` whether more categories came up
-    than there are heads.
+    `layers` is the table of the network's hidden layer; `levels (2,)`: what z is multiplied by, and the variance of
+    rewards; `joint (1,)` whether more categories came up than there are heads.
     """
 
     ridge: Ridge
     learner: heads_net.Learner
+    layers: IntArray
     categories: Categories
     joint: BoolArray
     levels: Annotated[FloatArray, NOT_NEGATIVE]
@@ -101,13 +102,14 @@ def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[
 @jit
 def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: FloatArray) -> Float32Array:
     """Return z `(R, h)` of a user with each row of the candidates."""
-    net, lower = heads_net.network(learner), candidates.lower
+    weights, bias = heads_net.first_layer(learner)
+    lower = candidates.lower
     if candidates.steps[0] != learner.counts[heads_net.STEPS]:
         lower[:] = 0.0
-        add_matrix(candidates.rows.astype(np.float32), net.w1[user.shape[0] :], lower)
+        add_matrix(candidates.rows.astype(np.float32), weights[user.shape[0] :], lower)
         candidates.steps[0] = learner.counts[heads_net.STEPS]
-    upper, zs = net.b1.copy(), np.empty_like(lower)
-    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
+    upper, zs = bias.copy(), np.empty_like(lower)
+    add_product(user.astype(np.float32), weights[: user.shape[0]], upper)
     for r in range(zs.shape[0]):
         for j in range(zs.shape[1]):
             zs[r, j] = max(upper[j] + lower[r, j], np.float32(0.0))
@@ -117,7 +119,7 @@ def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: Floa
 @jit
 def _embed(state: State, x: FloatArray) -> FloatArray:
     """Return the scaled z `(h,)` of x `(d,)`."""
-    z: FloatArray = heads_net.hidden_layer(heads_net.network(state.learner), x).astype(np.float64)
+    z: FloatArray = heads_net.hidden_layer(state.learner, x).astype(np.float64)
     scale_vector(z, state.levels[SCALE])
     return z
 
@@ -206,7 +208,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     error = reward - dot(z, state.ridge.theta[head])
     state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
     observe(state.ridge, head, z, nonzeros(z), reward)
-    slots = heads_net.learn(state.learner, x, head, reward)
+    slots = heads_net.learn(state.learner, state.layers, x, head, reward)
     if slots.shape[0] > 0:
         _renew(state, slots)
 
@@ -259,6 +261,7 @@ class NeuralLinear(KernelPolicy):
         return State(
             ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
             learner=self._new_learner(),
+            layers=heads_net.hidden_layer_table(self.spec.user_dim + self.spec.product_dim, self.hidden),
             categories=new_categories(MAX_HEADS, self.spec.product_dim),
             joint=np.zeros(1, np.bool_),
             levels=np.array([self.hidden**-0.5, 0.25]),
@@ -288,7 +291,7 @@ class NeuralLinear(KernelPolicy):
         claim((dim + MAX_HEADS) * self.hidden)
         params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
         return heads_net.Learner(
-            trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
+            trained=with_moments(params),
             counts=np.zeros(2, np.int64),
             memory=new_row_memory(self.memory, dim),
             key=np.array([draw_key(self.rng)]),

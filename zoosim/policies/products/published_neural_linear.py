@@ -15,10 +15,12 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
-from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, scale_vector
+from zoosim.core.types import BoolArray, Float32Array, FloatArray, IntArray
+from zoosim.linear.dense import add_product, copy_vector, dot, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
+from zoosim.nets.adam import LARGEST_ERROR
+from zoosim.nets.network import INPUTS, with_moments
 from zoosim.policies.choice import best_of, distinct_rows
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
@@ -36,8 +38,7 @@ class Candidates(NamedTuple):
     """The distinct products among the candidates, and their embeddings as the network was after so many `steps (1,)`.
 
     `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
-    `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next; `lower (R, h)` the products' part of the first
-    layer.
+    `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next.
     """
 
     rows: FloatArray
@@ -45,15 +46,14 @@ class Candidates(NamedTuple):
     users: FloatArray
     z: FloatArray
     next: IntArray
-    lower: nets.Float32Array
     steps: IntArray
 
 
 class Memory(NamedTuple):
     """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`; `order (C,)` to draw from."""
 
-    xs: nets.Float32Array
-    rewards: nets.Float32Array
+    xs: Float32Array
+    rewards: Float32Array
     order: IntArray
 
     def flaws(self) -> Iterator[str]:
@@ -68,11 +68,13 @@ SEEN, STEPS = 0, 1
 class State(NamedTuple):
     """Ridge sums over embeddings, the network with its optimiser, and the memory.
 
-    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and gradient steps taken.
+    `trained (3, p)` weights and their moments, `layers` their table; `counts (2,)` observations seen and gradient steps
+    taken.
     """
 
     ridge: Ridge
-    trained: Annotated[nets.Float32Array, ANY_SINGLES]
+    trained: Annotated[Float32Array, ANY_SINGLES]
+    layers: IntArray
     counts: IntArray
     memory: Memory
     key: np.ndarray
@@ -89,19 +91,26 @@ class State(NamedTuple):
 
 
 @jit
-def _network(trained: nets.Float32Array, candidates: Candidates) -> nets.Network:
-    dim = candidates.users.shape[1] + candidates.rows.shape[1]
-    return nets.layers(trained[0], dim, candidates.lower.shape[1], candidates.z.shape[2])
-
-
-@jit
-def _slot(trained: nets.Float32Array, steps: int, candidates: Candidates, user: FloatArray) -> int:
+def _slot(trained: Float32Array, layers: IntArray, steps: int, candidates: Candidates, user: FloatArray) -> int:
     """Return where in `candidates.z` the embeddings `(R, e)` of this user with every distinct product stand."""
-    if candidates.steps[0] != steps:
-        _renew(trained, candidates)
+    if candidates.steps[0] != steps:  # those of a network that has moved are forgotten
+        candidates.users[:] = np.nan
         candidates.steps[0] = steps
     found = _find(candidates.users, user)
-    return found if found >= 0 else _embed_user(trained, candidates, user)
+    if found >= 0:
+        return found
+    slot: int = candidates.next[0]
+    candidates.next[0] = (slot + 1) % candidates.users.shape[0]
+    copy_vector(user, candidates.users[slot])
+    out = candidates.z[slot]
+    xs = np.empty((out.shape[0], layers[0, INPUTS]), np.float32)
+    for r in range(xs.shape[0]):
+        copy_vector(user, xs[r, : user.shape[0]])
+        copy_vector(candidates.rows[r], xs[r, user.shape[0] :])
+    nets.embed(trained[0], layers, xs, out)
+    for r in range(xs.shape[0]):
+        _shorten(out[r])
+    return slot
 
 
 @jit
@@ -117,28 +126,6 @@ def _find(users: FloatArray, user: FloatArray) -> int:
 
 
 @jit
-def _embed_user(trained: nets.Float32Array, candidates: Candidates, user: FloatArray) -> int:
-    """Embed this user with every distinct product in the next slot; return the slot."""
-    slot: int = candidates.next[0]
-    candidates.next[0] = (slot + 1) % candidates.users.shape[0]
-    copy_vector(user, candidates.users[slot])
-    net, out, lower = _network(trained, candidates), candidates.z[slot], candidates.lower
-    upper, w2, b2 = net.b1.copy(), net.w2, net.b2
-    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
-    hidden = np.empty_like(upper)
-    z = np.empty_like(b2)
-    for r in range(out.shape[0]):
-        for i in range(hidden.shape[0]):
-            hidden[i] = upper[i] + lower[r, i]
-        nets.rectify(hidden)
-        copy_vector(b2, z)
-        add_product(hidden, w2, z)
-        copy_vector(z, out[r])
-        _shorten(out[r])
-    return slot
-
-
-@jit
 def _shorten(z: FloatArray) -> None:
     """Shorten an embedding `(e,)` that is longer than `LONGEST_EMBEDDING`."""
     square = dot(z, z)
@@ -146,18 +133,9 @@ def _shorten(z: FloatArray) -> None:
         scale_vector(z, LONGEST_EMBEDDING / np.sqrt(square))
 
 
-@jit
-def _renew(trained: nets.Float32Array, candidates: Candidates) -> None:
-    """Forget the embeddings of a network that has moved, and take its first layer's view of the products."""
-    candidates.users[:] = np.nan
-    candidates.lower[:] = 0.0
-    w1 = _network(trained, candidates).w1[candidates.users.shape[1] :]
-    add_matrix(candidates.rows.astype(np.float32), w1, candidates.lower)
-
-
 @inlined
 def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
-    z = candidates.z[_slot(state.trained, state.counts[STEPS], candidates, user)]
+    z = candidates.z[_slot(state.trained, state.layers, state.counts[STEPS], candidates, user)]
     scores = _scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha)
     return best_of(scores, candidates.row_of, available)
 
@@ -192,18 +170,13 @@ def _learn_online(
     state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
 ) -> None:
     row = candidates.row_of[action]
-    z = candidates.z[_slot(state.trained, state.counts[STEPS], candidates, user), row]
+    z = candidates.z[_slot(state.trained, state.layers, state.counts[STEPS], candidates, user), row]
     x = np.concatenate((user, candidates.rows[row])).astype(np.float32).reshape(1, -1)
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
-    error = max(min(dot(z, theta) - reward, nets.LARGEST_ERROR), -nets.LARGEST_ERROR)
-    slope = (2.0 * error * theta).astype(np.float32).reshape(1, -1)
+    error = max(min(dot(z, theta) - reward, LARGEST_ERROR), -LARGEST_ERROR)
     gradient = np.zeros(state.trained.shape[1], np.float32)
-    net = _network(state.trained, candidates)
-    grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
-    hidden = np.empty((1, net.b1.shape[0]), np.float32)
-    nets.forward(net, x, hidden, np.empty_like(slope))
-    nets.backpropagate(net, grad, x, hidden, slope)
+    nets.embedding_gradient(state.trained[0], state.layers, x, 2.0 * error * theta, gradient)
     params, rate = state.trained[0], np.float32(state.rate * _kept(gradient))
     for i in range(params.shape[0]):
         params[i] -= rate * gradient[i]
@@ -211,7 +184,7 @@ def _learn_online(
 
 
 @jit
-def _kept(gradient: nets.Float32Array) -> float:
+def _kept(gradient: Float32Array) -> float:
     """Return the share of a gradient `(p,)` that a step takes: 1 unless it is longer than `LONGEST`."""
     square = 0.0
     for i in range(gradient.shape[0]):
@@ -224,7 +197,7 @@ def _learn_stable(
     state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
 ) -> None:
     row, memory, counts = candidates.row_of[action], state.memory, state.counts
-    z = candidates.z[_slot(state.trained, counts[STEPS], candidates, user), row]
+    z = candidates.z[_slot(state.trained, state.layers, counts[STEPS], candidates, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = counts[SEEN] % memory.rewards.shape[0]
     copy_vector(user, memory.xs[slot, : user.shape[0]])
@@ -237,24 +210,21 @@ def _learn_stable(
             draw = counts[SEEN] * state.training_steps + step
             batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], draw)
             counts[STEPS] += 1
-            hidden = candidates.lower.shape[1]
-            nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
+            nets.fit_batch(state.trained, state.layers, memory.xs, memory.rewards, batch, state.rate, counts[STEPS])
         if state.recompute:
-            _recompute(_network(state.trained, candidates), state.ridge, memory, held)
+            _recompute(state.trained[0], state.layers, state.ridge, memory, held)
 
 
 @jit
-def _recompute(net: nets.Network, ridge: Ridge, memory: Memory, held: int) -> None:
+def _recompute(params: Float32Array, layers: IntArray, ridge: Ridge, memory: Memory, held: int) -> None:
     """Compute the sums anew from the `held` observations in memory, as the network now embeds them."""
-    xs = memory.xs[:held]
-    hidden, z = np.empty((held, net.b1.shape[0]), np.float32), np.empty((held, net.b2.shape[0]), np.float32)
-    nets.forward(net, xs, hidden, z)
+    z = np.empty((held, ridge.b.shape[1]))
+    nets.embed(params, layers, memory.xs[:held], z)
     clear(ridge, 0)
     everywhere = np.arange(z.shape[1])
     for n in range(held):
-        embedding = z[n].astype(np.float64)
-        _shorten(embedding)
-        add_sums(ridge, 0, embedding, everywhere, 1.0, memory.rewards[n])
+        _shorten(z[n])
+        add_sums(ridge, 0, z[n], everywhere, 1.0, memory.rewards[n])
     solve(ridge, 0)
 
 
@@ -283,11 +253,11 @@ class _NeuralLinear(KernelPolicy):
         dim = self.spec.user_dim + self.spec.product_dim
         claim((dim + self.embedding) * self.hidden + memory)
         params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
-        moments = np.zeros_like(params)
         store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
         return State(
             ridge=new_ridge(1, self.embedding),
-            trained=np.stack([params, moments, moments]),
+            trained=with_moments(params),
+            layers=nets.embedding_layers(dim, self.hidden, self.embedding),
             counts=np.zeros(2, np.int64),
             memory=store,
             key=np.array([draw_key(self.rng)]),
@@ -312,7 +282,6 @@ class _NeuralLinear(KernelPolicy):
             users=np.full((users, self.spec.user_dim), np.nan),
             z=np.zeros((users, len(rows), self.embedding)),
             next=np.zeros(1, np.int64),
-            lower=np.zeros((len(rows), self.hidden), np.float32),
             steps=np.full(1, -1),
         )
 

@@ -9,9 +9,8 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import IDS
 from zoosim.core.parameters import parameter
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
+from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_product, copy_vector, dot
-from zoosim.models.embedding_net import Float32Array
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided, saved_length
 
 MAX_REMEMBERED = 25_000_000

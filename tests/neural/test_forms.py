@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.plain.neural_forms import Diagonal, Jacobian, jacobian
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.nets.network import fresh_weights
 from zoosim.neural import mlp
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import DUAL_UP_TO, FORMS, MAX_ROWS, cheapest, new_form
@@ -19,9 +20,9 @@ NETWORKS = [([4, 7, 5, 1], 0), ([4, 7, 5, 1], 2), ([9, 64, 1], 0), ([9, 64, 1], 
 
 
 def factors_of(sizes: IntArray, xs: FloatArray, scale: float = 0.7, seed: int = 0) -> FloatArray:
-    params = mlp.new_params(sizes, rng=np.random.default_rng(seed))
+    params = fresh_weights(mlp.perceptron(sizes), rng=np.random.default_rng(seed))
     out = np.zeros((len(xs), mlp.count_factors(sizes)))
-    mlp.factorise_rows(params, sizes, xs, scale, out, np.zeros(len(xs)))
+    mlp.factorise_rows(params, mlp.perceptron(sizes), xs, scale, out, np.zeros(len(xs)))
     return out
 
 

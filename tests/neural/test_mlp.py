@@ -8,6 +8,7 @@ import torch
 from torch.func import functional_call, grad
 
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.nets.network import fresh_weights
 from zoosim.neural import mlp
 
 SIZES = ([3, 1], [9, 64, 1], [4, 7, 5, 1], [9, 128, 64, 1])
@@ -16,7 +17,7 @@ SIZES = ([3, 1], [9, 64, 1], [4, 7, 5, 1], [9, 128, 64, 1])
 def network(sizes: list[int]) -> tuple[IntArray, FloatArray, FloatArray]:
     rng = np.random.default_rng(len(sizes))
     shape = np.array(sizes)
-    return shape, mlp.new_params(shape, rng=rng), rng.normal(size=(6, sizes[0]))
+    return shape, fresh_weights(mlp.perceptron(shape), rng=rng), rng.normal(size=(6, sizes[0]))
 
 
 def outputs(params: FloatArray, sizes: IntArray, xs: FloatArray) -> FloatArray:
@@ -31,7 +32,7 @@ def outputs(params: FloatArray, sizes: IntArray, xs: FloatArray) -> FloatArray:
 
 def gradients(params: FloatArray, sizes: IntArray, xs: FloatArray, scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
     factors, out = np.zeros((len(xs), mlp.count_factors(sizes))), np.zeros(len(xs))
-    mlp.factorise_rows(params, sizes, xs, scale, factors, out)
+    mlp.factorise_rows(params, mlp.perceptron(sizes), xs, scale, factors, out)
     jacobian = np.zeros((len(xs), len(params)))
     for row, target in zip(factors, jacobian, strict=True):
         mlp.expand(row, sizes, 0, target)
@@ -95,11 +96,11 @@ def test_gradients_equal_those_of_torch(sizes: list[int]) -> None:
 def test_the_last_layers_alone() -> None:
     shape, params, xs = network([4, 7, 5, 1])
     jacobian, _ = gradients(params, shape, xs)
-    factors = np.zeros(mlp.count_factors(shape))
-    mlp.factorise(params, shape, xs[0], 1.0, factors)
+    factors = np.zeros((1, mlp.count_factors(shape)))
+    mlp.factorise_rows(params, mlp.perceptron(shape), xs[:1], 1.0, factors, np.zeros(1))
     for first, kept in ((1, 46), (2, 6)):
         part = np.zeros(kept)
-        mlp.expand(factors, shape, first, part)
+        mlp.expand(factors[0], shape, first, part)
         assert np.array_equal(part, jacobian[0, -kept:])
 
 
@@ -111,7 +112,7 @@ def test_steps_of_adam_equal_those_of_torch() -> None:
     net = as_torch(params, shape)
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for step in (1, 2, 3):
-        mlp.fit_rows(trained, shape, xs, weights, targets, 0.01, step)
+        mlp.fit_rows(trained, mlp.perceptron(shape), xs, weights, targets, 0.01, step)
         adam.zero_grad()
         errors = torch.tensor(weights) * (net(torch.tensor(xs))[:, 0] - torch.tensor(targets)) ** 2
         (errors.sum() / weights.sum()).backward()

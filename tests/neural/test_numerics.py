@@ -8,6 +8,7 @@ import pytest
 from benchmarks.plain.neural_forms import jacobian
 from zoosim.core.limits import CONDITION
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.nets.network import fresh_weights
 from zoosim.neural import mlp
 from zoosim.neural.forms import new_form
 from zoosim.neural.kernel import trace
@@ -23,11 +24,11 @@ def scaled_factors(condition: float, order: IntArray, rows: int, seed: int) -> F
     """
     rng = np.random.default_rng(seed)
     scales = 10 ** rng.uniform(-3, 0, (rows, 1) if seed % 2 else (1, 4))
-    xs, params = rng.normal(size=(rows, 4)) * scales, mlp.new_params(SIZES, rng=rng)
+    xs, params = rng.normal(size=(rows, 4)) * scales, fresh_weights(mlp.perceptron(SIZES), rng=rng)
     factors, counts = np.zeros((rows, mlp.count_factors(SIZES))), np.bincount(order, minlength=rows).astype(float)
-    mlp.factorise_rows(params, SIZES, xs, 1.0, factors, np.zeros(rows))
+    mlp.factorise_rows(params, mlp.perceptron(SIZES), xs, 1.0, factors, np.zeros(rows))
     scale = np.sqrt((condition - 1) * NOISE / trace(factors, counts, SIZES, 0))
-    mlp.factorise_rows(params, SIZES, xs, scale, factors, np.zeros(rows))
+    mlp.factorise_rows(params, mlp.perceptron(SIZES), xs, scale, factors, np.zeros(rows))
     return factors
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
-from zoosim.neural.mlp import SIDE_BY_SIDE, factorise, factorise_rows
+from zoosim.neural.mlp import SIDE_BY_SIDE, factorise_rows
 
 LEAST = 1e-10
 """The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""
@@ -108,6 +108,7 @@ def weighted_gradients(factors: FloatArray, weights: FloatArray, sizes: IntArray
 @jit
 def means_and_norms(
     params: FloatArray,
+    layers: IntArray,
     sizes: IntArray,
     first: int,
     scale: float,
@@ -121,7 +122,7 @@ def means_and_norms(
     for start in range(0, xs.shape[0], SIDE_BY_SIDE):
         end = min(start + SIDE_BY_SIDE, xs.shape[0])
         factors = np.empty((end - start, np.sum(sizes) + np.sum(sizes[1:-1])))
-        factorise_rows(params, sizes, xs[start:end], scale, factors, outputs[start:end])
+        factorise_rows(params, layers, xs[start:end], scale, factors, outputs[start:end])
         _along(factors.T.copy(), theta, sizes, first, means[start:end], norms[start:end])
 
 
@@ -164,6 +165,7 @@ def _along(
 @jit
 def outputs_and_norms(
     params: FloatArray,
+    layers: IntArray,
     sizes: IntArray,
     first: int,
     scale: float,
@@ -172,7 +174,9 @@ def outputs_and_norms(
     norms: FloatArray,
 ) -> None:
     """Write the network's outputs `(n,)` at the rows of `xs (n, n_0)` and the squared lengths of scaled gradients."""
-    factors = np.empty(np.sum(sizes) + np.sum(sizes[1:-1]))
-    for n in range(xs.shape[0]):
-        outputs[n] = factorise(params, sizes, xs[n], scale, factors)
-        norms[n] = norm(factors, sizes, first)
+    factors = np.empty((SIDE_BY_SIDE, np.sum(sizes) + np.sum(sizes[1:-1])))
+    for start in range(0, xs.shape[0], SIDE_BY_SIDE):
+        end = min(start + SIDE_BY_SIDE, xs.shape[0])
+        factorise_rows(params, layers, xs[start:end], scale, factors[: end - start], outputs[start:end])
+        for n in range(start, end):
+            norms[n] = norm(factors[n - start], sizes, first)

@@ -6,6 +6,7 @@ import numpy as np
 
 from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.types import FloatArray
+from zoosim.nets.network import fresh_weights, with_moments
 from zoosim.neural import mlp
 from zoosim.neural.history import History
 from zoosim.neural.kernel import means_and_norms, outputs_and_norms
@@ -28,8 +29,8 @@ class Network:
         self.first = first
         self.rate = rate
         self.normalise = normalise
-        params = mlp.new_params(self.sizes, rng=rng)
-        self.trained = np.stack([params, np.zeros_like(params), np.zeros_like(params)])
+        self.layers = mlp.perceptron(self.sizes)
+        self.trained = with_moments(fresh_weights(self.layers, rng=rng))
         self.key = draw_key(rng)
         self.slopes = mlp.count_weights(self.sizes[first:])
         self.steps = self.version = 0
@@ -42,17 +43,19 @@ class Network:
 
     def look(self, xs: FloatArray, outputs: FloatArray, norms: FloatArray) -> None:
         """Write the outputs `(n,)` at the rows of `xs (n, d)` and the squared lengths of their gradients."""
-        outputs_and_norms(self.trained[0], self.sizes, self.first, 1.0 / self.length, xs, outputs, norms)
+        outputs_and_norms(self.trained[0], self.layers, self.sizes, self.first, 1.0 / self.length, xs, outputs, norms)
 
     def factors(self, xs: FloatArray) -> FloatArray:
         """Return the factors `(n, f)` of the gradients at the rows of `xs (n, d)`."""
         out = np.empty((len(xs), mlp.count_factors(self.sizes)))
-        mlp.factorise_rows(self.trained[0], self.sizes, xs, 1.0 / self.length, out, np.empty(len(xs)))
+        mlp.factorise_rows(self.trained[0], self.layers, xs, 1.0 / self.length, out, np.empty(len(xs)))
         return out
 
     def look_along(self, theta: FloatArray, xs: FloatArray, means: FloatArray, norms: FloatArray) -> None:
         """Write g'theta `(n,)` at the rows of `xs (n, d)`, g their gradients, and the squared lengths of these."""
-        means_and_norms(self.trained[0], self.sizes, self.first, 1.0 / self.length, xs, theta, means, norms)
+        means_and_norms(
+            self.trained[0], self.layers, self.sizes, self.first, 1.0 / self.length, xs, theta, means, norms
+        )
 
     def train(self, history: History, steps: int, batch_size: int) -> None:
         """Take Adam steps on the distinct rows of `history`, or on observations drawn where they exceed a batch."""
@@ -74,7 +77,7 @@ class Network:
         """Take one Adam step on the weighted mean squared error."""
         self.steps += 1
         self.version += 1
-        mlp.fit_rows(self.trained, self.sizes, xs, weights, targets, self.rate, self.steps)
+        mlp.fit_rows(self.trained, self.layers, xs, weights, targets, self.rate, self.steps)
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that was learned."""
@@ -90,5 +93,5 @@ class Network:
 
     def _measure(self, xs: FloatArray) -> None:
         outputs, norms = np.empty((2, len(xs)))
-        outputs_and_norms(self.trained[0], self.sizes, self.first, 1.0, xs, outputs, norms)
+        outputs_and_norms(self.trained[0], self.layers, self.sizes, self.first, 1.0, xs, outputs, norms)
         self.length = float(np.sqrt(norms.mean()))

@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.types import FloatArray
 from zoosim.fitting.search_checks import simulate
 from zoosim.fitting.search_design import SearchDesign, Sizes
-from zoosim.fitting.search_likelihood import log_likelihoods, observed
+from zoosim.fitting.search_likelihood import log_likelihoods
 from zoosim.fitting.search_parameters import BehaviourParameters, Layout, parameter_effects
 
 SIZES = Sizes(segments=2, types=2, categories=2, products=20)
@@ -61,7 +61,7 @@ def random_design(n: int, length: int, seed: int, truth: BehaviourParameters = T
 def likelihoods(parameters: BehaviourParameters, design: SearchDesign) -> FloatArray:
     """Return the likelihood of each search, as the fit computes it."""
     predictors = parameter_effects(design, LAYOUT).predictors(LAYOUT.pack(parameters))
-    return np.asarray(np.exp(log_likelihoods(predictors, observed(design))))
+    return np.asarray(np.exp(log_likelihoods(predictors, design)))
 
 
 def repeated(design: SearchDesign, n: int) -> SearchDesign:

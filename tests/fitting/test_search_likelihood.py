@@ -9,7 +9,7 @@ from scipy import integrate
 from tests.fitting.search_designs import LAYOUT, TRUTH, likelihoods, random_design, repeated
 from zoosim.core.search_config import Behaviour
 from zoosim.fitting.search_design import SearchDesign
-from zoosim.fitting.search_likelihood import gradients, log_likelihoods, observed
+from zoosim.fitting.search_likelihood import gradients, log_likelihoods
 from zoosim.fitting.search_parameters import parameter_effects
 
 USUAL = Behaviour()
@@ -78,11 +78,10 @@ def test_each_searchs_gradient_is_its_finite_difference() -> None:
     """Of all parameters, visitors differing in what price does to them: in steps of 1e-5, to 1e-4 of the largest."""
     design = random_design(40, 3, 3)
     effects = parameter_effects(design, LAYOUT)
-    seen = observed(design)
     values = LAYOUT.pack(TRUTH._replace(price_sd=0.2))
-    scores = effects.scores(gradients(effects.predictors(values), seen)[1]).toarray()
+    scores = effects.scores(gradients(effects.predictors(values), design)[1]).toarray()
     for place in range(LAYOUT.size):
         step = np.zeros(LAYOUT.size)
         step[place] = 1e-5
-        above, below = (log_likelihoods(effects.predictors(values + sign * step), seen) for sign in (1.0, -1.0))
+        above, below = (log_likelihoods(effects.predictors(values + sign * step), design) for sign in (1.0, -1.0))
         assert scores[:, place] == pytest.approx((above - below) / 2e-5, abs=1e-4 * np.abs(scores).max())

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_design import SearchDesign, Sizes
-from zoosim.fitting.search_likelihood import Observed, gradients, log_likelihoods, observed
+from zoosim.fitting.search_likelihood import gradients, log_likelihoods
 from zoosim.fitting.search_parameters import (
     KINDS,
     MOST_POSITIONS,
@@ -25,7 +25,6 @@ from zoosim.fitting.search_parameters import (
     ParameterEffects,
     parameter_effects,
 )
-from zoosim.models.torch_training import seeded_torch
 
 INFORMATIVE = 0.995
 """The share of the clicks that the positions have which are looked at."""
@@ -80,8 +79,7 @@ def fit_behaviour(
         places = np.minimum(np.arange(n_positions), start.estimates.bias.shape[1] - 1)
         values = layout.pack(start.estimates._replace(bias=start.estimates.bias[:, places]))
         sds = start.sds
-    with seeded_torch(0):
-        return _fit(parameter_effects(design, layout), observed(design), layout, values, sds, progress)
+    return _fit(parameter_effects(design, layout), design, layout, values, sds, progress)
 
 
 def informative_depth(design: SearchDesign) -> int:
@@ -95,7 +93,7 @@ def informative_depth(design: SearchDesign) -> int:
 
 def _fit(
     effects: ParameterEffects,
-    seen: Observed,
+    design: SearchDesign,
     layout: Layout,
     values: FloatArray,
     sds: dict[str, float],
@@ -108,7 +106,7 @@ def _fit(
     prior = layout.prior_mean()
     for step in range(MOST_STEPS):
         precision = layout.prior_precision(sds)
-        likelihoods, slopes = gradients(effects.predictors(values), seen)
+        likelihoods, slopes = gradients(effects.predictors(values), design)
         scores = effects.scores(slopes)
         gradient = np.asarray(scores.sum(axis=0)).reshape(-1) - precision @ (values - prior)
         covariance = np.asarray(np.linalg.inv(_information(scores) + precision), np.float64)
@@ -120,7 +118,7 @@ def _fit(
         moves = max(abs(updated[name] / sds[name] - 1.0) for name in sds)
         if largest < SMALL_STEP and moves < SMALL_CHANGE:
             break
-        values = _climb(values, change, float(likelihoods.sum()), effects, seen, prior, precision)
+        values = _climb(values, change, float(likelihoods.sum()), effects, design, prior, precision)
         if largest < 1.0:  # far from the estimates, effects that are not yet there say nothing of their variance
             sds = updated
     estimates = layout.unpack(values)
@@ -139,7 +137,7 @@ def _climb(
     change: FloatArray,
     likelihood: float,
     effects: ParameterEffects,
-    seen: Observed,
+    design: SearchDesign,
     prior: FloatArray,
     precision: FloatArray,
 ) -> FloatArray:
@@ -149,7 +147,7 @@ def _climb(
     for halving in range(HALVINGS):
         moved = values + change / 2**halving
         away = moved - prior
-        after = float(log_likelihoods(effects.predictors(moved), seen).sum() - 0.5 * away @ precision @ away)
+        after = float(log_likelihoods(effects.predictors(moved), design).sum() - 0.5 * away @ precision @ away)
         if after >= before - 1e-6:
             return np.asarray(moved)
     return values

@@ -58,18 +58,23 @@ def guesses(policy: FromLog, context: Context) -> FloatArray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_beats_the_logged_choices(kind: str) -> None:
-    """6,000 rows, seed 0: above 90% of what the best choice with the same exploration earns; logged has about 70%."""
+    """6,000 rows: above 90% of what the best choice with the same exploration earns; logged has about 70%.
+
+    `mlp` has 96% over 120 seeds, single ones 83 to 100% (a standard deviation of 4): six are taken together.
+    """
     log = drawn(world(), n=6_000)
-    policy = fitted(kind, log)
-    found = PolicyTarget(policy, log).probabilities(log, 0, len(log))
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert found.min() == pytest.approx(policy.explore / 10)
     clicks = world().clicks
+    values = []
+    for seed in range(6 if kind == "mlp" else 1):
+        policy = fitted(kind, log, seed)
+        found = PolicyTarget(policy, log).probabilities(log, 0, len(log))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        assert found.min() == pytest.approx(policy.explore / 10)
+        values.append(float((found * (log.features @ clicks)).sum(axis=1).mean()))
     best = (1 - policy.explore) * clicks.max(axis=1).mean() + policy.explore * clicks.mean()
-    value = float((found * (log.features @ clicks)).sum(axis=1).mean())
     logged = float((world().logging * clicks).sum(axis=1).mean())
     assert logged < 0.8 * best
-    assert value > 0.9 * best
+    assert np.mean(values) > 0.9 * best
 
 
 @pytest.mark.parametrize("products", [True, False])
@@ -92,14 +97,15 @@ def test_mlp_guesses_are_those_of_the_network(products: bool) -> None:
     """Against a plain forward pass: a product's own output, and its traits times those that all share."""
     log = described()
     log = log if products else replace(log, products=np.zeros((20, 0)))
-    policy, rng = fitted("mlp", log, seed=3), np.random.default_rng(3)
-    seed, traits = int(rng.integers(2**31)), find_traits(log.products).scores
+    policy = fitted("mlp", log, seed=3)
+    rng = np.random.default_rng(int(np.random.default_rng(3).integers(2**31)))
+    traits = find_traits(log.products).scores
     inputs = (log.features - log.features.mean(axis=0)) / log.features.std(axis=0)
-    layers, losses = train_network(inputs, log, traits, seed, lambda line: None)
+    layer, weights, losses = train_network(inputs, log, traits, lambda line: None, rng=rng)
     assert policy.losses == losses
     assert losses[-1] < losses[0]
-    hidden = np.maximum(inputs[:50] @ layers.hidden.T + layers.hidden_bias, 0.0)
-    outputs = hidden @ layers.outputs.T + layers.output_bias
+    hidden = np.maximum(inputs[:50] @ layer["hidden"].T + layer["hidden_bias"], 0.0)
+    outputs = hidden @ weights[:, 1:].T + weights[:, 0]
     wanted = outputs[:, :20] + outputs[:, 20:] @ traits.T
     found = np.array([guesses(policy, context_of(log, row)) for row in range(50)])
     np.testing.assert_allclose(found, wanted, atol=1e-9)

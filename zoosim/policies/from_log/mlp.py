@@ -1,25 +1,26 @@
 """One network for the rewards of all products, learned from a log."""
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import FloatArray, PastLog, Progress
-from zoosim.models.torch_training import seeded_torch, take_epoch
+from zoosim.core.jit import jit
+from zoosim.core.types import Float32Array, FloatArray, IntArray, PastLog, Progress
+from zoosim.linear.dense import scale_vector
+from zoosim.nets.adam import adam_step
+from zoosim.nets.heads import fresh_heads, heads_gradient
+from zoosim.nets.network import (
+    INPUTS,
+    RELU,
+    count_weights,
+    fresh_weights,
+    make_layers,
+    new_workspace,
+    with_moments,
+)
 from zoosim.policies.from_log.base import FromLog, standardised
 from zoosim.policies.from_log.traits import Traits, find_traits
 
 HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 20, 512, 0.003, 1e-4
-
-
-class Layers(NamedTuple):
-    """A network: the `hidden` layer `(H, d_u)`, and `outputs (K + p, H)`: of the products, then of their traits."""
-
-    hidden: FloatArray
-    hidden_bias: FloatArray
-    outputs: FloatArray
-    output_bias: FloatArray
 
 
 class MLP(FromLog):
@@ -36,18 +37,14 @@ class MLP(FromLog):
             raise PolicyError("rows have no features of visitors to learn from; name some in the schema")
         traits = find_traits(log.products)
         centre, scale = standardised(log.features)
-        seed = int(self.rng.integers(2**31))
-        layers, self.losses = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
-        weights = np.column_stack([layers.output_bias, layers.outputs])
+        rng = np.random.default_rng(int(self.rng.integers(2**31)))
+        layer, weights, self.losses = train_network(
+            (log.features - centre) * scale, log, traits.scores, progress, rng=rng
+        )
         own = weights[: len(log.products)]
-        return traits, {
-            "own": np.vstack([own, own.mean(axis=0)]),
-            "shared": weights[len(log.products) :],
-            "centre": centre,
-            "scale": scale,
-            "hidden": layers.hidden,
-            "hidden_bias": layers.hidden_bias,
-        }
+        shared = weights[len(log.products) :]
+        scaling = {"centre": centre, "scale": scale}
+        return traits, {"own": np.vstack([own, own.mean(axis=0)]), "shared": shared, **scaling, **layer}
 
     def _represent(self, user: FloatArray) -> FloatArray:
         model = self._model
@@ -61,40 +58,61 @@ class MLP(FromLog):
 
 
 def train_network(
-    inputs: FloatArray, log: PastLog, traits: FloatArray, seed: int, progress: Progress
-) -> tuple[Layers, tuple[float, ...]]:
-    """Train a network of one hidden layer on a log's rewards, by scaled `inputs (n, d_u)` and `traits (K, p)`.
+    inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Progress, *, rng: np.random.Generator
+) -> tuple[dict[str, FloatArray], FloatArray, tuple[float, ...]]:
+    """Train a network of one hidden layer on a log's rewards, with a head for each product, by AdamW.
 
-    Returns it, and the mean squared error of each epoch.
+    Args:
+        inputs: Scaled features of the visitors `(n, d_u)`.
+        log: The log.
+        traits: Those of the products `(K, p)`.
+        progress: Called with a line after each epoch.
+        rng: Draws the first weights and the order of the rows.
 
-    The same `seed` gives the same network on the same kind of processor.
+    Returns:
+        The `hidden (H, d_u)` layer and its `hidden_bias (H,)`; the bias and weights of all outputs `(K + p, 1 + H)`, of
+        the products, then of their traits; and the mean squared error of each epoch.
     """
-    with seeded_torch(seed):
-        network, losses = _trained(inputs, log, traits, progress)
-    return Layers(*(np.asarray(value.detach().numpy(), float) for value in network.state_dict().values())), losses
-
-
-def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Progress) -> tuple[Any, tuple[float, ...]]:
-    import torch
-    from torch import nn, optim
-
-    n_products, n_traits = traits.shape
-    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, n_products + n_traits))
-    optimizer = optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    x = torch.from_numpy(inputs.astype(np.float32))
-    z = torch.from_numpy(traits.astype(np.float32))
-    actions = torch.from_numpy(np.array(log.actions))
-    rewards = torch.from_numpy(log.rewards.astype(np.float32))
-
-    def loss_of(rows: Any) -> Any:
-        outputs = network(x[rows])
-        chosen = actions[rows]
-        own = outputs.gather(1, chosen[:, None])[:, 0]
-        shared = (outputs[:, n_products:] * z[chosen]).sum(dim=1)
-        return ((own + shared - rewards[rows]) ** 2).mean()
-
+    layers = make_layers([inputs.shape[1], HIDDEN], [RELU])
+    lower = fresh_weights(layers, rng=rng)
+    heads = fresh_heads(sum(traits.shape), HIDDEN, rng=rng)
+    trained = with_moments(np.concatenate([lower, heads]).astype(np.float32))
+    scores = np.ascontiguousarray(traits, np.float32)
+    data = np.ascontiguousarray(inputs), scores, np.array(log.actions, np.int64), np.array(log.rewards, np.float64)
+    steps = np.zeros(1, np.int64)
     losses = []
     for epoch in range(EPOCHS):
-        losses.append(take_epoch(optimizer, loss_of, torch.randperm(len(log)), BATCH))
+        losses.append(_take_epoch(trained, layers, *data, rng.permutation(len(log)), steps) / len(log))
         progress(f"trained {epoch + 1} of {EPOCHS} epochs")
-    return network, tuple(losses)
+    hidden, heads = np.split(trained[0].astype(float), [count_weights(layers)])
+    matrix, biases = np.split(heads, [HIDDEN * sum(traits.shape)])
+    layer = {"hidden": hidden[:-HIDDEN].reshape(HIDDEN, -1), "hidden_bias": hidden[-HIDDEN:]}
+    return layer, np.column_stack([biases, matrix.reshape(-1, HIDDEN)]), tuple(losses)
+
+
+@jit
+def _take_epoch(
+    trained: Float32Array,
+    layers: IntArray,
+    inputs: FloatArray,
+    traits: Float32Array,
+    actions: IntArray,
+    rewards: FloatArray,
+    order: IntArray,
+    steps: IntArray,
+) -> float:
+    """Take a step of AdamW (Loshchilov & Hutter 2019) for each batch; return the sum of squared errors."""
+    below = (layers[0, INPUTS] + 1) * HIDDEN
+    work = new_workspace(layers, BATCH, trained[0])
+    gradient = np.zeros(trained.shape[1], np.float32)
+    total = 0.0
+    for start in range(0, order.shape[0], BATCH):
+        chosen = order[start : start + BATCH]
+        size = chosen.shape[0]
+        weights = np.full(size, 1.0 / size)
+        batch = inputs, chosen, actions[chosen], traits, rewards[chosen], weights
+        total += size * heads_gradient(trained[0], layers, below, work, *batch, gradient)
+        steps[0] += 1
+        scale_vector(trained[0], 1.0 - RATE * DECAY)
+        adam_step(trained, gradient, RATE, steps[0])
+    return total

@@ -112,7 +112,7 @@ def resolve_both(pins: Pins) -> dict[Path, Pins]:
     """Return what each file has to hold."""
     return {
         CONSTRAINTS: resolve(None, (*BUILD_TOOLS, *SET_UP_TOOLS), pins),
-        REQUIREMENTS: _of_image(resolve(["redis"], BUILD_TOOLS, pins)),
+        REQUIREMENTS: resolve(["redis"], BUILD_TOOLS, pins),
     }
 
 
@@ -143,7 +143,7 @@ def audit() -> None:
         raise Mismatch("\n".join(wrong))
     print(f"constraints.txt: {_counted(pins)}")
     print(f"deploy/requirements.txt: {_counted(read(REQUIREMENTS))}, as in constraints.txt")
-    print("deploy/Dockerfile: takes nothing else, but torch by its version, and zoosim itself")
+    print("deploy/Dockerfile: takes nothing else, but zoosim itself")
     print("the index resolves pyproject.toml with all extras to these pins, and its files have these hashes")
     count = sum(_plain(name) in pins for name in installed)
     build = installed.get(BY_VERSION, "of none")
@@ -200,16 +200,11 @@ def _wrong_resolution(pins: Pins) -> Iterator[str]:
                 yield f"{name} {pinned[name].version}: the index has no file with a hash of {path.name}"
 
 
-def _of_image(pins: Pins) -> Pins:
-    """Leave out torch, which the image installs by its version."""
-    return {name: pin for name, pin in pins.items() if name != BY_VERSION}
-
-
 def _lines(title: str, pins: Pins) -> Iterator[str]:
     yield f"# {title}.\n"
     for name, pin in sorted(pins.items()):
         if name == BY_VERSION:
-            yield "# By its version alone: the build without CUDA, which set-up and image prefer, is another file.\n"
+            yield "# By its version alone: the build without CUDA, which set-up prefers, is another file.\n"
         yield " \\\n    ".join(
             [f"{name}=={pin.version}", *(f"--hash=sha256:{digest}" for digest in sorted(pin.hashes))]
         )

@@ -28,6 +28,10 @@ def main() -> None:
         _do(name, out, as_json, options)
     except ZoosimError as error:
         _stop(str(error), 2)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        _stop(f"the study {name} compares with torch, which is not installed; pip install 'zoosim[torch]'", 2)
     except KeyboardInterrupt:
         _stop("interrupted: what was kept on disk is not measured again", 130)
 

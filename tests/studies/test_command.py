@@ -30,6 +30,30 @@ def test_the_list_names_every_study_without_loading_any() -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(STUDIES)
 
 
+class NoTorch:
+    """Finds no torch."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise for torch as Python does for what is not installed."""
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
+def test_what_the_package_lacks_without_torch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in the package imports it; a study that compares with it says in one line what to install."""
+    package = Path(zoosim.__file__).parent
+    assert not [path for path in package.rglob("*.py") if "import torch" in path.read_text()]
+    monkeypatch.setattr(sys, "meta_path", [NoTorch(), *sys.meta_path])
+    for module in [name for name in sys.modules if name == "torch" or name.startswith("studies.bottleneck")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(SystemExit) as stopped:
+        call(monkeypatch, "bottleneck")
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("pip install 'zoosim[torch]'")
+
+
 def test_the_package_knows_their_names_and_says_where_they_are() -> None:
     assert sorted(experiments.STUDIES) == sorted(STUDIES)
     with pytest.raises(ConfigError, match=r"q-sanity is a study, .* run `python -m studies q-sanity` in a checkout"):

@@ -17,7 +17,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import IntArray
-from zoosim.linear.dense import add_matrix
+from zoosim.linear.dense import add_matrix, add_product
 
 LINEAR, RELU, SMOOTH = range(3)
 """What a layer's units do with their sums x: nothing; max(x, 0); or x (1 + x / sqrt(x^2 + 4)) / 2, a SiLU (Elfwing,
@@ -30,6 +30,9 @@ output and by input stand; where its biases begin, and how far apart they stand.
 HALF = np.float32(0.5)
 ONE = np.float32(1.0)
 FOUR = np.float32(4.0)
+
+NARROW = 8
+"""Rows of data below which a layer that is stored by input is computed row by row."""
 
 Storage = Literal["by output", "by input", "with bias"]
 
@@ -139,7 +142,20 @@ def start_sums(params: np.ndarray, layer: IntArray, out: np.ndarray) -> None:
 @jit
 def add_inputs(params: np.ndarray, layer: IntArray, end: int, inputs: np.ndarray, out: np.ndarray) -> None:
     """Add to `out (n_out, w)` what `inputs (n, w)` bring: the layer's inputs number `end` - n to `end` - 1."""
-    add_matrix(weights_of(params, layer)[:, end - inputs.shape[0] : end], inputs, out)
+    if layer[INPUT_STEP] == 1 or inputs.shape[1] >= NARROW:
+        add_matrix(weights_of(params, layer)[:, end - inputs.shape[0] : end], inputs, out)
+        return
+    # A few rows alone: vector code over outputs, whose weights stand together, with the sums in the same order.
+    size = out.shape[0]
+    first = layer[WEIGHTS] + (end - inputs.shape[0]) * size
+    by_input = params[first : layer[WEIGHTS] + end * size].reshape(inputs.shape[0], size)
+    sums = np.empty(size, out.dtype)
+    for j in range(inputs.shape[1]):
+        for i in range(size):
+            sums[i] = out[i, j]
+        add_product(inputs[:, j], by_input, sums)
+        for i in range(size):
+            out[i, j] = sums[i]
 
 
 @jit
@@ -256,31 +272,33 @@ def add_gradient(
     for number in range(layers.shape[0]):
         layer = layers[number]
         end = start + layer[OUTPUTS]
-        rows = block(work.scratch, width, layer[INPUTS])
-        sums = block(work.sums, layer[OUTPUTS], layer[INPUTS])
-        for j in range(width):
-            for i in range(layer[INPUTS]):
-                rows[j, i] = below[i, j]
-        _fill(sums, 0.0)
-        add_matrix(slopes[start:end, :width], rows, sums)
-        for i in range(layer[OUTPUTS]):
+        for i in range(start, end):
             bias = slopes.dtype.type(0.0)
             for j in range(width):
-                bias += slopes[start + i, j]
-            gradient[layer[BIASES] + i * layer[BIAS_STEP]] += bias
-        _add_sums(layer, sums, gradient)
+                bias += slopes[i, j]
+            gradient[layer[BIASES] + (i - start) * layer[BIAS_STEP]] += bias
+        if layer[INPUT_STEP] == 1:
+            _add_products(slopes[start:end], below, layer[WEIGHTS], layer[OUTPUT_STEP], work, gradient)
+        else:
+            _add_products(below, slopes[start:end], layer[WEIGHTS], layer[INPUT_STEP], work, gradient)
         below = units[start:end]
         start = end
 
 
 @jit
-def _add_sums(layer: IntArray, sums: np.ndarray, gradient: np.ndarray) -> None:
-    """Add `sums (n_out, n_in)` to the gradient where the weights of a layer stand."""
-    for i in range(sums.shape[0]):
-        place = layer[WEIGHTS] + i * layer[OUTPUT_STEP]
-        if layer[INPUT_STEP] == 1:  # apart, since compilers make vector code of it
-            for k in range(sums.shape[1]):
-                gradient[place + k] += sums[i, k]
-        else:
-            for k in range(sums.shape[1]):
-                gradient[place + k * layer[INPUT_STEP]] += sums[i, k]
+def _add_products(
+    left: np.ndarray, right: np.ndarray, place: int, step: int, work: Workspace, gradient: np.ndarray
+) -> None:
+    """Add the sums over rows of data of `left (a, w)` times `right (b, w)` to weights whose rows stand `step` apart."""
+    width = left.shape[1]
+    rows = block(work.scratch, width, right.shape[0])
+    sums = block(work.sums, left.shape[0], right.shape[0])
+    for k in range(right.shape[0]):
+        for j in range(width):
+            rows[j, k] = right[k, j]
+    _fill(sums, 0.0)
+    add_matrix(left[:, :width], rows, sums)
+    for i in range(left.shape[0]):
+        first = place + i * step
+        for k in range(right.shape[0]):
+            gradient[first + k] += sums[i, k]

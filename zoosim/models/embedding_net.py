@@ -39,7 +39,7 @@ def new_params(dim: int, hidden: int, embedding: int, *, rng: np.random.Generato
 def embed(params: Float32Array, layers: IntArray, xs: Float32Array, z: FloatArray) -> None:
     """Write the embedding `(n, e)` of each row of `xs (n, d)`."""
     hidden = layers[0, OUTPUTS]
-    work = new_workspace(layers, ROWS_AT_ONCE, params)
+    work = new_workspace(layers, min(ROWS_AT_ONCE, xs.shape[0]), params)
     for start in range(0, xs.shape[0], ROWS_AT_ONCE):
         chosen = np.arange(start, min(start + ROWS_AT_ONCE, xs.shape[0]))
         _, units, _ = rows_up(params, layers, xs, chosen, work)

@@ -44,6 +44,9 @@ class ActionSpace(ABC):
     oracle_is_best: ClassVar[bool] = True
     """True where no action can earn more in expectation than what a world calls its best one."""
 
+    experiment: ClassVar[str] = ""
+    """An experiment in whose world its actions can be taken: where policies are compared and logs are written."""
+
     contenders: ClassVar[tuple[str, ...]] = ("random",)
     """The policies that compete in a world of a user's own, where none are named."""
 

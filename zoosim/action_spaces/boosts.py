@@ -18,6 +18,7 @@ class Boosts(ActionSpace):
     """A boost from -a_max to a_max for each boost feature, whose propensity is a density."""
 
     name = BOOSTS
+    experiment = "template-bandits"
     column = "boosts"
     context_fields = ("user_id", "features", "product_ids", "base_scores", "boost_features", "product_table")
     has_catalogue = False

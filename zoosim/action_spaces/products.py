@@ -9,6 +9,7 @@ class Products(Candidates):
     """One of the candidates, by its index."""
 
     name = PRODUCTS
+    experiment = "head-to-head"
     contenders = ("random", "greedy", "linucb", "d-linucb", "adaptive")
     contenders_for_clicks = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
     records = Part("zoosim.logs.records:ProductRecords")

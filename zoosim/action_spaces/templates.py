@@ -9,6 +9,7 @@ class Templates(Candidates):
     """One of the ranking templates of a search shop, by its index; logged as products are."""
 
     name = TEMPLATES
+    experiment = "template-bandits"
     contenders = ("random", "template-linucb", "template-ts", "template-greedy")
     evaluator = Part("zoosim.off_policy.actions.products:ProductEvaluator")
 

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
-LOGGED_EXPERIMENTS = {"products": "head-to-head", "templates": "template-bandits", "boosts": "template-bandits"}
-"""The experiment whose world a log is written in, by what the policy chooses."""
-
 
 @dataclass(frozen=True, repr=False)
 class RunResult(TabularResult):
@@ -339,6 +336,7 @@ def write_log(
     shocks, for a policy of boosts or templates the search shop, changed by `config` and `settings`. Raises
     `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
+    from zoosim.action_spaces import find_action_space
     from zoosim.arena.loop import play
     from zoosim.arena.past import fit_policy
     from zoosim.arena.recording import check_logged, record_frames, write_records
@@ -352,7 +350,7 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]] if world is None else world
+    experiment = find_action_space(find_class(policy).chooses[0]).experiment if world is None else world
     check_whole("n", n, 1, MAX_STEPS)
     plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]

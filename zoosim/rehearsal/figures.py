@@ -12,7 +12,6 @@ from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.parquet import read_meta
 from zoosim.core.statistics import ANY, Interval, PairedTest, cut, mean_interval, paired_test
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.fitted.world import FittedWorld
 
 LAST = 0.2
 """Share of the rehearsed visits, the latest, that say what a policy earns once it has learned."""
@@ -241,9 +240,8 @@ def todays_rewards(world: Any, actions: IntArray) -> FloatArray:
 
     A visit of a run is a row of the log, so that the choice of that row is what the shop would show.
     """
-    assert isinstance(world, FittedWorld)
     rows = world.schedule_of_rows
-    return world.shop.expected_rewards_of(world.draw, rows, actions[rows])
+    return np.asarray(world.shop.expected_rewards_of(world.draw, rows, actions[rows]))
 
 
 def break_even(ahead: FloatArray) -> int | None:

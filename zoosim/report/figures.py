@@ -68,13 +68,15 @@ def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
     unit = f", {reward.unit}" if reward.unit else ""
     rate, title = ("ctr", reward.name) if reward.is_share else ("share", "share of the oracle")
     return {
-        rate: _curves(report, rate, f"{title}, moving average", "~%"),
+        rate: _curves(report, rate, f"{title}, moving average", "~%", is_average=True),
         "clicks": _curves(report, "clicks", f"{reward.word} so far{unit}", ",.0f"),
         "regret": _curves(report, "regret", f"regret so far{unit}", ",.0f"),
     }
 
 
-def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Figure | None:
+def _curves(
+    report: ReportData, key: str, title: str, tick_format: str, *, is_average: bool = False
+) -> go.Figure | None:
     names = [name for name in ranked(report.summary) if _drawable(report.curves.get(name, {}).get(key))]
     if not names:
         return None
@@ -88,8 +90,8 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     for name in reversed(names):
         _add_curve(figure, name, curves[name], styles[name])
 
-    reference = report.reference if key == "ctr" else None
-    bounds = _bounds(curves.values(), reference, settle=key in ("ctr", "share"))
+    reference = report.reference if is_average else None
+    bounds = _bounds(curves.values(), reference, settle=is_average)
     hover_format = ".1%" if tick_format == "~%" else tick_format
     spikes = {"spikecolor": MUTED, "spikethickness": 1, "spikedash": "solid"}
     figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, steps], **spikes)

@@ -2,6 +2,7 @@
 
 import inspect
 
+from zoosim.action_spaces import find_action_space
 from zoosim.core.parameters import parameters_of, written
 from zoosim.core.tables import table_of_rows
 from zoosim.policies.base import Policy
@@ -41,8 +42,8 @@ def print_policy(name: str) -> None:
     else:
         echo("It has no parameters.")
     example = next(iter(parameters.items()), None)
-    if cls.chooses[0] == "products":
-        print_lines([f"Compare it with others: zoosim run gauntlet --policies {name},random"])
+    experiment = find_action_space(cls.chooses[0]).experiment
+    print_lines([f"Compare it with others: zoosim run {experiment} --policies {name},random"])
     if example is not None:
         key, value = example
         print_lines([f"Set a parameter: zoosim run EXPERIMENT --set policies.{name}.{key}={value.default}"])

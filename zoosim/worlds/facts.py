@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zoosim.core.errors import ConfigError
 from zoosim.core.statistics import ANY, Limits
 from zoosim.core.types import FloatArray
 
@@ -76,24 +75,3 @@ class Trait(NamedTuple):
 def changes_of(records: Sequence[Any]) -> tuple[Change, ...]:
     """Return the changes that records with a `step` and a `name` make, in order."""
     return tuple(Change(record.step, record.name) for record in sorted(records, key=lambda record: record.step))
-
-
-def refuse_late(late: Sequence[str], steps: int) -> None:
-    """Raise `ConfigError` for what the user asked for beyond the end of the run; `late` says what that is."""
-    if late:
-        raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
-
-
-def fitting_changes(
-    records: Sequence[Any], steps: int, fits: Callable[[Any], bool]
-) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the changes that fit the world and the run, and a note on each that does not."""
-    kept = []
-    notes = []
-    for record in records:
-        if fits(record) and record.step < steps:
-            kept.append(record)
-        else:
-            reason = f"the run ends at {steps}" if fits(record) else "it does not fit this world"
-            notes.append(f"shock {record.name!r} at step {record.step} is dropped: {reason}")
-    return kept, tuple(notes)

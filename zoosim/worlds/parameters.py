@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zoosim.core.config import build
+from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, parameters_of
 from zoosim.policies.base import policy_name
 
@@ -89,6 +90,36 @@ class Parametrised:
             DataError: a file is.
         """
         return cls.checked_parameters(values), ()
+
+    @classmethod
+    def with_changes(
+        cls, values: Mapping[str, Any], field: str, changes: Sequence[Any], steps: int
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Add an experiment's changes to parameters that name none in a field: those that fit the world and the run.
+
+        Args:
+            values: The parameters that are given.
+            field: The field of the record that lists changes, each with a `step` and a `name`.
+            changes: Those of the experiment.
+            steps: The length of the run.
+
+        Returns:
+            The parameters, and a note on each change that is dropped.
+        """
+        kept = []
+        notes = []
+        for change in changes:
+            reason = f"the run ends at {steps}"
+            try:
+                cls.checked_parameters({**values, field: [change]})
+            except ConfigError:
+                reason = "it does not fit this world"
+            else:
+                if change.step < steps:
+                    kept.append(change)
+                    continue
+            notes.append(f"shock {change.name!r} at step {change.step} is dropped: {reason}")
+        return {**values, field: kept}, tuple(notes)
 
     @property
     def yaml_settings(self) -> dict[str, Any]:

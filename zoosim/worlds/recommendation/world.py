@@ -15,7 +15,7 @@ from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.base import numbered
 from zoosim.worlds.built import BuiltWorld
-from zoosim.worlds.facts import CLICKS, Change, changes_of, fitting_changes, refuse_late
+from zoosim.worlds.facts import CLICKS, Change, changes_of
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
 from zoosim.worlds.table import Period, TableWorld
 
@@ -70,20 +70,21 @@ class Recommendation(BuiltWorld):
         cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
     ) -> tuple[EnvConfig, tuple[str, ...]]:
         """Check the parameters of a run, and take the experiment's shocks where none are given."""
+        notes: tuple[str, ...] = ()
         config: EnvConfig = cls.checked_parameters(values)
+        if "shocks" not in values and "random_shocks" not in values:
+            with_shocks, notes = cls.with_changes(values, "shocks", changes, steps)
+            config = cls.checked_parameters(with_shocks)
         over = config.random_shocks.over if config.random_shocks else None
         if over is not None and over > steps:
             expected = f"expected at most {steps}, the length of the run"
             advice = "leave it out, or give the run more steps"
             raise ConfigError(f"env.random_shocks.over: got {over}, {expected}; {advice}")
+        late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in config.shocks if shock.step >= steps]
+        late += [f"availability: {e.change} is at step {e.step}" for e in config.availability if e.step >= steps]
+        if late:
+            raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
         env = resolve_shocks(config, steps)
-        notes: tuple[str, ...] = ()
-        if "shocks" not in values and "random_shocks" not in values:
-            built_in, notes = fitting_changes(changes, steps, lambda shock: _cells_known(shock, env))
-            env = env.model_copy(update={"shocks": built_in})
-        late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
-        late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
-        refuse_late(late, steps)
         return env if env.random_shocks is None else config, notes
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
@@ -116,10 +117,6 @@ class Recommendation(BuiltWorld):
     def shocks_differ(self) -> bool:
         """Whether they are drawn for each seed."""
         return self.shop.random_shocks is not None
-
-
-def _cells_known(shock: Shock, env: EnvConfig) -> bool:
-    return all(persona in env.personas and set(row) <= set(env.categories) for persona, row in shock.set.items())
 
 
 def build_world(config: EnvConfig, *, seed: int) -> TableWorld:

@@ -7,12 +7,12 @@ import numpy as np
 
 from zoosim.action_spaces.base import Part
 from zoosim.core.action_space import BOOSTS, TEMPLATES
-from zoosim.core.market_shift import MarketShift
+from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import Floors, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
 from zoosim.worlds.built import BuiltWorld
-from zoosim.worlds.facts import EUROS, Change, Measure, changes_of, fitting_changes, refuse_late
+from zoosim.worlds.facts import EUROS, Change, Measure, changes_of
 from zoosim.worlds.search.boosts import AMOUNTS
 from zoosim.worlds.search.economics import absurd_economics
 from zoosim.worlds.search.tables import digest, resolve_files
@@ -89,12 +89,15 @@ class Search(SimulatedSearch):
         cls, values: Mapping[str, Any], changes: Sequence[Any], steps: int, *, finished: bool
     ) -> tuple[SearchConfig, tuple[str, ...]]:
         """Check the parameters of a run, and take the experiment's shifts where none are given."""
-        config: SearchConfig = cls.checked_parameters(values)
-        refuse_late([f"shifts: {s.name!r} is at step {s.step}" for s in config.shifts if s.step >= steps], steps)
         notes: tuple[str, ...] = ()
+        config: SearchConfig = cls.checked_parameters(values)
+        late = [shift for shift in config.shifts if shift.step >= steps]
+        if late:
+            where = f"{late[0].name!r} is at step {late[0].step}, beyond the run of {steps} steps"
+            raise ConfigError(f"env.shifts: {where}")
         if "shifts" not in values:
-            built_in, notes = fitting_changes(changes, steps, lambda shift: _fits(shift, config))
-            config = config.model_copy(update={"shifts": built_in})
+            with_shifts, notes = cls.with_changes(values, "shifts", changes, steps)
+            config = cls.checked_parameters(with_shifts)
         if finished:
             return config, notes
         config = resolve_files(config)
@@ -130,13 +133,3 @@ class Search(SimulatedSearch):
         """Return the number of each visit's segment of users; cells are kept, pairs of segment and query type."""
         segments: FloatArray = parts["segment"] // len(self.config.query_types)
         return segments
-
-
-def _fits(shift: MarketShift, config: SearchConfig) -> bool:
-    """Whether a world has the segments and categories that a shift names."""
-    opening_shares = {name: segment.share for name, segment in config.segments.items()}
-    try:
-        shift.shares(opening_shares)
-    except ValueError:  # the segments that it does not name have no shares to make up the rest
-        return False
-    return set(shift.segments) <= set(opening_shares) and set(shift.categories) <= set(config.categories)

@@ -67,11 +67,12 @@ def resolve_files(config: SearchConfig) -> SearchConfig:
 
 def read_search_config(config: SearchConfig | Mapping[str, Any] | None) -> SearchConfig:
     """Check a configuration, and read the files that it names; raises `ConfigError` or `DataError`."""
-    if config is None or isinstance(config, Mapping):
-        config = build(SearchConfig, config or {}, "search")
-    if not isinstance(config, SearchConfig):
-        raise ConfigError(f"config: got {config!r}, expected a SearchConfig or a mapping such as {{'n_products': 99}}")
-    return resolve_files(config)
+    try:
+        values = dict(config or {})
+    except (TypeError, ValueError):
+        expected = "expected a SearchConfig or a mapping such as {'n_products': 99}"
+        raise ConfigError(f"config: got {config!r}, {expected}") from None
+    return resolve_files(build(SearchConfig, values, "search"))
 
 
 def _with_names_of_files(config: SearchConfig) -> SearchConfig:

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 
 from tests.models.embedding_parts import Network, network
-from zoosim.core.types import Float32Array, FloatArray
-from zoosim.models.embedding_net import embed, embedding_gradient, embedding_layers, fit_batch, new_params
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.models.embedding_net import embed, embedding_gradient, embedding_layers, new_params
+from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import with_moments
 
 FIELDS = ("w1", "b1", "w2", "b2", "w3", "b3")
@@ -16,6 +17,14 @@ FIELDS = ("w1", "b1", "w2", "b2", "w3", "b3")
 def trained(dim: int, hidden: int, embedding: int) -> Float32Array:
     """Return fresh weights with moments of zero, `(3, p)`."""
     return with_moments(new_params(dim, hidden, embedding, rng=np.random.default_rng(0)))
+
+
+def fit_batch(
+    both: Float32Array, layers: IntArray, xs: Float32Array, targets: FloatArray, batch: IntArray, step: int
+) -> None:
+    """Take a step of rate .01 on the mean squared error of the rows of a batch, all read by the one head."""
+    heads, weights = np.zeros(len(batch), np.int64), np.full(len(batch), 1 / len(batch))
+    fit_heads(both, layers, xs, batch, heads, np.empty((0, 0), np.float32), targets[batch], weights, 0.01, step)
 
 
 def rows(n: int, dim: int, seed: int = 1) -> FloatArray:
@@ -75,7 +84,7 @@ def test_the_gradient_of_a_batch_is_that_of_torch() -> None:
     layers = embedding_layers(7, 16, 5)
     weights = torch_weights(network(both[0].copy(), layers))
     torch_loss(weights, xs, targets).backward()
-    fit_batch(both, layers, xs.astype(np.float32), targets.astype(np.float32), np.arange(6), 0.01, 1)
+    fit_batch(both, layers, xs.astype(np.float32), targets, np.arange(6), 1)
     for name, moment in zip(FIELDS, network(both[1], layers), strict=True):
         expected = weights[name].grad.numpy()
         assert np.abs(expected).max() > 1e-3
@@ -99,7 +108,7 @@ def test_training_follows_torch_step_by_step() -> None:
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        fit_batch(both, layers, singles, targets.astype(np.float32), batch, 0.01, step)
+        fit_batch(both, layers, singles, targets, batch, step)
         for name in FIELDS:
             np.testing.assert_allclose(getattr(net, name), weights[name].detach().numpy(), atol=2e-4)
     assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])

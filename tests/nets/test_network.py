@@ -134,10 +134,9 @@ def test_gradients_of_heads_equal_finite_differences(traits: int) -> None:
         estimates = [outputs[head, n] + scores[head] @ outputs[heads:, n] for n, head in enumerate(chosen)]
         return float((weights * (np.array(estimates) - targets) ** 2).sum())
 
-    work = nets.new_workspace(layers, ROWS, params[:1])
     data = np.ascontiguousarray(inputs.T), np.arange(ROWS), chosen, scores, targets, weights
     gradient = np.zeros(len(params))
-    found = heads_gradient(params, layers, len(lower), work, *data, gradient)
+    found = heads_gradient(params, layers, *data, gradient)
     assert found == pytest.approx(loss(params))
     for place in range(len(params)):
         moved = np.array([params, params])

@@ -8,6 +8,7 @@ import torch
 from torch.func import functional_call, grad
 
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import fresh_weights
 from zoosim.neural import mlp
 
@@ -112,7 +113,8 @@ def test_steps_of_adam_equal_those_of_torch() -> None:
     net = as_torch(params, shape)
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for step in (1, 2, 3):
-        mlp.fit_rows(trained, mlp.perceptron(shape), xs, weights, targets, 0.01, step)
+        data = xs, np.arange(6), np.zeros(6, np.int64), np.empty((0, 0)), targets, weights / weights.sum()
+        fit_heads(trained, mlp.perceptron(shape)[:-1], *data, 0.01, step)
         adam.zero_grad()
         errors = torch.tensor(weights) * (net(torch.tensor(xs))[:, 0] - torch.tensor(targets)) ** 2
         (errors.sum() / weights.sum()).backward()

@@ -7,8 +7,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import Float32Array, FloatArray, IntArray
-from zoosim.nets.adam import adam_step
-from zoosim.nets.heads import fresh_heads, heads_gradient
+from zoosim.nets.heads import fresh_heads
 from zoosim.nets.network import (
     LINEAR,
     OUTPUTS,
@@ -60,36 +59,3 @@ def embedding_gradient(
         slopes[hidden + j, 0] = slope[j]
     descend(params, layers, slopes, work.scratch)
     add_gradient(layers, inputs, units, slopes, work, gradient)
-
-
-@jit
-def fit_batch(
-    trained: Float32Array,
-    layers: IntArray,
-    xs: Float32Array,
-    rewards: Float32Array,
-    batch: IntArray,
-    rate: float,
-    step: int,
-) -> None:
-    """Take Adam step number `step` = 1, 2, ... on the mean squared error of some rows.
-
-    Args:
-        trained: The weights, and their first and second moments `(3, p)`.
-        layers: Those of the network.
-        xs: Rows `(n, d)`.
-        rewards: What they earned `(n,)`.
-        batch: The rows to train on `(b,)`.
-        rate: The step size.
-        step: The number of the step.
-    """
-    size = batch.shape[0]
-    below = trained.shape[1] - layers[1, OUTPUTS] - 1
-    work = new_workspace(layers, size, trained[0])
-    gradient = np.zeros(trained.shape[1], np.float32)
-    heads = np.zeros(size, np.int64)
-    no_traits = np.empty((0, 0), np.float32)
-    targets = rewards[batch].astype(np.float64)
-    weights = np.full(size, 1.0 / size)
-    heads_gradient(trained[0], layers, below, work, xs, batch, heads, no_traits, targets, weights, gradient)
-    adam_step(trained, gradient, rate, step)

@@ -14,9 +14,8 @@ from zoosim.core.rng import uniform
 from zoosim.core.types import Float32Array, FloatArray, IntArray
 from zoosim.linear.dense import add_product
 from zoosim.models.row_memory import RowMemory, fade, remember
-from zoosim.nets.adam import adam_step
-from zoosim.nets.heads import fresh_heads, heads_gradient
-from zoosim.nets.network import RELU, fresh_weights, make_layers, new_workspace
+from zoosim.nets.heads import fit_heads, fresh_heads
+from zoosim.nets.network import RELU, fresh_weights, make_layers
 
 LEAST = 1e-3
 """The weight below which the memory drops a slot."""
@@ -110,9 +109,6 @@ def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
     batch = slots.copy()
     if size == slots.shape[0]:
         weights = memory.counts[slots] / totals[-1]
-    below = (memory.xs.shape[1] + 1) * learner.hidden
-    work = new_workspace(layers, size, learner.trained[0])
-    gradient = np.zeros(learner.trained.shape[1], np.float32)
     no_traits = np.empty((0, 0), np.float32)
     for _ in range(learner.training_steps):
         counts[STEPS] += 1
@@ -120,8 +116,7 @@ def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
             batch = slots[draw_by_weight(totals, size, learner.key[0], -counts[STEPS])]
         targets = memory.sums[batch] / memory.counts[batch]
         data = memory.xs, batch, memory.heads[batch], no_traits, targets, weights
-        heads_gradient(learner.trained[0], layers, below, work, *data, gradient)
-        adam_step(learner.trained, gradient, learner.rate, counts[STEPS])
+        fit_heads(learner.trained, layers, *data, learner.rate, counts[STEPS])
 
 
 @jit

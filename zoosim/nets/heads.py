@@ -9,8 +9,8 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
-from zoosim.nets.adam import LARGEST_ERROR
-from zoosim.nets.network import OUTPUTS, Workspace, add_gradient, descend, rows_up
+from zoosim.nets.adam import LARGEST_ERROR, adam_step
+from zoosim.nets.network import INPUTS, OUTPUTS, WEIGHTS, add_gradient, descend, new_workspace, rows_up
 
 
 def fresh_heads(count: int, size: int, *, rng: np.random.Generator) -> np.ndarray:
@@ -19,11 +19,36 @@ def fresh_heads(count: int, size: int, *, rng: np.random.Generator) -> np.ndarra
 
 
 @jit
+def fit_heads(
+    trained: np.ndarray,
+    layers: IntArray,
+    rows: np.ndarray,
+    chosen: IntArray,
+    heads: IntArray,
+    traits: np.ndarray,
+    targets: FloatArray,
+    weights: FloatArray,
+    rate: float,
+    step: int,
+) -> float:
+    """Take a step of Adam on the loss of `heads_gradient`, and return that loss.
+
+    Args:
+        trained: Weights of network and heads, and their first and second moments `(3, p)`.
+        layers, rows, chosen, heads, traits, targets, weights: As there.
+        rate: The step size.
+        step: The number of this step: 1, 2, ...
+    """
+    gradient = np.zeros(trained.shape[1], trained.dtype)
+    loss = heads_gradient(trained[0], layers, rows, chosen, heads, traits, targets, weights, gradient)
+    adam_step(trained, gradient, rate, step)
+    return loss
+
+
+@jit
 def heads_gradient(
     params: np.ndarray,
     layers: IntArray,
-    below: int,
-    work: Workspace,
     rows: np.ndarray,
     chosen: IntArray,
     heads: IntArray,
@@ -35,10 +60,8 @@ def heads_gradient(
     """Add the slopes of the sum of weight (estimate - target)^2 over w rows of data, and return that sum.
 
     Args:
-        params: The weights of the network, then, from number `below` on, those of the heads.
+        params: The weights of the network, then those of the heads.
         layers: Those of the network.
-        below: How many weights the network has.
-        work: Room for w rows.
         rows: The rows of data `(n, n_0)`.
         chosen: Those that count `(w,)`.
         heads: Of each chosen row `(w,)`.
@@ -48,8 +71,12 @@ def heads_gradient(
         gradient: Where the slopes go `(p,)`.
     """
     size = layers[layers.shape[0] - 1, OUTPUTS]
+    work = new_workspace(layers, chosen.shape[0], params)
     inputs, units, slopes = rows_up(params, layers, rows, chosen, work)
     total = units.shape[0]
+    below = layers[0, WEIGHTS]
+    for layer in range(layers.shape[0]):
+        below += layers[layer, OUTPUTS] * (layers[layer, INPUTS] + 1)
     count = (params.shape[0] - below) // (size + 1)
     biases = below + count * size
     top = np.empty(size, params.dtype)

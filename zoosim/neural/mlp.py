@@ -12,13 +12,11 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.nets.adam import adam_step
 from zoosim.nets.network import (
     INPUTS,
     LINEAR,
     OUTPUTS,
     RELU,
-    add_gradient,
     descend,
     make_layers,
     new_workspace,
@@ -97,33 +95,3 @@ def expand(factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) ->
                 out[weight_index + n_in] = delta
                 weight_index += n_in + 1
         offset += n_in + n_out
-
-
-@jit
-def fit_rows(
-    trained: FloatArray,
-    layers: IntArray,
-    xs: FloatArray,
-    weights: FloatArray,
-    targets: FloatArray,
-    rate: float,
-    step: int,
-) -> None:
-    """Take Adam step number `step` = 1, 2, ... on the weighted mean squared error.
-
-    `trained (3, p)`: the weights, and their first and second moments; `xs (n, n_0)`, `weights (n,)` at least 0 with a
-    sum above 0, `targets (n,)`.
-    """
-    gradient = np.zeros(trained.shape[1])
-    sum_of_weights = weights.sum()
-    params = trained[0]
-    work = new_workspace(layers, min(SIDE_BY_SIDE, xs.shape[0]), params)
-    for start in range(0, xs.shape[0], SIDE_BY_SIDE):
-        chosen = np.arange(start, min(start + SIDE_BY_SIDE, xs.shape[0]))
-        inputs, units, slopes = rows_up(params, layers, xs, chosen, work)
-        for j in range(chosen.shape[0]):
-            error = units[-1, j] - targets[start + j]
-            slopes[-1, j] = 2.0 * weights[start + j] * error / sum_of_weights
-        descend(params, layers, slopes, work.scratch)
-        add_gradient(layers, inputs, units, slopes, work, gradient)
-    adam_step(trained, gradient, rate, step)

@@ -6,6 +6,7 @@ import numpy as np
 
 from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.types import FloatArray
+from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import fresh_weights, with_moments
 from zoosim.neural import mlp
 from zoosim.neural.history import History
@@ -77,7 +78,9 @@ class Network:
         """Take one Adam step on the weighted mean squared error."""
         self.steps += 1
         self.version += 1
-        mlp.fit_rows(self.trained, self.layers, xs, weights, targets, self.rate, self.steps)
+        first, no_traits = np.zeros(len(xs), np.int64), np.empty((0, 0))
+        data = xs, np.arange(len(xs)), first, no_traits, targets, weights / weights.sum()
+        fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that was learned."""

@@ -6,15 +6,12 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.types import Float32Array, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import scale_vector
-from zoosim.nets.adam import adam_step
-from zoosim.nets.heads import fresh_heads, heads_gradient
+from zoosim.nets.heads import fit_heads, fresh_heads
 from zoosim.nets.network import (
-    INPUTS,
     RELU,
     count_weights,
     fresh_weights,
     make_layers,
-    new_workspace,
     with_moments,
 )
 from zoosim.policies.from_log.base import FromLog, standardised
@@ -102,17 +99,12 @@ def _take_epoch(
     steps: IntArray,
 ) -> float:
     """Take a step of AdamW (Loshchilov & Hutter 2019) for each batch; return the sum of squared errors."""
-    below = (layers[0, INPUTS] + 1) * HIDDEN
-    work = new_workspace(layers, BATCH, trained[0])
-    gradient = np.zeros(trained.shape[1], np.float32)
     total = 0.0
     for start in range(0, order.shape[0], BATCH):
         chosen = order[start : start + BATCH]
         size = chosen.shape[0]
-        weights = np.full(size, 1.0 / size)
-        batch = inputs, chosen, actions[chosen], traits, rewards[chosen], weights
-        total += size * heads_gradient(trained[0], layers, below, work, *batch, gradient)
+        batch = inputs, chosen, actions[chosen], traits, rewards[chosen], np.full(size, 1.0 / size)
         steps[0] += 1
         scale_vector(trained[0], 1.0 - RATE * DECAY)
-        adam_step(trained, gradient, RATE, steps[0])
+        total += size * fit_heads(trained, layers, *batch, RATE, steps[0])
     return total

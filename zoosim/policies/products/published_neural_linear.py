@@ -20,6 +20,7 @@ from zoosim.linear.dense import add_product, copy_vector, dot, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
 from zoosim.nets.adam import LARGEST_ERROR
+from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import INPUTS, with_moments
 from zoosim.policies.choice import best_of, distinct_rows
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
@@ -210,7 +211,10 @@ def _learn_stable(
             draw = counts[SEEN] * state.training_steps + step
             batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], draw)
             counts[STEPS] += 1
-            nets.fit_batch(state.trained, state.layers, memory.xs, memory.rewards, batch, state.rate, counts[STEPS])
+            targets = memory.rewards[batch].astype(np.float64)
+            weights = np.full(batch.shape[0], 1.0 / batch.shape[0])
+            data = memory.xs, batch, np.zeros_like(batch), np.empty((0, 0), np.float32), targets, weights
+            fit_heads(state.trained, state.layers, *data, state.rate, counts[STEPS])
         if state.recompute:
             _recompute(state.trained[0], state.layers, state.ridge, memory, held)
 

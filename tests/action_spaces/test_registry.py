@@ -20,7 +20,10 @@ from zoosim.core.types import Context, PolicySpec
 from zoosim.logs.parse import to_log
 from zoosim.logs.records import Records
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
+from zoosim.policies.model import Model
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.serving.endpoints.base import Endpoint
+from zoosim.serving.learning.base import Learning
 from zoosim.worlds.registry import find_world
 
 
@@ -49,6 +52,9 @@ def test_a_built_in_one_has_all_its_parts(name: str) -> None:
     found = parts(space)
     assert issubclass(found.pop("evaluator"), ActionSpaceEvaluator)
     assert issubclass(found.pop("records", Records), Records)
+    assert issubclass(found.pop("model", Model), Model)
+    assert issubclass(found.pop("endpoint", Endpoint), Endpoint)
+    assert issubclass(found.pop("learning", Learning), Learning)
     assert all(inspect.isfunction(part) for part in found.values())
     for policy in (*space.contenders, *space.contenders_for_clicks):
         assert {name, "products"} & set(find_class(policy).chooses), policy

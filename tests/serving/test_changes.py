@@ -44,7 +44,7 @@ async def visits(service: Service, first: int, stop: int) -> None:
     ]
     for number in range(first, stop):
         body = DecideBody(visitor={"country": "de"}, candidates=list(PRODUCTS[:4]), decision_id=f"visit {number}")
-        answer = await service.decide(body, slots)
+        answer = await service.decide(body, slots=slots)
         assert len({shown.product for shown in answer.shown}) == 3
         assert answer.shown[1].product != PRODUCTS[2]
         assert answer.shown[2].product != PRODUCTS[0]

@@ -60,7 +60,7 @@ def test_a_service_says_which_numbers_it_clipped(tmp_path: Path) -> None:
         far = DecideBody({"age": 8e8}, ["a", "b"], decision_id="far")
         await service.decide(far)
         await service.decide(far)  # which is answered from the log
-        await service.decide(DecideBody({"age": 40.0}, ["a", "b"]), slots)
+        await service.decide(DecideBody({"age": 40.0}, ["a", "b"]), slots=slots)
         assert service.description()["clipped"] == {"age": 2}
         assert service.counts[CLIPPED] == 2
 

@@ -31,6 +31,7 @@ async def visit(service: Service, number: int) -> DecisionAnswer:
     answer = await service.decide(body)
     if number % 2:
         await service.give_value(answer.decision_id, {0: 1.0})
+    assert isinstance(answer, DecisionAnswer)
     return answer
 
 

@@ -56,7 +56,7 @@ async def visit(service: Service, number: int) -> None:
     products = rng.choice(PRODUCTS, 15, replace=False)
     visitor = SearchVisitor(["savers", "regulars", "gourmets"][number % 3], ["browse", "exact"][number % 2])
     candidates = [ScoredProduct(str(name), float(rng.normal())) for name in products]
-    answer = await service.search(SearchBody(visitor, candidates, decision_id=f"search {number}"))
+    answer = await service.decide(SearchBody(visitor, candidates, decision_id=f"search {number}"))
     for name in rng.choice(answer.ranking, rng.integers(3), replace=False):
         rewards = {"click": 1.0, "purchase": float(rng.integers(2))}
         await service.give_feedback(answer.decision_id, FeedbackBody(rewards, product=str(name)))
@@ -66,12 +66,12 @@ def test_the_same_request_gets_the_same_answer_and_another_one_is_refused(tmp_pa
     body = msgspec.structs.replace(BODY, decision_id="search 1")
 
     async def use(service: Service) -> None:
-        both = await asyncio.gather(service.search(body), service.search(body))
-        assert both[0] == both[1] == await service.search(body) == await service.answer("search 1")
+        both = await asyncio.gather(service.decide(body), service.decide(body))
+        assert both[0] == both[1] == await service.decide(body) == await service.answer("search 1")
         assert len(both[0].ranking) == 12
         with pytest.raises(Conflict, match="search 1"):
-            await service.search(msgspec.structs.replace(body, visitor=SearchVisitor("savers", "exact")))
-        other = await service.search(BODY)
+            await service.decide(msgspec.structs.replace(body, visitor=SearchVisitor("savers", "exact")))
+        other = await service.decide(BODY)
         assert other.boosts != both[0].boosts
 
     with_service(tmp_path, model, use)
@@ -87,7 +87,7 @@ def test_boosts_are_drawn_from_the_logged_density(tmp_path: Path, model: Path) -
     """Brought to a uniform distribution by the cut normal's own, the first boosts of 800 searches are uniform."""
 
     async def use(service: Service) -> None:
-        boosts = np.array([(await service.search(BODY)).boosts for _ in range(800)])
+        boosts = np.array([(await service.decide(BODY)).boosts for _ in range(800)])
         served = service.model
         assert isinstance(served, BoostModel)
         context = served.request(msgspec.to_builtins(VISITOR), SCORES).context
@@ -153,7 +153,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
 
 def test_what_several_feedbacks_say_is_learned_together_when_the_wait_is_over(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        answer = await service.search(BODY)
+        answer = await service.decide(BODY)
         first, second, third = answer.ranking[:3]
         for rewards, product in (({"click": 1.0}, first), ({"click": 1.0}, second), ({"purchase": 1.0}, third)):
             await service.give_feedback(answer.decision_id, FeedbackBody(rewards, product=product))
@@ -196,7 +196,7 @@ def test_feedback_that_is_refused(
     tmp_path: Path, model: Path, rewards: dict[str, float], product: str | None, line: str
 ) -> None:
     async def use(service: Service) -> None:
-        answer = await service.search(BODY)
+        answer = await service.decide(BODY)
         named = answer.ranking[0] if product == "top" else product
         with pytest.raises(PolicyError, match=line):
             await service.give_feedback(answer.decision_id, FeedbackBody(rewards, product=named))
@@ -217,7 +217,7 @@ def test_feedback_that_is_refused(
 def test_searches_that_are_refused(tmp_path: Path, model: Path, changes: dict[str, object], line: str) -> None:
     async def use(service: Service) -> None:
         with pytest.raises(PolicyError, match=line):
-            await service.search(msgspec.structs.replace(BODY, **changes))
+            await service.decide(msgspec.structs.replace(BODY, **changes))
 
     with_service(tmp_path, model, use, most_candidates=19)
 
@@ -231,7 +231,7 @@ def test_each_kind_of_model_has_its_own_requests(tmp_path: Path, model: Path) ->
 
     async def use_products(service: Service) -> None:
         with pytest.raises(PolicyError, match="/v1/decisions"):
-            await service.search(BODY)
+            await service.decide(BODY)
 
     with_service(tmp_path / "boosts", model, use_boosts)
     with_service(tmp_path / "products", make_model(tmp_path), use_products)
@@ -243,8 +243,8 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
     rows: list[Row] = []
 
     async def use(service: Service) -> None:
-        answer = await service.search(msgspec.structs.replace(BODY, visitor=own, visitor_id="somebody@example.com"))
-        await service.search(msgspec.structs.replace(BODY, visitor_id="else@example.com"))
+        answer = await service.decide(msgspec.structs.replace(BODY, visitor=own, visitor_id="somebody@example.com"))
+        await service.decide(msgspec.structs.replace(BODY, visitor_id="else@example.com"))
         store = SqliteStore(tmp_path / LOG, read_only=True)
         rows.extend(store.read(0, 100))
         store.close()
@@ -271,7 +271,7 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
 
 def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        answer = await service.search(BODY)
+        answer = await service.decide(BODY)
         assert answer.ranking == sorted(SCORES, key=lambda name: -SCORES[name])[:12]
         assert (answer.density, answer.boosts) == (None, [0.0] * 10)
         await asyncio.sleep(0.1)
@@ -284,7 +284,7 @@ def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, mod
 def test_a_deferred_search_counts_once_it_is_activated(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         for is_activated in (True, False):
-            answer = await service.search(msgspec.structs.replace(BODY, defer=True))
+            answer = await service.decide(msgspec.structs.replace(BODY, defer=True))
             if is_activated:
                 await service.activate(answer.decision_id)
         await asyncio.sleep(0.2)

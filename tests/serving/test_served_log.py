@@ -149,7 +149,7 @@ def test_of_slots_that_differ_the_first_counts_among_what_it_could_show(tmp_path
 
     async def use(service: Service) -> None:
         for _ in range(20):
-            answers.append(await service.decide(DecideBody(visitor(0), list(PRODUCTS[:4])), [first, second]))
+            answers.append(await service.decide(DecideBody(visitor(0), list(PRODUCTS[:4])), slots=[first, second]))
             await service.give_value(answers[-1].decision_id, {0: 0.5, 1: 1.0})
         await wait_over(service)
 

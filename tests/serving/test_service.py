@@ -192,7 +192,7 @@ def test_a_request_that_is_refused_leaves_no_product(
         body = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"], **change)
         to_fill = [SlotBody(f"slot {number}", {}, "p1", excluded) for number, excluded in enumerate(slots)]
         with pytest.raises(PolicyError, match=reason):
-            await service.decide(body, to_fill)
+            await service.decide(body, slots=to_fill)
         assert service.catalogue.names() == PRODUCTS
         assert service._reader.last().seq == 1  # type: ignore[union-attr]
 

@@ -51,11 +51,11 @@ def test_a_service_answers_alike_with_and_without_made_up_requests(
 
     async def answers(folder: Path) -> list[Any]:
         async with running(folder, model) as service:
-            service._decider._secret = bytes(32)
             return [await _ask(service, policy, number) for number in range(5)]
 
+    monkeypatch.setattr("zoosim.serving.service.secret_of", lambda folder, store: bytes(32))
     tried = asyncio.run(answers(tmp_path / "tried"))
-    monkeypatch.setattr("zoosim.serving.service.try_requests", lambda current, decider: None)
+    monkeypatch.setattr(Service, "_try_requests", lambda service: None)
     monkeypatch.setattr(Model, "prepare", lambda model: None)
     assert tried == asyncio.run(answers(tmp_path / "untried"))
 
@@ -120,5 +120,5 @@ async def _ask(service: Service, policy: str, number: int) -> Any:
     decision_id = f"visit {number}"
     if policy == "item-critic":
         visitor = SearchVisitor("savers", "browse")
-        return await service.search(SearchBody(visitor, {"SKU-0001": 1.0, "SKU-0002": 0.5}, decision_id))
+        return await service.decide(SearchBody(visitor, {"SKU-0001": 1.0, "SKU-0002": 0.5}, decision_id))
     return await service.decide(DecideBody({"country": "de"}, decision_id=decision_id))

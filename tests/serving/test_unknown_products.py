@@ -80,7 +80,7 @@ def test_fewer_products_are_shown_where_some_are_left_out(tmp_path: Path, model:
             await service.decide(DecideBody(candidates=["p1", "q1", "p2"], count=4))
         slots = [SlotBody(name, {}, "p1", []) for name in ("top", "side", "bottom")]
         with pytest.raises(PolicyError, match="count: got 3, expected at most the 2 candidates that can be shown"):
-            await service.decide(DecideBody(candidates=["p1", "q1", "p2"]), slots)
+            await service.decide(DecideBody(candidates=["p1", "q1", "p2"]), slots=slots)
 
     with_service(tmp_path, model, use)
 
@@ -129,14 +129,14 @@ def test_a_search_is_ranked_without_what_the_model_does_not_know(tmp_path: Path)
 
     async def use(service: Service) -> None:
         candidates = [ScoredProduct("SKU-0001", 1.0), ScoredProduct("new", 2.0), ScoredProduct("SKU-0002", 0.5)]
-        answer = await service.search(SearchBody(visitor, candidates, "search 1"))
+        answer = await service.decide(SearchBody(visitor, candidates, "search 1"))
         assert answer.ignored == ["new"]
         assert set(answer.ranking) == {"SKU-0001", "SKU-0002"}
-        assert await service.search(SearchBody(visitor, candidates, "search 1")) == answer
+        assert await service.decide(SearchBody(visitor, candidates, "search 1")) == answer
         by_id = {"SKU-0001": 1.0, "new": 2.0}
-        assert (await service.search(SearchBody(visitor, by_id))).ranking == ["SKU-0001"]
+        assert (await service.decide(SearchBody(visitor, by_id))).ranking == ["SKU-0001"]
         with pytest.raises(PolicyError, match="'new', which is not in the catalogue"):
-            await service.search(SearchBody(visitor, {"new": 1.0}))
+            await service.decide(SearchBody(visitor, {"new": 1.0}))
 
     with_service(tmp_path / "store", make_boost_model(tmp_path), use)
 

@@ -70,6 +70,19 @@ class ActionSpace(ABC):
     logged_choices: Any = None
     """The function of a world and a block of its visits that returns the columns of a log that say what was chosen."""
 
+    model: Any = None
+    """The class of trained models (`zoosim.policies.model.Model`); None where none can be trained."""
+
+    endpoint: Any = None
+    """What a service does with requests (`zoosim.serving.endpoints.base.Endpoint`); None where none decides in it."""
+
+    learning: Any = None
+    """How a service's model learns from its log (`zoosim.serving.learning.base.Learning`)."""
+
+    training_columns: Any = None
+    """The function of a training and of how much its policy uses each column, that returns the table of a page which
+    says what policies see."""
+
     @abstractmethod
     def empty(self, steps: int, spec: PolicySpec) -> Any:
         """Return an array for the actions of a run of so many steps."""

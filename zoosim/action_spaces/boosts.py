@@ -27,6 +27,10 @@ class Boosts(ActionSpace):
     records = Part("zoosim.logs.records:BoostRecords")
     recognises = Part("zoosim.logs.searches:has_searches")
     train = Part("zoosim.api.boost_models:train_boosts")
+    model = Part("zoosim.policies.boost_model:BoostModel")
+    endpoint = Part("zoosim.serving.endpoints.searches:SearchEndpoint")
+    learning = Part("zoosim.serving.learning.searches:SearchLearning")
+    training_columns = Part("zoosim.report.training:search_columns")
     evaluator = Part("zoosim.off_policy.actions.boosts:BoostEvaluator")
     logged_choices = Part("zoosim.arena.recording:boost_choices")
 

@@ -14,6 +14,10 @@ class Products(Candidates):
     contenders_for_clicks = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
     records = Part("zoosim.logs.records:ProductRecords")
     train = Part("zoosim.api.models:train_products")
+    model = Part("zoosim.policies.model:Model")
+    endpoint = Part("zoosim.serving.endpoints.products:ProductEndpoint")
+    learning = Part("zoosim.serving.learning.products:ProductLearning")
+    training_columns = Part("zoosim.report.training:encoded_columns")
     evaluator = Part("zoosim.off_policy.actions.products:ProductEvaluator")
 
 

@@ -28,9 +28,9 @@ find_action_space = REGISTRY.find
 register_action_space = REGISTRY.register
 
 
-def logged_spaces() -> Iterator[ActionSpace]:
-    """Yield the action spaces whose decisions a log can hold, products first."""
+def spaces_with(part: str) -> Iterator[ActionSpace]:
+    """Yield the action spaces that have a part, such as `records`, products first."""
     for name in action_space_names():
         space = find_action_space(name)
-        if space.records is not None:
+        if getattr(space, part) is not None:
             yield space

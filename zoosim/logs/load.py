@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from zoosim.action_spaces import ActionSpace, find_action_space
-from zoosim.action_spaces.registry import logged_spaces
+from zoosim.action_spaces.registry import spaces_with
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
@@ -78,7 +78,7 @@ def action_space_of(source: Any) -> ActionSpace:
     if isinstance(source, Log):
         return find_action_space(source.action_space)
     if isinstance(source, str | os.PathLike):
-        for space in logged_spaces():
+        for space in spaces_with("records"):
             if space.recognises is not None and space.recognises(Path(source)):
                 return space
     return find_action_space(PRODUCTS)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.action_spaces.registry import find_action_space, logged_spaces
+from zoosim.action_spaces.registry import find_action_space, spaces_with
 from zoosim.core.checks import check_number
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
@@ -162,7 +162,7 @@ def _space_of(frame: pl.DataFrame, action_space: str | None) -> str:
         records_of(action_space)  # refuses what is none
         return action_space
     are_lists = isinstance(frame.schema.get("action"), pl.List | pl.Array)
-    return next(space.name for space in logged_spaces() if space.records.chooses_lists == are_lists)
+    return next(space.name for space in spaces_with("records") if space.records.chooses_lists == are_lists)
 
 
 def _check_file(path: Path) -> None:

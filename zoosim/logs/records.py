@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from zoosim.action_spaces.registry import action_space_names, find_action_space, logged_spaces
+from zoosim.action_spaces.registry import action_space_names, find_action_space, spaces_with
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import IntArray
@@ -231,7 +231,7 @@ def records_of(action_space: str) -> type[Records]:
     records: type[Records] | None = find_action_space(action_space).records if is_known else None
     if records is None:
         raise ConfigError(
-            unknown("action_space: unknown", f"{action_space}", [space.name for space in logged_spaces()])
+            unknown("action_space: unknown", f"{action_space}", [space.name for space in spaces_with("records")])
         )
     return records
 

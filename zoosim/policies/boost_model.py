@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import BOOSTS
 from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.limits import first_flaw
@@ -97,6 +98,8 @@ class BoostModel(Model):
     It draws boosts from a normal distribution around those that the policy recommends, `spread` times a_max wide and
     cut to the box, so that every decision has a density to log.
     """
+
+    action_space = BOOSTS
 
     policy: BoostPolicy
     requests: SearchRequests

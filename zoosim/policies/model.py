@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zoosim.action_spaces.registry import find_action_space
+from zoosim.core.action_space import BOOSTS, PRODUCTS
 from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.files import checked_file
@@ -92,6 +94,9 @@ class Model(TabularResult):
             without times shows them again.
         source: What messages call it.
     """
+
+    action_space: ClassVar[str] = PRODUCTS
+    """The name of what it decides on."""
 
     policy: Policy
     fitted: FittedSchema
@@ -179,11 +184,26 @@ class Model(TabularResult):
 
     def header(self) -> dict[str, Any]:
         """Return what the model's file says beside the policy, as plain values."""
-        return {"fitted": self.fitted.model_dump(), "names": list(self.catalogue.names), "facts": self.facts}
+        return {
+            "action_space": self.action_space,
+            "fitted": self.fitted.model_dump(),
+            "names": list(self.catalogue.names),
+            "facts": self.facts,
+        }
 
     def arrays(self) -> dict[str, Any]:
         """Return what the model's file holds beside the policy, as arrays."""
         return {"features": self.catalogue.features, "seen": self.seen}
+
+    @classmethod
+    def restored(cls, policy: Any, header: Mapping[str, Any], arrays: Mapping[str, Any], **more: Any) -> "Model":
+        """Return the model of which a file holds `header` and `arrays`; `more` is what all models have.
+
+        Whatever it raises means that the file is broken.
+        """
+        fitted = FittedSchema.from_json(json.dumps(header["fitted"]), more["source"])
+        catalogue = Catalogue(tuple(map(str, header["names"])), np.asarray(arrays["features"], float))
+        return cls(policy, fitted, catalogue, **more)
 
     def _headline(self) -> str:
         from zoosim.policies.model_tables import headline
@@ -316,7 +336,8 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         if arrays["seen"].dtype != np.uint64 or arrays["seen"].ndim != 1:
             raise ValueError("seen is no row of hashes")
         kept = {"facts": dict(header["facts"]), "seen": arrays["seen"], "source": str(where)}
-        model = _restored(made, header, arrays, kept)
+        space = find_action_space(header.get("action_space", BOOSTS if "search" in header else PRODUCTS))
+        model: Model = space.model.restored(made, header, arrays, **kept)
         _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
     except Exception as error:  # whatever a file that somebody made on purpose may raise
         reason = " ".join(str(error).split())
@@ -338,17 +359,6 @@ def _refuse_other_kinds(path: Path) -> None:
         raise DataError(f"{path}: {advice[path.suffix]}")
     if path.is_dir():
         raise DataError(f"{path}: is a folder, not a model; if it is that of a service, train on its log ({train})")
-
-
-def _restored(policy: Policy, header: Mapping[str, Any], arrays: Mapping[str, Any], kept: Mapping[str, Any]) -> Model:
-    """Return the model that a file holds beside its `policy`, with what all models have, `kept`."""
-    from zoosim.policies.boost_model import SEARCH, BoostModel
-
-    if SEARCH in header:
-        return BoostModel.restored(policy, header, arrays, **kept)
-    fitted = FittedSchema.from_json(json.dumps(header["fitted"]), kept["source"])
-    catalogue = Catalogue(tuple(map(str, header["names"])), np.asarray(arrays["features"], float))
-    return Model(policy, fitted, catalogue, **kept)
 
 
 def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted, fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
@@ -70,7 +71,7 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
                 lines_figure(losses, "epoch", "squared error"),
             )
         )
-    columns = _search_columns(training.model) if isinstance(training.model, BoostModel) else _columns(training, uses)
+    columns = find_action_space(training.model.action_space).training_columns(training, uses)
     tables += [_rows(earlier, later), columns, *_notes(training)]
     terms = PREDICTED if training.predicted else {}
     if training.evaluation is not None:
@@ -174,7 +175,8 @@ def _day(microseconds: int) -> str:
     return f"{datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC):%Y-%m-%d %H:%M}"
 
 
-def _columns(training: Training, uses: Uses) -> Table:
+def encoded_columns(training: Training, uses: Uses) -> Table:
+    """Return the columns of the log's schema, their features, and how much the policy uses each."""
     fitted = training.model.fitted
     rows = []
     for of, encoder in (("visitors", fitted.visitors), ("products", fitted.products)):
@@ -188,7 +190,10 @@ def _columns(training: Training, uses: Uses) -> Table:
     return Table(f"Which columns {training.policy} uses", heads, rows or nothing, n_text=4)
 
 
-def _search_columns(model: BoostModel) -> Table:
+def search_columns(training: Training, uses: Uses) -> Table:
+    """Return what policies see of a search."""
+    model = training.model
+    assert isinstance(model, BoostModel)
     schema = model.requests.schema
     rows = [
         ("segment", ", ".join(schema.segments), f"{len(schema.segments):,}"),

@@ -14,15 +14,8 @@ from starlette.routing import Route
 from zoosim.core.blame import one_line
 from zoosim.core.errors import StoreError, ZoosimError
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
-from zoosim.serving.bodies import (
-    DecideBody,
-    ErrorAnswer,
-    FeedbackAnswer,
-    FeedbackBody,
-    ProductBody,
-    SearchBody,
-    openapi_schemas,
-)
+from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
+from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import Busy, Conflict, NotFound
@@ -54,16 +47,13 @@ class Application:
         self._access = Access(service.settings.keys, service.settings.rate)
         self._metrics = Metrics(service)
         self._personalizer = Personalizer(service, self._access, self._metrics)
-        self._decide = msgspec.json.Decoder(DecideBody).decode
-        self._search = msgspec.json.Decoder(SearchBody).decode
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
 
     def starlette(self) -> Starlette:
         """Return the application that a server runs."""
         routes = [
-            self._route("POST", "/v1/decisions", DECIDE, self.decide),
-            self._route("POST", "/v1/searches", DECIDE, self.search),
+            *(self._route("POST", each.path, DECIDE, self._decider(each)) for each in endpoint_classes()),
             self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
             self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
             self._route("GET", "/v1/decisions/{id:path}", ADMIN, self.show_decision),
@@ -78,17 +68,16 @@ class Application:
         ]
         return Starlette(routes=routes, middleware=[Middleware(Tracing)])
 
-    async def decide(self, request: Request) -> Response:
-        """Answer what to show."""
-        with self._metrics.timed("decide"):
-            body = self._decide(await self._read(request))
-            return _json(await self._service.decide(body))
+    def _decider(self, endpoint: type[Endpoint]) -> Handler:
+        """Return what answers the requests of an endpoint."""
+        decode = msgspec.json.Decoder(endpoint.body).decode
 
-    async def search(self, request: Request) -> Response:
-        """Answer in which order to show the results of a search."""
-        with self._metrics.timed("search"):
-            body = self._search(await self._read(request))
-            return _json(await self._service.search(body))
+        async def decide(request: Request) -> Response:
+            with self._metrics.timed(endpoint.operation):
+                body = decode(await self._read(request))
+                return _json(await self._service.decide(body))
+
+        return decide
 
     async def give_feedback(self, request: Request) -> Response:
         """Take in what a decision earned."""
@@ -176,8 +165,11 @@ def openapi() -> dict[str, Any]:
             described["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
         return described
 
-    decide = operation("Decide what to show.", "DecideBody", "DecisionAnswer", has_id=False)
-    search = operation("Rank the results of a search.", "SearchBody", "SearchAnswer", has_id=False)
+    endpoints = endpoint_classes()
+    decisions = {
+        each.path: {"post": operation(each.summary, each.body.__name__, each.answer.__name__, has_id=False)}
+        for each in endpoints
+    }
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
     activate = operation("Let a deferred decision count.", None, "FeedbackAnswer")
     product = operation("Add a product, or change it.", "ProductBody", None)
@@ -185,8 +177,7 @@ def openapi() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "zoosim", "version": "1"},
         "paths": {
-            "/v1/decisions": {"post": decide},
-            "/v1/searches": {"post": search},
+            **decisions,
             "/v1/decisions/{id}": {"get": operation("Show a decision.", None, "DecisionAnswer")},
             "/v1/decisions/{id}/feedback": {"post": feedback},
             "/v1/decisions/{id}/activation": {"post": activate},
@@ -194,7 +185,10 @@ def openapi() -> dict[str, Any]:
             "/v1/products": {"get": operation("List products.", None, None, has_id=False)},
             "/v1/model": {"get": operation("Show the model and what it learned.", None, None, has_id=False)},
         },
-        "components": {"schemas": openapi_schemas(), "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": openapi_schemas([*(each.body for each in endpoints), *(each.answer for each in endpoints)]),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{"key": []}],
     }
 

@@ -1,6 +1,7 @@
 """The bodies of requests and answers; what does not fit them is refused before anything is done."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -152,18 +153,9 @@ class ErrorAnswer(msgspec.Struct):
     error: str
 
 
-def openapi_schemas() -> dict[str, Any]:
-    """Return the bodies as OpenAPI has them, by name."""
-    types = [
-        DecideBody,
-        DecisionAnswer,
-        SearchBody,
-        SearchAnswer,
-        FeedbackBody,
-        FeedbackAnswer,
-        ProductBody,
-        ErrorAnswer,
-    ]
+def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
+    """Return these bodies, and those that all services have, as OpenAPI has them, by name."""
+    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ErrorAnswer]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)
 

@@ -14,7 +14,7 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
-from zoosim.serving.events import Choice, Decision, Kind, NewRow, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import Choice, Kind, NewRow, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, rules_of
@@ -208,12 +208,12 @@ class Current:
         self._take_rows(message.news)
         self._take_state(message)
 
-    def note_decision(self, position: int, decision: Decision) -> None:
+    def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
         if position <= self.state or self.is_warming_up or decision.origin != self.start.origin:
             return
-        for slot in range(len(decision.shown)):
-            self._unconfirmed.note(self.model.policy, position, *self._replica.shown_in(decision, slot))
+        for context, action in self._replica.learning.moved_by(decision):
+            self._unconfirmed.note(self.model.policy, position, context, action)
 
     def version_from(self, row: Row | None, version: int) -> bool:
         """Take over an older version of a product from its row; tell whether it could be."""

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import msgspec
 import numpy as np
 
-from zoosim.core.errors import DataError
+from zoosim.action_spaces.registry import find_action_space
+from zoosim.core.action_space import BOOSTS, PRODUCTS
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray, IntArray
 
 
@@ -25,6 +27,11 @@ class Kind(IntEnum):
     TICK = 5
     PRODUCT = 6
     SEARCH = 7
+    CHOICE = 8
+
+
+CHOICES = (Kind.DECISION, Kind.SEARCH, Kind.CHOICE)
+"""Rows that say what was chosen; `CHOICE` is that of all action spaces of other packages."""
 
 
 class NewRow(NamedTuple):
@@ -99,16 +106,19 @@ class Product(msgspec.Struct, array_like=True):
 
 
 class Choice(msgspec.Struct, array_like=True):
-    """What a model chose for a request: a decision on products, or the ranking of a search.
+    """What a model chose for a request, in one action space; a subclass has the fields that this takes.
 
     `request` is the hash of the request, empty where what the record said of its visitor was removed; `model` the
     digest of the model, `state` the position in the log up to which its policy had learned.
     """
 
-    kind: ClassVar[Kind]
+    action_space: ClassVar[str]
+    """The name of its action space."""
+
+    kind: ClassVar[Kind] = Kind.CHOICE
     """The kind of its row."""
 
-    names_product: ClassVar[bool]
+    names_product: ClassVar[bool] = False
     """True where feedback must name the product that it is about."""
 
     request: bytes
@@ -116,7 +126,7 @@ class Choice(msgspec.Struct, array_like=True):
     state: int
     visitor_id: str
 
-    # Fields of both kinds, which stand at different places in their rows.
+    # Fields of all of them, which stand at different places in their rows.
     @property
     def deferred(self) -> bool:
         """Whether it counts only once it is activated."""
@@ -133,6 +143,11 @@ class Choice(msgspec.Struct, array_like=True):
         raise NotImplementedError
 
     @property
+    def slots(self) -> list[str]:
+        """The ids of the slots of the page that it filled, where these have ids."""
+        return []
+
+    @property
     def origin(self) -> str:
         """What the policy that made it began from; see `Start`."""
         return f"{self.model}/{self.turn}"
@@ -145,7 +160,7 @@ class Choice(msgspec.Struct, array_like=True):
     @property
     def parts(self) -> int:
         """How many parts of it are learned each for itself."""
-        raise NotImplementedError
+        return 1
 
     @property
     def names_shown(self) -> list[str]:
@@ -178,8 +193,8 @@ class Decision(Choice, array_like=True):
     shown, so that the decision was made among the others.
     """
 
+    action_space: ClassVar[str] = PRODUCTS
     kind: ClassVar[Kind] = Kind.DECISION
-    names_product: ClassVar[bool] = False
 
     visitor: bytes
     versions: bytes
@@ -238,6 +253,7 @@ class Search(Choice, array_like=True):
     were not drawn, and `ranking` places among the candidates from the top. `ignored` is as in `Decision`.
     """
 
+    action_space: ClassVar[str] = BOOSTS
     kind: ClassVar[Kind] = Kind.SEARCH
     names_product: ClassVar[bool] = True
 
@@ -250,11 +266,6 @@ class Search(Choice, array_like=True):
     deferred: bool
     turn: int = 0
     ignored: list[str] = []
-
-    @property
-    def parts(self) -> int:
-        """How many parts of it are learned each for itself: it is learned as a whole."""
-        return 1
 
     @property
     def names_shown(self) -> list[str]:
@@ -344,6 +355,7 @@ _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
 }
 
 
+_named_decoder = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _unexpressed_decoder = msgspec.json.Decoder(Unexpressed)
 
 
@@ -363,17 +375,28 @@ def unpack_unexpressed(packed: bytes) -> Unexpressed:
 
 
 def pack(body: msgspec.Struct) -> bytes:
-    """Return a record as bytes."""
+    """Return a record as bytes; before a choice in an action space of another package stands the name of that."""
+    if isinstance(body, Choice) and body.kind is Kind.CHOICE:
+        return _encode((body.action_space, body))
     return _encode(body)
 
 
-def unpack(row: Row) -> "Start | Decision | Feedback | Product | Search":
+def unpack(row: Row) -> "Start | Choice | Feedback | Product":
     """Return the record that a row holds; raises `DataError` for what is none."""
     try:
-        record: Start | Decision | Feedback | Product | Search = _DECODERS[row.kind].decode(row.body)
-    except (msgspec.MsgspecError, KeyError) as error:
+        if row.kind is Kind.CHOICE:
+            return _unpack_choice(row.body)
+        record: Start | Choice | Feedback | Product = _DECODERS[row.kind].decode(row.body)
+    except (msgspec.MsgspecError, KeyError, ConfigError) as error:
         raise DataError(f"log of the service: row {row.seq:,} cannot be read ({error})") from None
     return record
+
+
+def _unpack_choice(body: bytes) -> Choice:
+    """Return a choice behind the name of its action space; raises `MsgspecError` or `ConfigError`."""
+    name, packed = _named_decoder.decode(body)
+    choice: Choice = msgspec.msgpack.decode(packed, type=find_action_space(name).endpoint.choice)
+    return choice
 
 
 def pack_floats(values: FloatArray) -> bytes:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown, unknown
-from zoosim.policies.boost_model import BoostModel
-from zoosim.serving.answers import slot_of
 from zoosim.serving.bodies import FeedbackBody, hash_of
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
-from zoosim.serving.events import Feedback, Kind, NewRow, Search, activation_key, feedback_key, pack
+from zoosim.serving.endpoints.base import Endpoints
+from zoosim.serving.events import Choice, Feedback, Kind, NewRow, activation_key, feedback_key, pack
+from zoosim.serving.ids import product_id
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.refusals import Conflict, Outcome
-from zoosim.serving.searches import check_search_rewards
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -28,12 +27,14 @@ class FeedbackLog:
     def __init__(
         self,
         current: Current,
+        endpoints: Endpoints,
         logged: LoggedDecisions,
         writer: Writer,
         upkeep: Upkeep,
         clock: Clock,
     ) -> None:
         self._current = current
+        self._endpoints = endpoints
         self._logged = logged
         self._writer = writer
         self._upkeep = upkeep
@@ -42,11 +43,8 @@ class FeedbackLog:
     async def give(self, decision_id: str, body: FeedbackBody) -> Outcome:
         """Log what a decision earned, by reward."""
         row, decision = await self._logged.get(decision_id)
-        if isinstance(decision, Search):
-            check_search_rewards(body.rewards)
-        else:
-            self._check_rewards(body.rewards)
-        slot = slot_of(decision, body.product)
+        self._endpoints.for_choice(decision).check_rewards(body.rewards)
+        slot = _slot_of(decision, body.product)
         feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
         now = self._clock.now()
         key, packed = feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
@@ -63,14 +61,12 @@ class FeedbackLog:
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> Outcome:
         """Log what the slots of a decision earned in units of the objective; of unknown decisions too."""
-        if isinstance(self._current.model, BoostModel):
-            raise PolicyError("rewards: this model ranks searches by boosts; send feedback to /v1/searches")
+        rewards = {slot: self._endpoints.current.reward_of_value(value) for slot, value in values.items()}
         feedback_id = feedback_id or await self._id_of_values(decision_id, values)
-        name, weight = next((name, weight) for name, weight in self._current.model.fitted.weights.items() if weight)
         rows = []
-        for slot, value in values.items():
+        for slot, reward in rewards.items():
             key = feedback_key(decision_id, f"{feedback_id}/{slot}")
-            rows.append(NewRow(self._clock.now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
+            rows.append(NewRow(self._clock.now(), Kind.FEEDBACK, key, pack(Feedback(reward, slot))))
         self._upkeep.note_feedback()
         positions = await self._writer.append(rows, durable=True)
         return Outcome("duplicate" if None in positions else "accepted")
@@ -96,13 +92,15 @@ class FeedbackLog:
                 return f"values {content} {number}"
             number += 1
 
-    def _check_rewards(self, rewards: Mapping[str, float]) -> None:
-        """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
-        weights = self._current.model.fitted.weights
-        for name in rewards:
-            if name not in weights:
-                raise PolicyError(unknown("rewards: unknown", name, list(weights)))
-        value = sum(weights[name] * reward for name, reward in rewards.items())
-        if not self._current.settings.lowest <= value <= self._current.settings.highest:
-            expected = f"{self._current.settings.lowest:g} to {self._current.settings.highest:g} (lowest and highest)"
-            raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
+
+def _slot_of(choice: Choice, product: str | int | None) -> int:
+    """Return at which place from the top a product was shown; raises `PolicyError` where it was not."""
+    if product is None:
+        if choice.names_product:
+            raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
+        return 0
+    products = choice.names_shown
+    name = product_id(product)
+    if name not in products:
+        raise PolicyError(unknown("product: was not shown", name, products))
+    return products.index(name)

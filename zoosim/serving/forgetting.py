@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from zoosim.serving.events import (
+    CHOICES,
     Choice,
     Kind,
     Row,
@@ -18,7 +19,7 @@ from zoosim.serving.folder import ROWS_AT_ONCE
 from zoosim.serving.store.address import Address, open_store
 from zoosim.serving.store.base import Store
 
-ABOUT_DECISIONS = (Kind.DECISION, Kind.SEARCH, Kind.FEEDBACK, Kind.ACTIVATION)
+ABOUT_DECISIONS = (*CHOICES, Kind.FEEDBACK, Kind.ACTIVATION)
 """Rows whose keys hold the id of a decision."""
 
 SHORTEST = 4
@@ -58,8 +59,8 @@ def _rows(store: Store) -> Iterator[Row]:
 
 
 def _is_of(row: Row, visitor_id: str) -> bool:
-    """Whether a row is a decision or a search of a visitor."""
-    if row.kind not in (Kind.DECISION, Kind.SEARCH) or visitor_id.encode() not in row.body:
+    """Whether a row is a decision for a visitor."""
+    if row.kind not in CHOICES or visitor_id.encode() not in row.body:
         return False
     record = unpack(row)
     return isinstance(record, Choice) and record.visitor_id == visitor_id
@@ -88,7 +89,7 @@ def _key_without(row: Row, texts: Iterable[bytes], names: dict[str, str]) -> byt
 
 
 def _forgotten(row: Row) -> Choice:
-    """Return a decision or a search without what it says of its visitor."""
+    """Return a decision without what it says of its visitor."""
     record = unpack(row)
     assert isinstance(record, Choice)
     return record.without_visitor()

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from zoosim.core.blame import one_line
-from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.endpoints.base import endpoint_class
 from zoosim.serving.events import unpack_unexpressed
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import grown_model
@@ -132,7 +132,7 @@ class Watch:
             return ""
         if not service.settings.grow:
             return "the setting grow is false"
-        if not service.model.policy.learns_online or isinstance(service.model, BoostModel):
+        if not service.model.policy.learns_online or not endpoint_class(service.model).schema_grows:
             return "the policy learns from logs alone; train another on a new log"
         return ""
 

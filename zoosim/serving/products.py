@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
-from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
@@ -18,6 +17,7 @@ from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.replica import GROWN_FROM
+from zoosim.serving.settings import Settings
 from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
 
@@ -33,16 +33,42 @@ class Usable(NamedTuple):
     ignored: list[str]
 
 
+class Complaints:
+    """Says in the service's log why candidates were left out, at most once a minute."""
+
+    def __init__(self) -> None:
+        self._throttle = Throttle()
+
+    def add(self, reason: str) -> None:
+        """Say why a candidate was left out, unless something was said just now."""
+        if self._throttle.allows():
+            logger.warning("left out of a decision: %s", reason)
+
+
+def check_size(candidates: Sized, settings: Settings) -> None:
+    """Refuse more candidates than the settings allow: `PolicyError`."""
+    if len(candidates) > settings.most_candidates:
+        raise PolicyError(f"candidates: got {len(candidates):,}, expected at most {settings.most_candidates:,}")
+
+
 class Products:
     """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
 
-    def __init__(self, current: Current, writer: Writer, clock: Clock) -> None:
-        """Use the catalogue of the model that decides; the clock says the time of rows."""
+    def __init__(self, current: Current, writer: Writer, clock: Clock, check_model: Callable[[], None]) -> None:
+        """Use the catalogue of the model that decides.
+
+        Args:
+            current: What the service decides by.
+            writer: What appends rows to the log.
+            clock: The time of rows.
+            check_model: Raises `PolicyError` where the model that decides now does not decide on products.
+        """
         self._current = current
         self._writer = writer
         self._clock = clock
         self._storing = asyncio.Lock()
-        self._throttle = Throttle()
+        self._check_model = check_model
+        self._complaints = Complaints()
 
     async def usable(
         self, candidates: Sequence[Candidate], check: Callable[[Sequence[str]], None] = lambda names: None
@@ -61,16 +87,16 @@ class Products:
             PolicyError: no candidate can be shown, or one comes twice or has no id, or there are too many.
             StoreError: what is new could not be stored.
         """
-        self.check_size(candidates)
+        check_size(candidates, self._current.settings)
         while True:
-            self.check_model()
+            self._check_model()
             origin = self._current.start.origin
             products, reasons = self._sort_out(candidates)
             if reasons:
                 reason = next(iter(reasons.values()))
                 if not products:
                     raise PolicyError(reason)
-                self.complain(reason)
+                self._complaints.add(reason)
             new = [product for product in products.values() if product is not None]
             if new:
                 check(list(products))
@@ -78,11 +104,6 @@ class Products:
             if self._current.start.origin == origin:  # else another model reads other features
                 versions = [stored.get(name) or self._version_of(name) for name in products]
                 return Usable(versions, list(reasons))
-
-    def complain(self, reason: str) -> None:
-        """Say in the service's log why a candidate was left out, at most once a minute."""
-        if self._throttle.allows():
-            logger.warning("left out of a decision: %s", reason)
 
     def _sort_out(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Product | None], dict[str, str]]:
         """Return candidates by name, those that can be shown as `_product_of` has them, and why others cannot."""
@@ -103,23 +124,11 @@ class Products:
                 products[name] = product
         return products, reasons
 
-    def check_model(self) -> None:
-        """Refuse decisions on products where the model ranks searches: `PolicyError`."""
-        if isinstance(self._current.model, BoostModel):
-            raise PolicyError("decisions: this model ranks searches by boosts; send them to /v1/searches")
-
-    def check_size(self, candidates: Sized) -> None:
-        """Refuse more candidates than the settings allow: `PolicyError`."""
-        most = self._current.settings.most_candidates
-        if len(candidates) > most:
-            raise PolicyError(f"candidates: got {len(candidates):,}, expected at most {most:,}")
-
     async def change(self, name: str, body: ProductBody) -> None:
         """Add a product, change its features, or say whether it may be shown; see `Service.change_product`."""
-        if isinstance(self._current.model, BoostModel):
-            raise PolicyError("products: this model ranks the shop that it was trained for; train it anew for others")
         name = product_id(name)
         while True:
+            self._check_model()
             origin = self._current.start.origin
             product = self._changed(name, body)
             if self._current.catalogue.is_current(product):

@@ -7,44 +7,37 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
+from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
-from zoosim.core.types import Context, FloatArray, frozen
-from zoosim.policies.boost_model import BoostModel
+from zoosim.core.types import FloatArray
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
+    CHOICES,
     Choice,
     Decision,
     Feedback,
     Kind,
     Product,
     Row,
-    Search,
     Start,
     row_checksum,
     unpack,
     unpack_floats,
-    unpack_whole,
 )
-from zoosim.serving.join import Closing, Join, SearchJoin
-from zoosim.serving.recorded import FeaturesOf, Recorded, Schemas, context_of
+from zoosim.serving.join import Closing, Join
+from zoosim.serving.learning.base import Learning
+from zoosim.serving.recorded import FeaturesOf, Schemas
 from zoosim.serving.rules import Rules
-from zoosim.serving.searches import learn_search
 from zoosim.serving.visitors import VisitorBounds
-
-EVERY_REWARD = (-1e9, 1e9)
 
 WARM_UP, GROWN_FROM = "warm_up", "grown_from"
 """Facts of a model: it stands in while a schema is inferred; it grew from others, as `Origin` says."""
 
 WAITING = "waiting for a schema"
 """The count of decisions that are over and that no policy has learned yet, as there is no schema."""
-
-JUDGED, AGREED = "apprentice decisions", "apprentice agreements"
-"""Counts of decisions that an apprentice was asked about, and of those that it would have made alike."""
 
 
 class Origin(msgspec.Struct):
@@ -84,9 +77,11 @@ class Replica:
         position: The row up to which the log has been read.
         checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
-        known_versions: The versions of products that the policy has met as candidates.
         visitors: How often each visitor decided lately, which bounds what is learned of it.
         counts: What came of learning.
+        learning: How the model learns from decisions of its action space.
+        features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`.
+        schemas: The schemas of models.
     """
 
     def __init__(
@@ -105,22 +100,27 @@ class Replica:
         """
         self._load_model = load_model
         self._find_row = find_row
-        self._features_of = features_of or self._later_features
-        self._schemas = Schemas(load_model)
+        self.features_of = features_of or self._later_features
+        self.schemas = Schemas(load_model)
         self.position = 0
         self.checksum = b""
         self.start: Start | None = None
-        self.known_versions: set[int] = set()
         self.visitors = VisitorBounds()
         self.counts: Counter[str] = Counter()
         self.model: Model
         self.catalogue: ServedCatalogue
         self.join: Join
+        self.learning: Learning
 
     @property
     def rules(self) -> Rules:
         """The rules by which it learns."""
         return self.join.rules
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the model stands in until there is a schema."""
+        return WARM_UP in self.model.facts
 
     def apply(self, row: Row) -> None:
         """Read the next row of the log."""
@@ -153,18 +153,16 @@ class Replica:
         self.model = self._load_model(start.model)
         hidden = [] if self.start is None else self.catalogue.hidden()
         self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
-        self.known_versions = set()
-        join = SearchJoin if isinstance(self.model, BoostModel) else Join
-        self.join = join(Rules(), dict(self.model.fitted.weights))
         self._origin = origin_of(self.model)
         self._ancestors = frozenset(self._origin.ancestors if self._origin else ())
-        self._recorded = Recorded(self.model, self._schemas, self._features_of)
+        self.learning = find_action_space(self.model.action_space).learning(self)
+        self.join = self.learning.join(Rules(), dict(self.model.fitted.weights))
 
     def forget_decisions(self) -> None:
         """Forget what is open, and who decided: a replica that decides alone learns nothing of it."""
         self.visitors = VisitorBounds()
         if self.start is not None:
-            self.join = type(self.join)(self.join.rules, dict(self.model.fitted.weights))
+            self.join = self.learning.join(self.join.rules, dict(self.model.fitted.weights))
 
     def learns_from(self, decision: Choice) -> bool:
         """Whether the model that decides made a decision, or one that it grew from."""
@@ -219,41 +217,20 @@ class Replica:
             self.catalogue.change(row.seq, product)
 
     def _decide(self, row: Row) -> None:
-        decision = _decision_in(row)
-        if self._is_learned(decision) and self._knows_products(decision):
-            is_learned = self._is_within_bound(row, decision)
-            self.join.decide(row, decision, is_learned)
-            self._count_agreement(decision)
-            if is_learned:
-                self._note(decision)
+        choice = unpack(row)
+        assert isinstance(choice, Choice)
+        if self._is_learned(choice):
+            self.learning.decide(row, choice)
 
-    def _count_agreement(self, decision: Decision) -> None:
-        if decision.agrees is not None:
-            self.counts[JUDGED] += 1
-            self.counts[AGREED] += decision.agrees
-
-    def _search(self, row: Row) -> None:
-        search = unpack(row)
-        assert isinstance(search, Search)
-        if self._is_learned(search):
-            self.join.decide(row, search, self._is_within_bound(row, search))
-
-    def _is_within_bound(self, row: Row, decision: Choice) -> bool:
+    def is_within_bound(self, row: Row, choice: Choice) -> bool:
         """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
-        return self.visitors.admits(row.seq, row.time, decision.visitor_id, self.rules.per_visitor)
+        return self.visitors.admits(row.seq, row.time, choice.visitor_id, self.rules.per_visitor)
 
     def visitor_at(self, seq: int) -> str:
         """Return whose the decision at a row of the log is; empty where that is nobody's, or gone."""
         row = self._find_row(seq)
         decision = None if row is None else unpack(row)
         return decision.visitor_id if isinstance(decision, Choice) else ""
-
-    def _knows_products(self, decision: Decision) -> bool:
-        """Whether the log has what a decision rests on, which a server may lose."""
-        if self._is_of_ancestor(decision) or self.catalogue.has_all(unpack_whole(decision.versions).tolist()):
-            return True
-        self.counts["of unknown products"] += 1
-        return False
 
     def _is_learned(self, decision: Choice) -> bool:
         """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""
@@ -276,7 +253,7 @@ class Replica:
 
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
-        if WARM_UP in self.model.facts:
+        if self.is_warming_up:
             self.counts[WAITING] += 1
             return
         row = self._find_row(closing.seq)
@@ -285,67 +262,21 @@ class Replica:
             return
         if not self.model.policy.learns_online:
             return
-        self._move(partial(self._teach, unpack(row), closing))
+        self.move(partial(self._teach, unpack(row), closing))
 
-    def _teach(self, decision: Any, closing: Closing) -> None:
-        if decision.is_forgotten:
+    def _teach(self, choice: Any, closing: Closing) -> None:
+        if choice.is_forgotten:
             self.counts["forgotten"] += 1
             return
-        if isinstance(decision, Search):
-            assert isinstance(self.model, BoostModel)
-            learn_search(self.model, decision, closing)
-            self.counts["learned"] += 1
-            return
-        assert isinstance(decision, Decision)
-        policy = self.model.policy
-        reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        policy.update(*self.shown_in(decision, closing.slot), reward)
+        self.learning.teach(choice, closing)
         self.counts["learned"] += 1
 
-    def _note(self, decision: Decision) -> None:
-        """Let the policy move what a decision moves."""
-        if WARM_UP in self.model.facts or decision.is_forgotten:
-            return
-        of_ancestor = self._is_of_ancestor(decision)
-        versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
-        are_known = self.known_versions.issuperset(versions)
-        self.known_versions |= versions
-        for slot in range(len(decision.shown)):
-            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
-            context, action = self.shown_in(decision, slot, alone=are_known)
-            self._move(partial(self.model.policy.note_decision, context, action))
-
-    def shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
-        """Return a request and the action in a slot of it.
-
-        That for the one product is enough where a policy learns of it, as it keeps it by its id.
-        """
-        if self._is_of_ancestor(decision):
-            return self._recorded.shown_in(decision, slot)
-        action = decision.shown[slot]
-        versions = unpack_whole(decision.versions).tolist()
-        visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
-        if alone:
-            return context_of(visitor, self.catalogue.candidates([versions[action]])), 0
-        return context_of(visitor, self.catalogue.candidates(versions)), action
-
-    def _is_of_ancestor(self, decision: Decision) -> bool:
-        """Whether a decision's features are those of a model that this one grew from."""
-        assert self.start is not None
-        return decision.model != self.start.model
-
-    def _move(self, move: Callable[[], None]) -> None:
+    def move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""
         try:
             move()
         except Exception:
             self.counts["refused by the policy"] += 1
-
-
-def _decision_in(row: Row) -> Decision:
-    decision = unpack(row)
-    assert isinstance(decision, Decision)
-    return decision
 
 
 def _start_in(row: Row) -> Start:
@@ -362,8 +293,7 @@ def rules_of(start: Start) -> dict[str, Any]:
 _READERS: dict[Kind, Callable[[Replica, Row], None]] = {
     Kind.START: Replica._start,
     Kind.PRODUCT: Replica.change_product,
-    Kind.DECISION: Replica._decide,
-    Kind.SEARCH: Replica._search,
+    **dict.fromkeys(CHOICES, Replica._decide),
     Kind.FEEDBACK: Replica._earn,
     Kind.ACTIVATION: Replica._activate,
     Kind.TICK: Replica._tick,

@@ -5,61 +5,40 @@ import contextlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import StoreError
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
 from zoosim.serving.backlog import Backlog
-from zoosim.serving.bodies import (
-    DecideBody,
-    DecisionAnswer,
-    FeedbackBody,
-    ProductBody,
-    SearchAnswer,
-    SearchBody,
-    SlotBody,
-    hash_of,
-)
+from zoosim.serving.bodies import FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
-from zoosim.serving.deciding import Decider
-from zoosim.serving.events import (
-    Choice,
-    Decision,
-    NewRow,
-    Row,
-    Start,
-    decision_key,
-    pack,
-)
+from zoosim.serving.endpoints.base import Endpoints, ServiceParts
+from zoosim.serving.events import Choice, NewRow, Row, Start, decision_key, pack
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
+from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
-from zoosim.serving.products import Products
 from zoosim.serving.refusals import Busy, Outcome
-from zoosim.serving.replica import AGREED, GROWN_FROM, JUDGED, rules_of
+from zoosim.serving.replica import GROWN_FROM, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.store.address import open_store
-from zoosim.serving.trial import try_requests
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
 logger = logging.getLogger("zoosim.serving")
-
-Asked = TypeVar("Asked", DecideBody, SearchBody)
-Answer = TypeVar("Answer", DecisionAnswer, SearchAnswer)
 
 
 class Service:
@@ -117,13 +96,14 @@ class Service:
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._watch = Watch(self, loop)
-        self._products = Products(self.current, self._writer, self.clock)
-        self._clipped = ClippedColumns(self.counts)
-        self._decider = Decider(self.current, self._products, secret, self._clipped)
-        self._logged = LoggedDecisions(self.current, self._reader)
+        parts = ServiceParts(
+            self.current, self._reader, self._writer, self.clock, secret, self.counts, self._watch.note
+        )
+        self._endpoints = Endpoints(parts)
+        self._logged = LoggedDecisions(self.current, self._endpoints, self._reader)
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
-        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, self.clock)
-        try_requests(self.current, self._decider)
+        self._feedback = FeedbackLog(self.current, self._endpoints, self._logged, self._writer, self.upkeep, self.clock)
+        self._try_requests()
 
     @property
     def settings(self) -> Settings:
@@ -160,58 +140,39 @@ class Service:
         """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
         return self.current.is_warming_up
 
-    async def decide(
-        self, body: DecideBody, slots: Sequence[SlotBody] = (), request: bytes | None = None
-    ) -> DecisionAnswer:
-        """Decide what to show, and log it before it is answered.
+    async def decide(self, body: Any, request: bytes | None = None, **more: Any) -> Any:
+        """Decide on a request, and log that before it is answered.
 
         Args:
-            body: The request.
-            slots: What to fill, where slots differ; else `count` of the body says how many are alike.
+            body: The request, whose type says which endpoint takes it; see `zoosim.serving.endpoints`.
             request: The hash of the request, where the body is not all of it.
+            **more: What else the endpoint's `decide` takes, such as `slots`.
+
+        Returns:
+            The endpoint's answer: that of before to a request that came before.
 
         Raises:
             Conflict: the decision's id was used for another request.
-            PolicyError: no candidate is known, or described, and may be shown; or one comes twice; or the model ranks
-                searches.
+            PolicyError: the model decides on other requests, or cannot decide on this one: no candidate is known and
+                may be shown, or one comes twice.
             StoreError: the log cannot be written.
         """
-        return await self._answered(body, partial(self._decider.decide, slots), request)
-
-    async def search(self, body: SearchBody) -> SearchAnswer:
-        """Rank the results of a search, and log how before it is answered.
-
-        Raises:
-            Conflict, StoreError: as `decide`.
-            PolicyError: no candidate is known, or the segment or the query type is not, or a candidate comes twice; or
-                the model decides on products.
-        """
-        return await self._answered(body, self._decider.rank)
-
-    async def _answered(
-        self,
-        body: Asked,
-        make: Callable[[Asked, bytes, str], Awaitable[tuple[Choice, Answer]]],
-        request: bytes | None = None,
-    ) -> Answer:
-        """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
+        endpoint = self._endpoints.for_body(body)
         request = request or hash_of(body)
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
             if body.decision_id is not None:
-                earlier: Answer | None = await self._logged.earlier_answer(body, request)
+                earlier = await self._logged.earlier_answer(body, request)
                 if earlier is not None:
                     return earlier
-            record, answer = await make(body, request, decision_id)
+            record, answer = await endpoint.decide(body, request, decision_id, **more)
             row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))
             self.upkeep.note_decision(row.time)
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
-                stored_answer: Answer = await self._logged.earlier_answer(body, request)
-                return stored_answer
-            if isinstance(record, Decision):
-                self.current.note_decision(position, record)
-                self._watch.note(record.unexpressed)
+                return await self._logged.earlier_answer(body, request)
+            self.current.note_decision(position, record)
+            endpoint.note_stored(record)
         self.counts["decisions"] += 1
         if record.ignored:
             self.counts["candidates left out"] += len(record.ignored)
@@ -266,13 +227,13 @@ class Service:
             PolicyError: features are lacking; or the model ranks searches, whose products are those of its training.
             StoreError: the log cannot be written.
         """
-        await self._products.change(name, body)
+        await self._endpoints.current.change_product(name, body)
 
     async def decision(self, decision_id: str) -> tuple[Row, Choice]:
-        """Return a decision, or a search, and its row; raises `NotFound`."""
+        """Return a decision and its row; raises `NotFound`."""
         return await self._logged.get(decision_id)
 
-    async def answer(self, decision_id: str) -> DecisionAnswer | SearchAnswer:
+    async def answer(self, decision_id: str) -> Any:
         """Return what was answered to a decision; raises `NotFound`."""
         return await self._logged.answer(decision_id)
 
@@ -297,7 +258,7 @@ class Service:
             "policy": policy_name(type(self.model.policy)),
             "facts": {name: fact for name, fact in self.model.facts.items() if name != GROWN_FROM},
             "unexpressed": self._watch.columns(),
-            "clipped": self._clipped.by_column(),
+            "clipped": self._endpoints.current.clipped(),
             "rules": rules_of(self.start),
             "rewards": dict(self.model.fitted.weights),
             "exploration": self.settings.exploration,
@@ -378,6 +339,17 @@ class Service:
         if self.waiting >= self.settings.most_waiting or self.backlog.is_longer(self.settings.most_delay):
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
+
+    def _try_requests(self) -> None:
+        """Answer made-up requests before visitors come, so that none waits for what is done only once.
+
+        Nothing of it is stored or counted, and no state moves. What fails is told in a line of the service's log:
+        visitors would be refused likewise.
+        """
+        try:
+            self._endpoints.current.try_requests()
+        except Exception as error:  # a policy of the user's own may raise anything
+            logger.warning("a made-up request cannot be answered: %s", one_line(error))
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self.counts[f"feedback {outcome.status}"] += 1

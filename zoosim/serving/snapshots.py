@@ -45,7 +45,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "products": products,
         "join": replica.join.state(),
         VISITORS_FROM: day,
-        "known_versions": sorted(replica.known_versions),
+        "learning": replica.learning.state(),
         "counts": dict(replica.counts),
     }
     path = folder / f"{PREFIX}{replica.position:016}"
@@ -95,7 +95,7 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         unpack_state(replica.model.policy, header["state"], arrays)
         if VISITORS_FROM in header:  # earlier releases counted nobody, or by hashes of ids
             replica.visitors.load_state(header[VISITORS_FROM], arrays, replica.visitor_at)
-        replica.known_versions.update(int(version) for version in header["known_versions"])
+        replica.learning.load_state(header.get("learning", header))  # earlier releases kept it beside the rest
         replica.counts.update(_counts(header["counts"]))
         replica.position = int(header["position"])
         replica.checksum = bytes.fromhex(header["row"])

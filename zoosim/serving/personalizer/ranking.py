@@ -10,7 +10,6 @@ import msgspec
 
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SlotBody
-from zoosim.serving.events import Decision
 from zoosim.serving.ids import why_no_id
 from zoosim.serving.personalizer.bodies import (
     Action,
@@ -60,7 +59,7 @@ async def rank_slots(service: Service, request: MultiSlotRankRequest) -> MultiSl
     _check_slots(request)
     decide = _decide_body(service, request, request.actions)
     slots = [_slot_body(slot) for slot in request.slots]
-    answer = await service.decide(decide, slots, _hash_of(request))
+    answer = await service.decide(decide, _hash_of(request), slots=slots)
     id_of = {product_name(action.id): action.id for action in request.actions}
     filled = [
         SlotResponse(slot.id, id_of[shown.product]) for slot, shown in zip(request.slots, answer.shown, strict=True)
@@ -169,7 +168,7 @@ async def _slots_of(service: Service, event_id: str) -> list[str] | None:
         _, decision = await service.decision(event_id)
     except NotFound:
         return None
-    return decision.slots if isinstance(decision, Decision) else None
+    return decision.slots
 
 
 def _check_actions(actions: Sequence[Action]) -> None:

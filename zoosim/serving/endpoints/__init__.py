@@ -1,0 +1,1 @@
+"""What a service does with requests, for each action space."""

@@ -1,0 +1,162 @@
+"""The contract of what a service does with requests of one action space."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from zoosim.action_spaces.registry import find_action_space, spaces_with
+from zoosim.core.errors import PolicyError
+from zoosim.policies.model import Model
+from zoosim.serving.bodies import ProductBody
+from zoosim.serving.clock import Clock
+from zoosim.serving.current import Current
+from zoosim.serving.events import Choice
+from zoosim.serving.store.base import Store
+from zoosim.serving.writer import Writer
+
+
+class ServiceParts(NamedTuple):
+    """What an endpoint uses of its service.
+
+    Attributes:
+        current: What the service decides by: model, products, settings.
+        reader: The log, to read.
+        writer: What appends rows to the log.
+        clock: The time of rows.
+        secret: The bytes from which, with a decision's id, its random numbers follow.
+        counts: What happened to requests.
+        note_unexpressed: Called with what the schema of the model does not express of a request, packed.
+    """
+
+    current: Current
+    reader: Store
+    writer: Writer
+    clock: Clock
+    secret: bytes
+    counts: Counter[str]
+    note_unexpressed: Callable[[bytes], None]
+
+
+class Endpoint(ABC):
+    """Decides on requests of one action space, answers again what the log holds, and checks what feedback says."""
+
+    path: ClassVar[str]
+    """Where requests are posted, such as `/v1/decisions`."""
+
+    operation: ClassVar[str]
+    """What the service's figures call such a request."""
+
+    summary: ClassVar[str]
+    """What such a request does, in a sentence of the API's description."""
+
+    what: ClassVar[str]
+    """What its models do, to be said after "this model"."""
+
+    body: ClassVar[type[Any]]
+    """The body of a request: a `Body` with `decision_id`, `visitor_id` and `defer`."""
+
+    answer: ClassVar[type[msgspec.Struct]]
+    """The body of an answer."""
+
+    choice: ClassVar[type[Choice]]
+    """The record in the log."""
+
+    fills_slots: ClassVar[bool] = False
+    """True where it decides on pages with several slots."""
+
+    schema_grows: ClassVar[bool] = False
+    """True where requests may have columns that the model does not know, for which a model grows."""
+
+    def __init__(self, parts: ServiceParts) -> None:
+        self._parts = parts
+        self._current = parts.current
+
+    @abstractmethod
+    async def decide(self, body: Any, request: bytes, decision_id: str) -> tuple[Choice, Any]:
+        """Return the record of a new decision and its answer; what the decision rests on is stored then.
+
+        Args:
+            body: The request.
+            request: Its hash.
+            decision_id: The id of the decision, from which its random numbers follow.
+
+        Raises:
+            PolicyError: the request cannot be decided on.
+            StoreError: what the decision rests on cannot be stored.
+        """
+
+    @abstractmethod
+    async def answer_again(self, decision_id: str, choice: Any, body: Any = None) -> Any:
+        """Return what was answered to a decision that the log holds; `body` is the request where it came again."""
+
+    @abstractmethod
+    def check_rewards(self, rewards: Mapping[str, float]) -> None:
+        """Refuse what a decision cannot earn: `PolicyError`."""
+
+    @abstractmethod
+    def try_requests(self) -> None:
+        """Decide on made-up requests, so that no visitor waits for what is done only once; store nothing."""
+
+    def reward_of_value(self, value: float) -> dict[str, float]:
+        """Return the rewards by name that are worth `value` in units of the objective; raises `PolicyError`."""
+        raise PolicyError(f"rewards: this model {self.what}; send feedback to {self.path}")
+
+    def clipped(self) -> dict[str, int]:
+        """Return how many requests had numbers that were clipped to the range of the training, by column."""
+        return {}
+
+    def note_stored(self, choice: Any) -> None:
+        """Take note of a record that has come into the log."""
+        return
+
+    async def change_product(self, name: str, body: ProductBody) -> None:
+        """Add a product or change it; raises as `zoosim.serving.service.Service.change_product`."""
+        raise PolicyError(f"products: this model {self.what}, those that it was trained for; train it anew for others")
+
+    def check_model(self) -> None:
+        """Refuse requests where the model that decides now is of another action space: `PolicyError`."""
+        decides = endpoint_class(self._current.model)
+        if decides is not type(self):
+            noun = self.path.rpartition("/")[2]
+            raise PolicyError(f"{noun}: this model {decides.what}; send its requests to {decides.path}")
+
+
+def endpoint_class(model: Model) -> type[Endpoint]:
+    """Return what decides by a model."""
+    endpoint: type[Endpoint] = find_action_space(model.action_space).endpoint
+    return endpoint
+
+
+class Endpoints:
+    """The endpoints of a service, each made when it is first needed."""
+
+    def __init__(self, parts: ServiceParts) -> None:
+        self._parts = parts
+        self._made: dict[type[Endpoint], Endpoint] = {}
+        self._class_of_body = {each.body: each for each in endpoint_classes()}
+
+    @property
+    def current(self) -> Endpoint:
+        """The endpoint of the model that decides."""
+        return self._get(endpoint_class(self._parts.current.model))
+
+    def for_body(self, body: Any) -> Endpoint:
+        """Return the endpoint that takes a body."""
+        return self._get(self._class_of_body[type(body)])
+
+    def for_choice(self, choice: Choice) -> Endpoint:
+        """Return the endpoint of the action space in which a choice was made."""
+        return self._get(find_action_space(choice.action_space).endpoint)
+
+    def _get(self, endpoint: type[Endpoint]) -> Endpoint:
+        if endpoint not in self._made:
+            self._made[endpoint] = endpoint(self._parts)
+        return self._made[endpoint]
+
+
+def endpoint_classes() -> list[type[Endpoint]]:
+    """Return the endpoints of all action spaces that services decide in."""
+    return [space.endpoint for space in spaces_with("endpoint")]

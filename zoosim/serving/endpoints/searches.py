@@ -1,0 +1,169 @@
+"""Searches: the boosts that rank the products of a request."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import numpy as np
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import shown, unknown
+from zoosim.core.types import FloatArray
+from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody, SearchVisitor, hash_of
+from zoosim.serving.endpoints.base import Endpoint, ServiceParts
+from zoosim.serving.events import Search, pack, pack_floats, unpack_floats
+from zoosim.serving.ids import product_id
+from zoosim.serving.join import CLICK, PURCHASE
+from zoosim.serving.products import Complaints, check_size
+from zoosim.serving.ranker import Units
+
+TRIAL = "trial"
+"""The id of a made-up search."""
+
+
+class SearchEndpoint(Endpoint):
+    """Ranks the results of a search by boosts."""
+
+    path = "/v1/searches"
+    operation = "search"
+    summary = "Rank the results of a search."
+    what = "ranks searches by boosts"
+    body = SearchBody
+    answer = SearchAnswer
+    choice = Search
+
+    def __init__(self, parts: ServiceParts) -> None:
+        super().__init__(parts)
+        self._complaints = Complaints()
+
+    async def decide(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+        """Return the record and the answer of a search."""
+        return self._rank(body, request, decision_id)
+
+    async def answer_again(self, decision_id: str, choice: Search, body: SearchBody | None = None) -> SearchAnswer:
+        """Return what was answered to a search."""
+        return _answer(decision_id, choice)
+
+    def check_rewards(self, rewards: Mapping[str, float]) -> None:
+        """Refuse what a product of a search cannot earn: `PolicyError`."""
+        for name, reward in rewards.items():
+            if name not in (CLICK, PURCHASE):
+                raise PolicyError(unknown("rewards: unknown", name, [CLICK, PURCHASE]))
+            if reward not in (0.0, 1.0):
+                raise PolicyError(f"rewards: got {reward:g} as {name}, expected 0 or 1")
+
+    def try_requests(self) -> None:
+        """Rank the first products of the catalogue."""
+        schema = self._model.requests.schema
+        visitor = SearchVisitor(schema.segments[0], next(iter(schema.query_types)))
+        body = SearchBody(visitor, dict.fromkeys(self._model.requests.names[: schema.k], 0.0))
+        record, answer = self._rank(body, hash_of(body), TRIAL)
+        pack(record)
+        msgspec.json.encode(answer)
+
+    @property
+    def _model(self) -> BoostModel:
+        self.check_model()
+        return cast(BoostModel, self._current.model)
+
+    def _rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+        """Return the record and the answer of a search; moves no state, and stores nothing."""
+        model = self._model
+        check_size(body.candidates, self._current.settings)
+        is_drawn = self._current.settings.mode == "online"
+        ranked = rank(model, body, Units(self._parts.secret, decision_id).generator() if is_drawn else None)
+        search = Search(
+            request=request,
+            model=self._current.start.model,
+            state=self._current.state,
+            visitor_id=body.visitor_id,
+            visitor=ranked.visitor,
+            products=ranked.products,
+            scores=pack_floats(ranked.scores),
+            boosts=pack_floats(ranked.boosts),
+            density=ranked.density,
+            ranking=ranked.ranking,
+            deferred=body.defer,
+            turn=self._current.start.turn,
+            ignored=ranked.ignored,
+        )
+        if ranked.ignored:
+            self._complaints.add(
+                f"candidates: got {shown(ranked.ignored[0])}, which is not in the catalogue of "
+                f"{len(model.requests.names):,} products; train another model when your catalogue changes"
+            )
+        return search, _answer(decision_id, search)
+
+
+def _answer(decision_id: str, search: Search) -> SearchAnswer:
+    """Return what is answered to a search."""
+    return SearchAnswer(
+        decision_id=decision_id,
+        ranking=search.names_shown,
+        boosts=unpack_floats(search.boosts).tolist(),
+        density=search.density,
+        model=search.model,
+        state=search.state,
+        ignored=search.ignored,
+    )
+
+
+class Ranked(NamedTuple):
+    """A ranking: places `ranking (k,)` among the candidates `products (n,)` with their base `scores (n,)`.
+
+    `density` is that of the `boosts (10,)`, None where these were not drawn. `ignored` are the ids of candidates that
+    the model does not know.
+    """
+
+    visitor: dict[str, Any]
+    products: list[str]
+    scores: FloatArray
+    boosts: FloatArray
+    density: float | None
+    ranking: list[int]
+    ignored: list[str]
+
+
+def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -> Ranked:
+    """Rank the candidates of a search; moves no state of the model.
+
+    Args:
+        model: Whose boosts rank.
+        body: The request.
+        rng: Where boosts are drawn from; None for the base ranker's own ranking, without boosts.
+
+    Raises:
+        PolicyError: no candidate is known, or one comes twice, or the segment or query type is unknown.
+    """
+    visitor = msgspec.to_builtins(body.visitor)
+    candidates, ignored = _known_candidates(model, body.candidates)
+    request = model.request(visitor, candidates)
+    if rng is None:
+        boosts = np.zeros(model.policy.spec.product_dim)
+        density = None
+    else:
+        distribution = model.distribution(request.context)
+        boosts = distribution.draw(rng=rng)
+        density = distribution.density(boosts)
+    products = [model.requests.names[row] for row in request.rows]
+    ranking = model.requests.ranking(request.context, boosts).tolist()
+    return Ranked(visitor, products, request.context.base_scores, boosts, density, ranking, ignored)
+
+
+def _known_candidates(model: BoostModel, candidates: dict[str, float] | list[ScoredProduct]) -> tuple[Any, list[str]]:
+    """Return the candidates that a model knows, as it takes them, and the ids of the others.
+
+    Where it knows none, all of them are returned, which it refuses.
+    """
+    if isinstance(candidates, dict):
+        scored = [ScoredProduct(name, score) for name, score in candidates.items()]
+    else:
+        scored = candidates
+    names = [product_id(candidate.id) for candidate in scored]
+    is_known = [name in model.requests.row_of for name in names]
+    known = [candidate for candidate, keep in zip(scored, is_known, strict=True) if keep]
+    ignored = [name for name, keep in zip(names, is_known, strict=True) if not keep]
+    if not known:
+        return msgspec.to_builtins(scored), []
+    return msgspec.to_builtins(known), ignored

@@ -1,0 +1,46 @@
+"""The contract of how a service's model learns from the decisions of one action space."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from zoosim.core.types import Context
+from zoosim.serving.events import Row
+from zoosim.serving.join import Closing, Join
+
+if TYPE_CHECKING:
+    from zoosim.serving.replica import Replica
+
+
+class Learning(ABC):
+    """Joins decisions with their feedback, and lets a model learn what they earned.
+
+    Nothing here looks at a clock or draws random numbers: the same rows in the same order come to the same state.
+    """
+
+    join: ClassVar[type[Join]] = Join
+    """How feedback is joined to decisions."""
+
+    def __init__(self, replica: "Replica") -> None:
+        """Learn for a replica, whose model has just begun."""
+        self._replica = replica
+
+    def decide(self, row: Row, choice: Any) -> None:
+        """Enter a decision from which the model may learn."""
+        self._replica.join.decide(row, choice, self._replica.is_within_bound(row, choice))
+
+    @abstractmethod
+    def teach(self, choice: Any, closing: Closing) -> None:
+        """Let the policy learn what a decision, or a part of one, earned."""
+
+    def moved_by(self, choice: Any) -> Iterable[tuple[Context, int]]:
+        """Return the requests and actions by which a decision moves the policy; see `Policy.note_decision`."""
+        return ()
+
+    def state(self) -> dict[str, Any]:
+        """Return what a snapshot must hold beside the model, the products and the open decisions."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
+        return

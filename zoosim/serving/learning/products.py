@@ -1,0 +1,101 @@
+"""Learn from decisions on products: each product that was shown is learned for itself."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zoosim.core.types import Context, frozen
+from zoosim.serving.events import Decision, Row, unpack_floats, unpack_whole
+from zoosim.serving.join import Closing
+from zoosim.serving.learning.base import Learning
+from zoosim.serving.recorded import Recorded, context_of
+
+if TYPE_CHECKING:
+    from zoosim.serving.replica import Replica
+
+EVERY_REWARD = (-1e9, 1e9)
+
+JUDGED, AGREED = "apprentice decisions", "apprentice agreements"
+"""Counts of decisions that an apprentice was asked about, and of those that it would have made alike."""
+
+
+class ProductLearning(Learning):
+    """Learns from decisions of the model and of those that it grew from, whose features are encoded anew."""
+
+    def __init__(self, replica: "Replica") -> None:
+        super().__init__(replica)
+        self._recorded = Recorded(replica.model, replica.schemas, replica.features_of)
+        self._known_versions: set[int] = set()
+
+    def decide(self, row: Row, choice: Decision) -> None:
+        """Enter a decision, and let the policy move what a decision moves."""
+        if not self._knows_products(choice):
+            return
+        is_learned = self._replica.is_within_bound(row, choice)
+        self._replica.join.decide(row, choice, is_learned)
+        if choice.agrees is not None:
+            self._replica.counts[JUDGED] += 1
+            self._replica.counts[AGREED] += choice.agrees
+        if is_learned:
+            self._note(choice)
+
+    def teach(self, choice: Decision, closing: Closing) -> None:
+        """Let the policy learn what the product in a slot earned."""
+        policy = self._replica.model.policy
+        reward = self._replica.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
+        policy.update(*self._shown_in(choice, closing.slot), reward)
+
+    def moved_by(self, choice: Decision) -> list[tuple[Context, int]]:
+        """Return what was shown in each slot."""
+        return [self._shown_in(choice, slot) for slot in range(len(choice.shown))]
+
+    def state(self) -> dict[str, Any]:
+        """Return the versions of products that the policy has met as candidates."""
+        return {"known_versions": sorted(self._known_versions)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._known_versions = {int(version) for version in state["known_versions"]}
+
+    def _shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
+        """Return a request and the action in a slot of it.
+
+        That for the one product is enough where a policy learns of it, as it keeps it by its id.
+        """
+        if self._is_of_ancestor(decision):
+            return self._recorded.shown_in(decision, slot)
+        catalogue = self._replica.catalogue
+        action = decision.shown[slot]
+        versions = unpack_whole(decision.versions).tolist()
+        visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
+        if alone:
+            return context_of(visitor, catalogue.candidates([versions[action]])), 0
+        return context_of(visitor, catalogue.candidates(versions)), action
+
+    def _knows_products(self, decision: Decision) -> bool:
+        """Whether the log has what a decision rests on, which a server may lose."""
+        versions = unpack_whole(decision.versions).tolist()
+        if self._is_of_ancestor(decision) or self._replica.catalogue.has_all(versions):
+            return True
+        self._replica.counts["of unknown products"] += 1
+        return False
+
+    def _note(self, decision: Decision) -> None:
+        """Let the policy move what a decision moves."""
+        if self._replica.is_warming_up or decision.is_forgotten:
+            return
+        of_ancestor = self._is_of_ancestor(decision)
+        versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
+        are_known = self._known_versions.issuperset(versions)
+        self._known_versions |= versions
+        for slot in range(len(decision.shown)):
+            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
+            context, action = self._shown_in(decision, slot, alone=are_known)
+            self._replica.move(partial(self._replica.model.policy.note_decision, context, action))
+
+    def _is_of_ancestor(self, decision: Decision) -> bool:
+        """Whether a decision's features are those of a model that this one grew from."""
+        assert self._replica.start is not None
+        return decision.model != self._replica.start.model

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from zoosim.envs import register_envs  # noqa: E402
 
 if TYPE_CHECKING:
-    from zoosim.api.logs import evaluate, fit_world
+    from zoosim.api.logs import evaluate
     from zoosim.api.models import load, train
     from zoosim.api.recommend import Recommendation, recommend
     from zoosim.api.runs import RunResult, read_run, run
-    from zoosim.api.searches import fit_search_world
     from zoosim.api.served import export_log, forget_visitor
+    from zoosim.api.shops import fit_world, import_log
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
     from zoosim.core.types import Context, PolicySpec
-    from zoosim.logs.importing.convert import import_log
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.serving.client import AsyncClient, Client
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
-    from zoosim.worlds.search.import_searches import import_searches
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,11 +47,9 @@ __all__ = [
     "describe",
     "evaluate",
     "export_log",
-    "fit_search_world",
     "fit_world",
     "forget_visitor",
     "import_log",
-    "import_searches",
     "load",
     "load_policy",
     "optimum",
@@ -72,13 +68,11 @@ _MODULES = {
     "zoosim.serving.client": ("AsyncClient", "Client"),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),
-    "zoosim.api.logs": ("evaluate", "fit_world"),
+    "zoosim.api.logs": ("evaluate",),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),
-    "zoosim.api.searches": ("fit_search_world",),
     "zoosim.api.served": ("export_log", "forget_visitor"),
-    "zoosim.logs.importing.convert": ("import_log",),
-    "zoosim.worlds.search.import_searches": ("import_searches",),
+    "zoosim.api.shops": ("fit_world", "import_log"),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),

@@ -407,21 +407,21 @@ def import_table(
     debug: option.Debug = False,
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
-    from zoosim.logs.importing.convert import import_log
+    from zoosim.api.shops import import_log
     from zoosim.terminal.importing import print_import
-    from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
-    options: dict[str, Any] = {"time_zone": time_zone, "skip_bad": skip_bad}
-    if described and describes_searches(described[0]):
-        if products is not None or like is not None:
-            raise ConfigError("import: leave out --products and --like; the schema of searches names the shop's tables")
-        imported = import_searches(table, described[0], out, **options)
-    else:
-        schema = described[0] if described else None
-        imported = import_log(table, schema, out, products=products, like=like, **options)
+    imported = import_log(
+        table,
+        described[0] if described else None,
+        out,
+        products=products,
+        time_zone=time_zone,
+        like=like,
+        skip_bad=skip_bad,
+    )
     print_import(imported)
     _print_skipped(imported.skipped)
     echo(f"Log: {out}")
@@ -593,22 +593,16 @@ def fit_world(
     debug: option.Debug = False,
 ) -> None:
     """Fit a simulated shop to a log. `zoosim run DIR/shop.world` runs in it; a log of searches makes a search shop."""
-    from zoosim.api import logs
-    from zoosim.logs.searches import has_searches
+    from zoosim.api import shops
+    from zoosim.logs.load import action_space_of
     from zoosim.progress import StatusLine
-    from zoosim.terminal.fitted_world import print_world
 
-    if has_searches(Path(log)):
-        if reward is not None or data is not None:
-            raise ConfigError(f"fit-world: {log} is a log of searches; leave out --reward and --data")
-        _fit_search_world(log, out, skip_bad, json, wide)
-        return
     with StatusLine() as status:
-        shop, checks = logs.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
+        fitted = shops.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        print_world(shop, checks, out, wide=wide)
+        action_space_of(log).print_fit(fitted, out, wide=wide)
 
 
 @app.command()
@@ -649,19 +643,6 @@ def recommend(
     else:
         print_recommendation(recommendation, wide=wide)
     _print_failures(recommendation.evidence.failures, debug)
-
-
-def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool, wide: bool) -> None:
-    from zoosim.api.searches import fit_search_world
-    from zoosim.progress import StatusLine
-    from zoosim.terminal.fitted_world import print_search_world
-
-    with StatusLine() as status:
-        world = fit_search_world(log, out, skip_bad=skip_bad, progress=status.show)
-    if json:
-        typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
-    else:
-        print_search_world(world, out, wide=wide)
 
 
 @app.command("check-world")

@@ -11,11 +11,11 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from examples.shop import shop as example
+from zoosim.api.shops import import_log
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.fitting.checks import logged_values, shop_values
 from zoosim.fitting.fit import fit_shop
-from zoosim.logs.importing.convert import import_log
 from zoosim.logs.load import load_log
 from zoosim.logs.log import Log
 from zoosim.off_policy import spec_of

@@ -79,8 +79,8 @@ def respond(seed: int, searches: int = SEARCHES) -> Response:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shop = write_foreign_shop(folder, seed, searches)
-        zoosim.import_searches(folder / "searches.csv", shop.schema, folder / "searches.parquet")
-        world = zoosim.fit_search_world(folder / "searches.parquet", folder / "world")
+        zoosim.import_log(folder / "searches.csv", shop.schema, folder / "searches.parquet")
+        world = zoosim.fit_world(folder / "searches.parquet", folder / "world")
     responses = [world.price_responses[world.segments.index(segment)] for segment in SEGMENTS]
     return Response(
         shop.form,

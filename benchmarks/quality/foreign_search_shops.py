@@ -41,7 +41,7 @@ class ForeignShop:
         price_responses: By segment, in the order of `SEGMENTS`: by which share clicks on a shown product change if its
             price is 10% higher, over the products that the log showed them.
         clicks: How many clicks each segment made.
-        schema: What `zoosim.import_searches` takes.
+        schema: What `zoosim.import_log` takes.
     """
 
     form: tuple[str, str, str]

@@ -103,7 +103,7 @@ def recover(seed: int) -> Recovery:
         values["segments"] = {key: {**part, "price_taste_sd": TASTE_SD} for key, part in SEGMENTS.items()}
         log = folder / "log.parquet"
         write_log(log, n=SEARCHES, policy="random-boosts", seed=seed, config={"env": values})
-        world = zoosim.fit_search_world(log, folder / "world")
+        world = zoosim.fit_world(log, folder / "world")
         training = zoosim.train(log, ["item-critic"])
         true_shop = _shop(read_search_config(values), seed)
         fitted_config = read_search_config(dict(world.env) | _files(folder / "world"))

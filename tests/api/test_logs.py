@@ -249,8 +249,8 @@ def test_what_is_skipped_is_counted_wherever_results_are_told(
     bad = log_frame().with_columns(propensity=pl.when(pl.int_range(N) == 7).then(0.0).otherwise(0.25))
     with pytest.raises(DataError, match="row 7, column propensity"):
         zoosim.fit_world(bad, tmp_path / "world")
-    world, fit = zoosim.fit_world(bad, tmp_path / "world", skip_bad=True)
-    print_world(world, fit, tmp_path / "world")
+    fitted = zoosim.fit_world(bad, tmp_path / "world", skip_bad=True)
+    print_world(fitted, tmp_path / "world")
     print_evaluation(zoosim.evaluate(bad, ["random"], out=tmp_path / "judged", skip_bad=True))
     assert capsys.readouterr().out.count("note: skipped 1 row: propensity: expected above 0 and at most 1") == 2
     for name in ("world", "judged"):

@@ -10,9 +10,8 @@ from tests.fault.mutations import bit_flips, truncations
 from tests.fault.test_logs import MOST_MEMORY, SILENT, Kind, count, peak_memory, sampled
 from tests.worlds.search.test_import_searches import Shop
 from zoosim.api.runs import write_log
-from zoosim.api.searches import fit_search_world
+from zoosim.api.shops import fit_world, import_log
 from zoosim.logs.parse import read_log
-from zoosim.worlds.search.import_searches import import_searches
 
 IMPORTED = ("searches.csv", "searches.yaml", "catalogue.csv", "queries.csv", "scores.csv")
 LOGGED = ("own.parquet", "catalogue-*.parquet")
@@ -27,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shop = Shop(tmp_path_factory.mktemp("searches"), 240)
     shop.table.write_csv(shop.folder / "searches.csv")
     shop.imported()
-    fit_search_world(shop.folder / "own.parquet", shop.folder / "world")
+    fit_world(shop.folder / "own.parquet", shop.folder / "world")
     return shop.folder
 
 
@@ -45,7 +44,7 @@ def imported(folder: Path) -> Any:
     """Return the log that becomes of a shop's tables."""
     out = folder / "again" / "log.parquet"
     out.parent.mkdir(exist_ok=True)
-    imported = import_searches(folder / "searches.csv", folder / "searches.yaml", out)
+    imported = import_log(folder / "searches.csv", folder / "searches.yaml", out)
     return imported.skipped, contents(out)
 
 

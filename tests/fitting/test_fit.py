@@ -216,7 +216,7 @@ def test_a_log_of_one_user_leaves_intervals_open(
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["policies"][0]["log"]["low"] is None
     page = html.unescape((tmp_path / "report.html").read_text())
-    print_world(shop, checks, tmp_path)
+    print_world((shop, checks), tmp_path)
     assert re.search(r"logged choices .* open to open .* no interval", capsys.readouterr().out)
     assert "What logged choices earn by the log cannot be compared (the log's mean: no interval)" in page
     assert "open to open" in page

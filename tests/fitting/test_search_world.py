@@ -41,7 +41,7 @@ class Fitted(NamedTuple):
 @pytest.fixture(scope="module")
 def fitted(log_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder = tmp_path_factory.mktemp("fitted") / "world"
-    return Fitted(zoosim.fit_search_world(log_file, folder), folder)
+    return Fitted(zoosim.fit_world(log_file, folder), folder)
 
 
 def test_simulated_clicks_are_those_of_the_world(log_file: Path, tmp_path: Path) -> None:

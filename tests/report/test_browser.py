@@ -71,7 +71,7 @@ def recommended(folder: Path) -> str:
 
 def fitted_searches(folder: Path) -> str:
     folder.mkdir()
-    zoosim.fit_search_world(write_searches(folder, 400), folder / "world")
+    zoosim.fit_world(write_searches(folder, 400), folder / "world")
     return (folder / "world" / "report.html").read_text(encoding="utf-8")
 
 

@@ -64,6 +64,22 @@ class ActionSpace(ABC):
     """The function that trains models on a log, with the arguments of `zoosim.api.models.train_products`; None where
     none can be."""
 
+    import_table: Any = None
+    """The function that makes a log of a shop's table, with the arguments of `zoosim.import_log`."""
+
+    describes_table: Any = None
+    """The function of a schema that says whether it is of a table for this action space; None for products, which all
+    other schemas are of."""
+
+    fit_world: Any = None
+    """The function that fits a world to a log, with the arguments of `zoosim.fit_world`."""
+
+    print_fit: Any = None
+    """The function of what `fit_world` returned and of its folder that prints that."""
+
+    rehearse_instead: ClassVar[str] = ""
+    """What its logs are, and what to do with them instead, where `zoosim recommend` is asked about one."""
+
     recognises: Any = None
     """The function of a path that says whether a file is a log of this action space; None where no file tells."""
 

@@ -31,6 +31,14 @@ class Boosts(ActionSpace):
     endpoint = Part("zoosim.serving.endpoints.searches:SearchEndpoint")
     learning = Part("zoosim.serving.learning.searches:SearchLearning")
     training_columns = Part("zoosim.report.training:search_columns")
+    import_table = Part("zoosim.worlds.search.import_searches:import_searches")
+    describes_table = Part("zoosim.worlds.search.import_searches:describes_searches")
+    fit_world = Part("zoosim.api.fit_searches:fit_searches")
+    print_fit = Part("zoosim.terminal.fitted_world:print_search_world")
+    rehearse_instead = (
+        "is a log of searches, expected one of products; zoosim fit-world makes a search shop of it, and zoosim run "
+        "template-bandits --config FOLDER/world.yaml rehearses in that"
+    )
     evaluator = Part("zoosim.off_policy.actions.boosts:BoostEvaluator")
     logged_choices = Part("zoosim.arena.recording:boost_choices")
 

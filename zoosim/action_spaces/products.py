@@ -18,6 +18,9 @@ class Products(Candidates):
     endpoint = Part("zoosim.serving.endpoints.products:ProductEndpoint")
     learning = Part("zoosim.serving.learning.products:ProductLearning")
     training_columns = Part("zoosim.report.training:encoded_columns")
+    import_table = Part("zoosim.logs.importing.convert:import_products")
+    fit_world = Part("zoosim.api.fit_products:fit_products")
+    print_fit = Part("zoosim.terminal.fitted_world:print_world")
     evaluator = Part("zoosim.off_policy.actions.products:ProductEvaluator")
 
 

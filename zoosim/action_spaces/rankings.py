@@ -12,6 +12,8 @@ class Rankings(Candidates):
     is_played = False
     records = Part("zoosim.logs.records:RankingRecords")
     train = Part("zoosim.api.models:train_products")
+    fit_world = Part("zoosim.api.fit_products:fit_products")
+    print_fit = Part("zoosim.terminal.fitted_world:print_world")
     evaluator = Part("zoosim.off_policy.actions.rankings:RankingEvaluator")
 
 

@@ -1,10 +1,9 @@
-"""The Python calls about logs: judge policies by them, and fit worlds to them."""
+"""The Python calls about logs: judge policies by them, and describe the tables that become logs."""
 
 import inspect
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import BoolArray, Progress
-    from zoosim.fitting import Checks
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
-    from zoosim.worlds.fitted.shop import FittedShop
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
@@ -326,88 +323,6 @@ def _checked_yaml(path: Path) -> Path:
     if path.suffix not in (".yaml", ".yml") or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"schema: got {str(path)!r}, expected a file that ends in .yaml, in a folder that is there")
     return path
-
-
-@public_call
-def fit_world(
-    log: "str | os.PathLike[str] | pl.DataFrame | Log",
-    out: str | os.PathLike[str] | None = None,
-    *,
-    reward: str | None = None,
-    data: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    skip_bad: bool = False,
-    progress: "Progress | None" = automatic_progress,
-) -> "tuple[FittedShop, Checks]":
-    """Estimate a shop from a log, as a world to run policies in, and how far to believe it.
-
-    Args:
-        log: As in `evaluate`, of products; propensities are not needed.
-        out: A folder that gets shop.world, which `zoosim run` takes, summary.json and report.html.
-        reward: The column of the log that visits earn, such as "revenue". Default: what its policies learn.
-        data: The folder of the Open Bandit Dataset.
-        seed: Seed of the draws of shops that the log allows.
-        skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
-            None shows nothing.
-
-    Raises:
-        ConfigError: an option is invalid, or `out` cannot be written.
-        DataError: the log is bad, or too poor to estimate a world from.
-    """
-    assert progress is not None  # `public_call` sees to that
-    from threadpoolctl import threadpool_limits
-
-    from zoosim.api.served import open_log
-    from zoosim.core.action_space import PRODUCTS
-    from zoosim.fitting import check_fit, fit_shop
-    from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
-    from zoosim.logs.log import Log
-    from zoosim.logs.schema import READ
-
-    if reward in READ and reward != OBJECTIVE:
-        raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
-    columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
-    loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
-    folder = None if out is None else writable_folder(out, "held_out")
-    rewarded = with_reward(loaded, reward)
-    with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
-        models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
-        checks = check_fit(rewarded, models, seed=seed, progress=progress)
-    shop = models.shop.thinned(MOST_ROWS)
-    if folder is not None:
-        _write_world(folder, shop, checks)
-    return shop, checks
-
-
-@contextmanager
-def _computable(log: "Log") -> Iterator[None]:
-    """Turn numbers that overflow, and matrices without an inverse, into one line about the log: `DataError`."""
-    import numpy as np
-
-    try:
-        with np.errstate(over="raise"):
-            yield
-    except (FloatingPointError, np.linalg.LinAlgError) as error:
-        sizes = np.abs(log.rewards[log.rewards != 0.0])
-        raise DataError(
-            f"{log.source}: rewards from {sizes.min():g} to {sizes.max():g} in size, or features as far apart, cannot "
-            f"be computed with ({error}); scale them, or leave out what is no reward"
-        ) from error
-
-
-def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
-    from zoosim.report.fit import build_page
-    from zoosim.report.sections import render_sections
-    from zoosim.worlds.fitted.file import save_world
-
-    file = folder / "shop.world"
-    summary = json.dumps({"schema_version": 2, **shop.facts, **checks.summary}, indent=1, allow_nan=False)
-    question = f"What shop wrote {shop.facts['log']}?"
-    page = render_sections("A world from a log", question, build_page(shop, checks), ["zoosim", "run", str(file)])
-    save_world(shop, file)  # once all that goes beside it is made, so that a world and its page belong together
-    write_text(folder / "summary.json", summary + "\n")
-    write_text(folder / "report.html", page)
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:

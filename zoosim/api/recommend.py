@@ -266,17 +266,15 @@ def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, Delay | None]":
     """Return the log, and how late rewards came where it says when; raises `ConfigError` or `DataError`."""
     from zoosim.api.served import open_log
     from zoosim.core.action_space import PRODUCTS
-    from zoosim.logs.searches import has_searches
+    from zoosim.logs.load import action_space_of
     from zoosim.rehearsal.shop import measure_delay
     from zoosim.serving.served_log import read_served_log
     from zoosim.serving.store.address import find_log
 
     address = find_log(log)
-    if address is None and isinstance(log, str | os.PathLike) and has_searches(Path(log)):
-        raise ConfigError(
-            f"recommend: {log} is a log of searches, expected one of products; zoosim fit-world makes a search shop of "
-            "it, and zoosim run template-bandits --config FOLDER/world.yaml rehearses in that"
-        )
+    space = action_space_of(log)
+    if space.rehearse_instead:
+        raise ConfigError(f"recommend: {log} {space.rehearse_instead}")
     if address is not None and data is None:
         served = read_served_log(address, action_space=PRODUCTS)
         return served.log, measure_delay(served.log, served.delays)
@@ -301,7 +299,7 @@ def _check_same_log(path: Path, log: "Log") -> None:
 
 def _fit(log: "Log", folder: Path, progress: "Progress") -> "tuple[FittedShop | None, Checks | None, str]":
     """Return the shop of a log and how far to believe it; neither, and why, where the log is too poor for one."""
-    from zoosim.api.logs import fit_world
+    from zoosim.api.shops import fit_world
 
     try:
         shop, checks = fit_world(log, folder, progress=progress)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from zoosim.worlds.fitted.shop import FittedShop
 
 
-def print_world(shop: "FittedShop", checks: "Checks", folder: Path, *, wide: bool = False) -> None:
+def print_world(fitted: "tuple[FittedShop, Checks]", folder: Path, *, wide: bool = False) -> None:
     """Print what a fitted world holds, how far to believe it, and how to run it."""
+    shop, checks = fitted
     facts = shop.facts
     counts = [(facts["visitors"], "visitor"), (shop.n_products, "product"), (facts["responses"], "response")]
     holds = ", ".join(counted(number, noun) for number, noun in counts)

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import zoosim
+from zoosim.api.shops import import_log
 from zoosim.core.action_space import RANKINGS
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.logs.importing.convert import import_log
 from zoosim.logs.parse import fitted_schema, read_log
 
 MAPPING = """

@@ -8,8 +8,8 @@ import pytest
 
 from tests.schema.shop import write_shop
 from zoosim.api.logs import describe_table
+from zoosim.api.shops import import_log
 from zoosim.core.errors import ConfigError
-from zoosim.logs.importing.convert import import_log
 from zoosim.logs.importing.dates import shorter_order
 from zoosim.schema.schema import infer_schema
 

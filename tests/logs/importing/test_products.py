@@ -11,10 +11,10 @@ import yaml
 from typer.testing import CliRunner
 
 import zoosim
+from zoosim.api.shops import import_log
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parquet import read_meta, write_parquet
-from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.models.linear_rewards import FOLDS, Rows, _shared, fit_linear_model, shared_first, sum_moments

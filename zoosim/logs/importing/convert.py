@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.threads import map_in_threads
@@ -52,8 +51,7 @@ class Converted(NamedTuple):
     imported: Imported
 
 
-@public_call
-def import_log(
+def import_products(
     table: Any,
     schema: str | os.PathLike[str] | Mapping[str, Any] | Schema | None,
     out: str | os.PathLike[str],
@@ -63,25 +61,7 @@ def import_log(
     like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
 ) -> Imported:
-    """Convert a table to a log of Records, which `train`, `evaluate` and `fit_world` read.
-
-    Args:
-        table: A CSV or Parquet file, or a data frame, with a row per product shown.
-        schema: What its columns are: a YAML file or a mapping, see `zoosim.schema.schema`; None to infer it.
-        out: The Parquet file to write; the table of its products, catalogue-HASH.parquet, is written beside it.
-        products: A CSV or Parquet file, or a data frame, with a row per product, where the schema names none; what its
-            columns are is inferred.
-        time_zone: The zone of times that name none, such as Europe/Berlin, where the schema says nothing. Default: UTC.
-        like: An earlier log, or a model: encode features as it does, instead of fitting them to this table.
-        skip_bad: Leave bad rows out, a ranking whole.
-
-    Returns:
-        What was understood of the table, rows that were skipped, and notes by column.
-
-    Raises:
-        ConfigError: the schema is wrong, or `out` is no Parquet file.
-        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
-    """
+    """Convert a table with a row per product shown to a log of Records; see `zoosim.import_log`."""
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")

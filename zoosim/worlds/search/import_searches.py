@@ -23,7 +23,6 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from zoosim.core.calls import public_call
 from zoosim.core.config import Strict, build, read_yaml, with_tables
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
@@ -102,31 +101,19 @@ def describes_searches(schema: Any) -> bool:
     return isinstance(schema, Mapping) and "shop" in schema
 
 
-@public_call
 def import_searches(
     table: Any,
     schema: str | os.PathLike[str] | Mapping[str, Any],
     out: str | os.PathLike[str],
     *,
+    products: Any = None,
     time_zone: str | None = None,
+    like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
 ) -> Imported:
-    """Convert a table of searches to a log, which `train`, `evaluate` and `fit_search_world` read.
-
-    Args:
-        table: A CSV or Parquet file, or a data frame, with a row per product shown.
-        schema: What its columns are: a YAML file or a mapping, see above.
-        out: The Parquet file to write; the catalogue is written beside it.
-        time_zone: The zone of times that name none, where the schema says nothing. Default: UTC.
-        skip_bad: Leave searches with bad rows out.
-
-    Returns:
-        What was understood of the table, and how many rows were left out, by reason.
-
-    Raises:
-        ConfigError: the schema is wrong, or `out` is no Parquet file.
-        DataError: a table lacks a column or has a bad row, which is named; nothing is written.
-    """
+    """Convert a table of searches to a log, by a schema as above; see `zoosim.import_log`."""
+    if products is not None or like is not None:
+        raise ConfigError("import: leave out --products and --like; the schema of searches names the shop's tables")
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")

@@ -1,40 +1,28 @@
-"""The Python calls about logs of searches: import them, and fit search worlds to them."""
+"""Fit a search shop to a log of searches."""
 
 import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.calls import automatic_progress, public_call
+from zoosim.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from zoosim.core.types import Progress
     from zoosim.fitting.search_world import FittedSearchWorld
 
 
-@public_call
-def fit_search_world(
+def fit_searches(
     log: Any,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None,
     *,
-    skip_bad: bool = False,
-    progress: "Progress | None" = automatic_progress,
+    reward: str | None,
+    data: str | os.PathLike[str] | None,
+    seed: int,
+    skip_bad: bool,
+    progress: "Progress",
 ) -> "FittedSearchWorld":
-    """Estimate a search world from a log of searches: its queries, and how visitors examine, click and buy.
-
-    Args:
-        log: A Parquet file of searches, as `zoosim import` and `zoosim log` write them, or a `Log` of one.
-        out: A folder that gets world.yaml, which `zoosim run --config` takes, the shop's tables, summary.json and
-            report.html.
-        skip_bad: Leave bad rows out instead of refusing the log.
-        progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
-            None shows nothing.
-
-    Raises:
-        ConfigError: `out` cannot be written.
-        DataError: the log is bad, or too poor to estimate a world from.
-    """
-    assert progress is not None  # `public_call` sees to that
+    """Fit a search shop: its queries, and how visitors examine, click and buy; see `zoosim.fit_world`."""
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import writable_folder
@@ -45,7 +33,11 @@ def fit_search_world(
     from zoosim.report.search_fit import build_page
     from zoosim.report.sections import render_sections
 
+    if out is None:
+        raise ConfigError("fit-world: got no folder for a search shop, expected one for its tables (out)")
     loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
+    if reward is not None or data is not None or seed:
+        raise ConfigError(f"fit-world: {loaded.source} is a log of searches; leave out --reward and --data, and a seed")
     folder = writable_folder(out, "estimates")
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)

@@ -1,0 +1,84 @@
+"""Fit a shop of products to a log."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.files import write_text
+from zoosim.core.parameters import shown
+
+if TYPE_CHECKING:
+    from zoosim.core.types import Progress
+    from zoosim.fitting import Checks
+    from zoosim.logs.log import Log
+    from zoosim.worlds.fitted.shop import FittedShop
+
+
+def fit_products(
+    log: Any,
+    out: str | os.PathLike[str] | None,
+    *,
+    reward: str | None,
+    data: str | os.PathLike[str] | None,
+    seed: int,
+    skip_bad: bool,
+    progress: "Progress",
+) -> "tuple[FittedShop, Checks]":
+    """Fit a shop in which visitors see one product; see `zoosim.fit_world`."""
+    from threadpoolctl import threadpool_limits
+
+    from zoosim.api.logs import writable_folder
+    from zoosim.api.served import open_log
+    from zoosim.core.action_space import PRODUCTS
+    from zoosim.fitting import check_fit, fit_shop
+    from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
+    from zoosim.logs.log import Log
+    from zoosim.logs.schema import READ
+
+    if reward in READ and reward != OBJECTIVE:
+        raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
+    columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
+    loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    folder = None if out is None else writable_folder(out, "held_out")
+    rewarded = with_reward(loaded, reward)
+    with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
+        models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
+        checks = check_fit(rewarded, models, seed=seed, progress=progress)
+    shop = models.shop.thinned(MOST_ROWS)
+    if folder is not None:
+        _write_world(folder, shop, checks)
+    return shop, checks
+
+
+@contextmanager
+def _computable(log: "Log") -> Iterator[None]:
+    """Turn numbers that overflow, and matrices without an inverse, into one line about the log: `DataError`."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        sizes = np.abs(log.rewards[log.rewards != 0.0])
+        raise DataError(
+            f"{log.source}: rewards from {sizes.min():g} to {sizes.max():g} in size, or features as far apart, cannot "
+            f"be computed with ({error}); scale them, or leave out what is no reward"
+        ) from error
+
+
+def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
+    from zoosim.report.fit import build_page
+    from zoosim.report.sections import render_sections
+    from zoosim.worlds.fitted.file import save_world
+
+    file = folder / "shop.world"
+    summary = json.dumps({"schema_version": 2, **shop.facts, **checks.summary}, indent=1, allow_nan=False)
+    question = f"What shop wrote {shop.facts['log']}?"
+    page = render_sections("A world from a log", question, build_page(shop, checks), ["zoosim", "run", str(file)])
+    save_world(shop, file)  # once all that goes beside it is made, so that a world and its page belong together
+    write_text(folder / "summary.json", summary + "\n")
+    write_text(folder / "report.html", page)

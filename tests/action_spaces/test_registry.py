@@ -73,11 +73,16 @@ def test_an_unknown_one_is_refused() -> None:
 def test_a_program_registers_one_of_its_own() -> None:
     space = Bundles()
     register_action_space(space)
-    register_action_space(space)  # a module may be imported again
     assert find_action_space("bundles") is space
+    edited = Bundles()
+    register_action_space(edited)  # as the cell of a notebook that is run again
+    assert find_action_space("bundles") is edited
     assert action_space_names()[-1] == "bundles"
-    with pytest.raises(ConfigError, match=r"^action_space: 'bundles' is there already; give yours another name"):
-        register_action_space(Bundles())
+    products = find_action_space("products")
+    register_action_space(products)
+    edited.name = "products"  # type: ignore[misc]
+    with pytest.raises(ConfigError, match=r"^action_space: 'products' is there already; give yours another name"):
+        register_action_space(edited)
 
 
 def test_an_installed_package_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:

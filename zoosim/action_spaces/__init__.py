@@ -4,7 +4,7 @@ A package adds one of its own by an entry point of the group `zoosim.action_spac
 and whose value is the place of its object, `module:NAME`.
 """
 
-from zoosim.action_spaces.base import ActionSpace
+from zoosim.action_spaces.base import ActionSpace, Part
 from zoosim.action_spaces.registry import action_space_names, find_action_space, register_action_space
 
-__all__ = ["ActionSpace", "action_space_names", "find_action_space", "register_action_space"]
+__all__ = ["ActionSpace", "Part", "action_space_names", "find_action_space", "register_action_space"]

@@ -24,10 +24,17 @@ class Part:
 
 
 class ActionSpace(ABC):
-    """The kind of action that a decision takes, and all that depends on it: nothing else asks which it is."""
+    """The kind of action that a decision takes, and all that depends on it: nothing else asks which it is.
+
+    The attributes whose default is None are parts: classes, or functions, which are set as a `staticmethod` or by a
+    `Part`, or are properties that return them. What needs a part that is None refuses the action space.
+    """
 
     name: ClassVar[str]
     """The word by which worlds, logs and policies name it."""
+
+    chosen_by: ClassVar[str] = ""
+    """The word in `Policy.chooses` of the policies that can choose in it; its own name when left empty."""
 
     column: ClassVar[str] = "action"
     """The column that holds the actions in the rows of a run."""
@@ -37,6 +44,9 @@ class ActionSpace(ABC):
 
     has_catalogue: ClassVar[bool] = True
     """True where actions are made of products, which a table beside the log describes."""
+
+    shows_several: ClassVar[bool] = False
+    """True where a visit is shown several products, each in a row of the log."""
 
     is_played: ClassVar[bool] = True
     """True where worlds can take its actions; the others are of logs alone."""
@@ -61,8 +71,8 @@ class ActionSpace(ABC):
     """The class that evaluates policies on its logs (`zoosim.off_policy.actions.base.ActionSpaceEvaluator`)."""
 
     train: Any = None
-    """The function that trains models on a log, with the arguments of `zoosim.api.models.train_products`; None where
-    none can be."""
+    """The function that trains models on a log, with the arguments of `zoosim.api.models.train_candidates`; None
+    where none can be."""
 
     import_table: Any = None
     """The function that makes a log of a shop's table, with the arguments of `zoosim.import_log`."""
@@ -84,7 +94,8 @@ class ActionSpace(ABC):
     """The function of a path that says whether a file is a log of this action space; None where no file tells."""
 
     logged_choices: Any = None
-    """The function of a world and a block of its visits that returns the columns of a log that say what was chosen."""
+    """The function of a world and a block of its visits that returns the columns of a log that say what was chosen;
+    None where its visits cannot be logged."""
 
     model: Any = None
     """The class of trained models (`zoosim.policies.model.Model`); None where none can be trained."""
@@ -98,6 +109,10 @@ class ActionSpace(ABC):
     training_columns: Any = None
     """The function of a training and of how much its policy uses each column, that returns the table of a page which
     says what policies see."""
+
+    def accepts(self, policy_class: type[Policy]) -> bool:
+        """Return whether policies of a class can choose in it."""
+        return (self.chosen_by or self.name) in policy_class.chooses
 
     @abstractmethod
     def empty(self, steps: int, spec: PolicySpec) -> Any:

@@ -13,7 +13,7 @@ class Products(Candidates):
     contenders = ("random", "greedy", "linucb", "d-linucb", "adaptive")
     contenders_for_clicks = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
     records = Part("zoosim.logs.records:ProductRecords")
-    train = Part("zoosim.api.models:train_products")
+    train = Part("zoosim.api.models:train_candidates")
     model = Part("zoosim.policies.model:Model")
     endpoint = Part("zoosim.serving.endpoints.products:ProductEndpoint")
     learning = Part("zoosim.serving.learning.products:ProductLearning")

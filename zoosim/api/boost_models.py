@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zoosim.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from zoosim.action_spaces import ActionSpace
     from zoosim.api.models import Kept
     from zoosim.core.types import Progress
     from zoosim.logs.log import Log
@@ -27,6 +28,7 @@ def train_boosts(
     skip_bad: bool,
     propensity_model: str | None,
     progress: "Progress",
+    space: "ActionSpace",
 ) -> "Kept":
     """Train policies of boosts on the earlier searches of a log, and judge them by the later; see `zoosim.train`.
 
@@ -36,13 +38,11 @@ def train_boosts(
 
     from zoosim.api.logs import new_policy
     from zoosim.api.models import Kept, judge, train_each
-    from zoosim.core.action_space import BOOSTS
     from zoosim.logs.load import load_log
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
-    from zoosim.policies.boost_model import BoostModel
 
-    loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
+    loaded = load_log(log, action_space=space.name, skip_bad=skip_bad)
     if loaded.searches is None:
         raise DataError(f"{loaded.source}: does not say what was shown; make a log of searches (zoosim import, or log)")
     if propensity_model is not None:
@@ -57,7 +57,7 @@ def train_boosts(
     with threadpool_limits(1):
         trained, failures = train_each(made, earlier, progress)
         models = {
-            name: BoostModel.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)  # type: ignore[arg-type]
+            name: space.model.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)
             for name, policy in trained.items()
         }
         evaluation, unjudged = None, ""

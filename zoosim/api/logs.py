@@ -82,6 +82,7 @@ def evaluate(
     assert progress is not None  # `public_call` sees to that
     from threadpoolctl import threadpool_limits
 
+    from zoosim.action_spaces import find_action_space
     from zoosim.api.served import open_log
     from zoosim.core.action_space import RANKINGS
     from zoosim.off_policy.evaluate import EvaluationInterrupted
@@ -102,7 +103,7 @@ def evaluate(
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
     changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-    are_rankings = loaded.action_space == RANKINGS
+    are_rankings = find_action_space(loaded.action_space).shows_several
     typed = {
         **changed,
         "train": train,

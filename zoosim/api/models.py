@@ -15,6 +15,7 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.action_spaces import ActionSpace
     from zoosim.core.types import IntArray, Progress
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
@@ -83,7 +84,14 @@ def train(
     if space.train is None:
         raise ConfigError(f"log: its actions are {space.name}, on which no policies can be trained")
     kept = space.train(
-        log, by_name, share=share, seed=seed, skip_bad=skip_bad, propensity_model=propensity_model, progress=progress
+        log,
+        by_name,
+        share=share,
+        seed=seed,
+        skip_bad=skip_bad,
+        propensity_model=propensity_model,
+        progress=progress,
+        space=space,
     )
     training = _training(kept, seed)
     text = ""
@@ -134,7 +142,7 @@ def judge(
         return None, str(error)
 
 
-def train_products(
+def train_candidates(
     log: Any,
     policies: Mapping[str, Any],
     *,
@@ -143,20 +151,19 @@ def train_products(
     skip_bad: bool,
     propensity_model: str | None,
     progress: "Progress",
+    space: "ActionSpace",
 ) -> Kept:
-    """Train policies over products on the earlier rows of a log, and judge them by the later; see `train`."""
+    """Train policies that choose one of a request's candidates, in the action space of the log; see `train`."""
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
     from zoosim.api.served import open_log
     from zoosim.api.training_time import LEAST_SECONDS, expected_seconds
-    from zoosim.core.action_space import PRODUCTS
     from zoosim.core.countdown import Forecast
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
-    from zoosim.policies.model import Model
 
-    loaded = open_log(log, action_space=PRODUCTS, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=space.name, skip_bad=skip_bad)
     if not policies:
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:
@@ -173,7 +180,7 @@ def train_products(
     hashes = row_hashes(earlier)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = train_each(made, replace(earlier, user_ids=None), progress)
-        models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
+        models = {name: space.model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
         evaluation, unjudged = None, ""
         if is_judged:
             options = {"seed": seed, "propensity_model": propensity_model, "earlier": earlier}

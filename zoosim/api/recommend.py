@@ -249,6 +249,7 @@ def recommend(
 
 def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     """Return policies by their names; raises `ConfigError` or `PolicyError` for what is no policy over products."""
+    from zoosim.action_spaces import find_action_space
     from zoosim.api.models import untrained
     from zoosim.core.action_space import PRODUCTS
     from zoosim.policies.registry import find_class
@@ -257,7 +258,7 @@ def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
         raise ConfigError("policies: got none, expected at least one, such as linucb")
     named = untrained(policies)
     for name, source in named.items():
-        if PRODUCTS not in find_class(source).chooses:
+        if not find_action_space(PRODUCTS).accepts(find_class(source)):
             raise ConfigError(f"policy {name}: chooses no products; leave it out of --policies")
     return named
 
@@ -273,8 +274,9 @@ def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, Delay | None]":
 
     address = find_log(log)
     space = action_space_of(log)
-    if space.rehearse_instead:
-        raise ConfigError(f"recommend: {log} {space.rehearse_instead}")
+    if space.fit_world is None or space.rehearse_instead:
+        reason = space.rehearse_instead or f"is a log of {space.name}, expected one of products"
+        raise ConfigError(f"recommend: {log} {reason}")
     if address is not None and data is None:
         served = read_served_log(address, action_space=PRODUCTS)
         return served.log, measure_delay(served.log, served.delays)

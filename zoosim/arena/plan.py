@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from zoosim.action_spaces import find_action_space
 from zoosim.arena.experiment import Experiment
 from zoosim.core.config import config_hash
 from zoosim.core.feedback import AT_ONCE, Feedback
@@ -166,7 +167,7 @@ class Plan:
 
 
 def _action_space(world: World, entry: PolicyEntry) -> str:
-    return next(space for space in world.action_spaces if space in entry.cls.chooses)
+    return next(space for space in world.action_spaces if find_action_space(space).accepts(entry.cls))
 
 
 def type_label(entry: PolicyEntry) -> str:

@@ -16,7 +16,7 @@ from zoosim.core.errors import ConfigError, WorldError
 from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, IntArray
-from zoosim.logs.schema import REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import ACTION_SPACE, REWARDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
@@ -131,6 +131,8 @@ def check_logged(plan: Plan, entry: PolicyEntry) -> None:
         ConfigError: the world does not list its products.
     """
     space = find_action_space(plan.action_space(entry))
+    if space.logged_choices is None:
+        raise ConfigError(f"--log: the action space {space.name} has no columns for logs (logged_choices)")
     space.refuse_unlogged(entry.name, entry.cls)
     if space.has_catalogue and not plan.any_world.lists_products:
         raise ConfigError(
@@ -154,8 +156,11 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     Frames go to files first, and groups of rows are small where lists are long, so that memory stays bounded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    has_catalogue = find_action_space(world.action_space).has_catalogue
+    space = find_action_space(world.action_space)
+    has_catalogue = space.has_catalogue
     meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **world.write_log_tables(path.parent)}
+    if space.records is not None:
+        meta[ACTION_SPACE] = space.name
     with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
         parts, size = [], 1.0
         for number, frame in enumerate(frames):

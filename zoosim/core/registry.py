@@ -79,8 +79,11 @@ class Registry(Generic[T]):
     def register(self, thing: T) -> None:
         """Add a thing of this program's own to those that `find` returns.
 
+        One that was registered before under its name is replaced. The worker processes of a run know it where the file
+        of a world or of a policy registers it as it is imported, or where a package brings it by an entry point.
+
         Raises:
-            ConfigError: it is none, or its name is no word or that of another one.
+            ConfigError: it is none, or its name is no word, or that of a built-in one or of an installed package's.
         """
         flaw = self._flaw(thing)
         if flaw:
@@ -88,6 +91,7 @@ class Registry(Generic[T]):
         name = self._name_of(thing)
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise ConfigError(f"{self._kind}: the name of {type(thing).__name__} is {shown(name)}, expected a word")
-        if name in self.names() and self._registered.get(name) is not thing:
+        comes_with_a_package = name in self._places or name in self._installed
+        if comes_with_a_package and self.find(name) is not thing:
             raise ConfigError(f"{self._kind}: {name!r} is there already; give yours another name")
         self._registered[name] = thing

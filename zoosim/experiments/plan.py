@@ -222,7 +222,7 @@ def _check_fit(plan: Plan) -> None:
     world = plan.any_world
     title = plan.experiment.title
     for entry in plan.entries:
-        if not set(world.action_spaces) & set(entry.cls.chooses):
+        if not any(find_action_space(space).accepts(entry.cls) for space in world.action_spaces):
             chosen = " or ".join(entry.cls.chooses)
             asked = " or ".join(world.action_spaces)
             raise ConfigError(

@@ -11,9 +11,10 @@ from zoosim.action_spaces import ActionSpace, find_action_space
 from zoosim.action_spaces.registry import spaces_with
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parquet import check_parquet
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
-from zoosim.logs.parse import read_log, to_log
+from zoosim.logs.parse import named_action_space, read_log, to_log
 from zoosim.logs.records import records_of
 
 OPEN_BANDIT = "open-bandit:"
@@ -78,10 +79,21 @@ def action_space_of(source: Any) -> ActionSpace:
     if isinstance(source, Log):
         return find_action_space(source.action_space)
     if isinstance(source, str | os.PathLike):
+        name = _named_in(Path(source))
+        if name is not None:
+            return find_action_space(name)
         for space in spaces_with("records"):
             if space.recognises is not None and space.recognises(Path(source)):
                 return space
     return find_action_space(PRODUCTS)
+
+
+def _named_in(path: Path) -> str | None:
+    """Return the action space that a file names; None where it names none, or is no log."""
+    if path.suffix != ".parquet" or not path.is_file():
+        return None
+    check_parquet(path)
+    return named_action_space(path)
 
 
 def _refuse_lost_catalogue(frame: pl.DataFrame) -> None:

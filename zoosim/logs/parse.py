@@ -11,7 +11,7 @@ import polars as pl
 
 from zoosim.action_spaces.registry import find_action_space, spaces_with
 from zoosim.core.checks import check_number
-from zoosim.core.errors import DataError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import UNREADABLE, check_parquet, decode_parquet, decoding, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
@@ -20,7 +20,7 @@ from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric,
 from zoosim.logs.importing.columns import whole_numbers
 from zoosim.logs.log import Log
 from zoosim.logs.records import Records, records_of
-from zoosim.logs.schema import A_MAX, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
+from zoosim.logs.schema import A_MAX, ACTION_SPACE, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
@@ -44,8 +44,8 @@ def read_log(
 
     Args:
         path: The file; the table of its products, `catalogue-HASH.parquet`, lies beside it.
-        action_space: What a visit chooses: "products", "rankings" or "boosts". By default boosts where actions are
-            lists of numbers, else products.
+        action_space: What a visit chooses: "products", "rankings" or "boosts". By default what the file says; where it
+            says nothing, boosts where actions are lists of numbers, else products.
         skip_bad: Leave bad rows out, a ranking whole; `Log.skipped` then says how many, and why.
         columns: Further columns of numbers to keep, such as target probabilities.
         a_max: The largest size of a boost; by default what the column `a_max` says, or the largest boost of the log.
@@ -56,6 +56,7 @@ def read_log(
             the first of which is named.
     """
     _check_file(Path(path))
+    action_space = action_space or named_action_space(Path(path))
     rewards = [str(name) for name in read_meta(Path(path)).get(REWARDS, [])]
     frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
@@ -154,6 +155,18 @@ def to_log(
         "searches": None if requests is None else Searches(visits.select(SEARCH_COLUMNS), features, requests),
     }
     return Log(**{**shared, **records.decisions(rows, shape)})
+
+
+def named_action_space(path: Path) -> str | None:
+    """Return the action space that a log file names, None for one that names none; raises `DataError`."""
+    name = read_meta(path).get(ACTION_SPACE)
+    if name is None:
+        return None
+    try:
+        records_of(name)
+    except ConfigError as error:
+        raise DataError(f"{path}: {error}; import the package of its action space, or mend it") from None
+    return str(name)
 
 
 def _space_of(frame: pl.DataFrame, action_space: str | None) -> str:

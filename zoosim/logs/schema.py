@@ -37,3 +37,6 @@ CANDIDATES = "candidates"
 
 REWARDS = "rewards"
 """The key of a log file's metadata that lists its rewards by name, the columns beside `reward`, their weighted sum."""
+
+ACTION_SPACE = "action_space"
+"""The key of a log file's metadata that names its action space; where it is missing, the column `action` tells."""

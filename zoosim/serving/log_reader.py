@@ -48,13 +48,15 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 class Period:
     """What decisions of one model need: how it encodes, and every version of its products.
 
-    `policy` is the name of the model's policy. `place_of` says at which place of `names` and `features` a version
-    stands; `known_until` is the row up to which the versions are known without reading, from a snapshot.
+    `policy` is the name of the model's policy, `action_space` that of what it decides on. `place_of` says at which
+    place of `names` and `features` a version stands; `known_until` is the row up to which the versions are known
+    without reading, from a snapshot.
     """
 
     model: str
     origin: str
     policy: str
+    action_space: str
     fitted: FittedSchema
     names: list[str]
     features: list[FloatArray]
@@ -149,6 +151,11 @@ class LogReader:
                 self.skipped[SEARCH] += 1
 
     @property
+    def action_space(self) -> str:
+        """The name of the action space in which the newest model decides."""
+        return self.periods[-1].action_space
+
+    @property
     def fitted(self) -> FittedSchema:
         """How the newest model encodes."""
         return self.periods[-1].fitted
@@ -206,7 +213,9 @@ class LogReader:
         names, features = list(model.catalogue.names), list(model.catalogue.features)
         place_of = {model_version(place): place for place in range(len(names))}
         policy = policy_name(type(model.policy))
-        self._append(Period(start.model, start.origin, policy, model.fitted, names, features, place_of), model)
+        space = model.action_space
+        period = Period(start.model, start.origin, policy, space, model.fitted, names, features, place_of)
+        self._append(period, model)
 
     def _append(self, period: Period, model: Model) -> None:
         self.periods.append(period)
@@ -234,6 +243,7 @@ class LogReader:
             model=start.model,
             origin=start.origin,
             policy=policy_name(type(model.policy)),
+            action_space=model.action_space,
             fitted=model.fitted,
             names=values["names"],
             features=features,

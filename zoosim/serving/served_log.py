@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.action_space import PRODUCTS, RANKINGS
+from zoosim.action_spaces import ActionSpace, find_action_space
+from zoosim.core.action_space import RANKINGS
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -74,7 +75,8 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
     if not chosen:
         reasons = "".join(f"; {count:,} x {reason}" for reason, count in reader.skipped.items())
         raise DataError(f"{address.source}: got no decision to judge by{reasons}; serve visitors, and come again")
-    space = _space_of({len(reader.visits[number].shown) for number in chosen}, action_space, address.source)
+    lengths = {len(reader.visits[number].shown) for number in chosen}
+    space = _space_of(lengths, action_space, reader.action_space, address.source)
     return _Arrays(reader, chosen, space).served_log(address.source)
 
 
@@ -115,27 +117,37 @@ def _rows(store: Store, newest: int) -> Iterator[Row]:
         position = rows[-1].seq
 
 
-def _space_of(lengths: set[int], action_space: str | None, source: str) -> str:
-    """Return the action space that was asked for, else the one that lengths of what was shown speak for."""
+def _space_of(lengths: set[int], action_space: str | None, served: str, source: str) -> ActionSpace:
+    """Return the action space that was asked for, else the one that lengths of what was shown speak for.
+
+    Args:
+        lengths: How many products decisions showed.
+        action_space: The name of the one that was asked for.
+        served: The name of that in which the newest model decides.
+        source: What the log is called.
+    """
+    in_lists = find_action_space(RANKINGS)
+    are_equal = len(lengths) == 1
     if action_space is None:
-        return RANKINGS if len(lengths) == 1 and lengths != {1} else PRODUCTS
-    if action_space == RANKINGS and len(lengths) > 1:
+        return in_lists if are_equal and lengths != {1} else find_action_space(served)
+    if action_space not in (served, in_lists.name):
+        raise ConfigError(f"{action_space}: got {source}, the log of a service, which shows {served} or rankings")
+    space = find_action_space(action_space)
+    if space.shows_several and not are_equal:
         got = f"decisions that show {min(lengths)} to {max(lengths)} products"
         raise ConfigError(f"rankings: got {source} with {got}, expected equally many; leave out rankings")
-    if action_space not in (PRODUCTS, RANKINGS):
-        raise ConfigError(f"{action_space}: got {source}, the log of a service, which shows products or rankings")
-    return action_space
+    return space
 
 
 class _Arrays:
     """The arrays of a `Log`, made of the chosen visits of a service's log."""
 
-    def __init__(self, reader: LogReader, chosen: list[int], space: str) -> None:
+    def __init__(self, reader: LogReader, chosen: list[int], space: ActionSpace) -> None:
         self._reader = reader
         self._chosen = chosen
         self._visits: list[Visit] = [reader.visits[number] for number in chosen]
         self._space = space
-        self._length = len(self._visits[0].shown) if space == RANKINGS else 1
+        self._length = len(self._visits[0].shown) if space.shows_several else 1
         self._names: dict[str, int] = {}
         self._product_of_version = [self._products_of(period) for period in range(len(reader.periods))]
 
@@ -159,7 +171,7 @@ class _Arrays:
             rewards_by_name={name: self._shaped(values) for name, values in by_name.items()},
             skipped=dict(self._reader.skipped),
             source=source,
-            action_space=self._space,
+            action_space=self._space.name,
             ids=product_ids(names),
             names=names,
             fitted=self._reader.fitted,
@@ -178,7 +190,7 @@ class _Arrays:
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""
-        return values if self._space == RANKINGS else values[:, 0]
+        return values if self._space.shows_several else values[:, 0]
 
     def _products_of(self, number: int) -> IntArray:
         """Return the product that each version of a period is, where its rows count; new ones get the next indices."""

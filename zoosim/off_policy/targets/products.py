@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.action_space import PRODUCTS
+from zoosim.action_spaces import find_action_space
 from zoosim.core.action_space import TEMPLATES as TEMPLATE_SPACE
 from zoosim.core.blame import blamed
 from zoosim.core.countdown import Countdown
@@ -226,9 +226,9 @@ def check_ids(user_ids: IntArray, n_users: int) -> None:
 
 def check_class(policy_class: type[Policy], log: Log) -> None:
     """Raise `PolicyError` for a class whose policies do not choose among the actions of a log."""
-    if PRODUCTS in policy_class.chooses:
+    if find_action_space(log.action_space).accepts(policy_class):
         return
-    if TEMPLATE_SPACE not in policy_class.chooses:
+    if not find_action_space(TEMPLATE_SPACE).accepts(policy_class):
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
     if log.n_actions != len(TEMPLATES):
         raise PolicyError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from zoosim.serving.catalogue import Candidates
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.endpoints.base import Endpoint, ServiceParts
 from zoosim.serving.events import (
+    Choice,
     Decision,
     Kind,
     Product,
@@ -47,9 +48,9 @@ class ProductEndpoint(Endpoint):
     operation = "decide"
     summary = "Decide what to show."
     what = "decides on products"
-    body = DecideBody
-    answer = DecisionAnswer
-    choice = Decision
+    body: ClassVar[type[DecideBody]] = DecideBody
+    answer: ClassVar[type[msgspec.Struct]] = DecisionAnswer
+    choice: ClassVar[type[Choice]] = Decision
     fills_slots = True
     schema_grows = True
 

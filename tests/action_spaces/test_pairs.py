@@ -104,7 +104,7 @@ def test_a_service_decides_learns_and_logs(model: Path, tmp_path: Path) -> None:
             assert client.post("/v1/pairs", json=body).json() == shown
             assert client.get(f"/v1/decisions/{number}").json().items() >= shown.items()
             assert {shown["first"], shown["second"]} < set(NAMES[:3])
-            assert client.post(f"/v1/decisions/{number}/feedback", json={"rewards": {"click": 1.0}}).status_code == 200
+            assert client.post(f"/v1/decisions/{number}/feedback", json={"rewards": {"reward": 1.0}}).status_code == 200
         refused = client.post("/v1/pairs", json={**body, "decision_id": "other", "products": ["bread"] * 2})
         assert refused.json()["error"].startswith("products: got fewer than two")
         elsewhere = client.post("/v1/decisions", json={"candidates": ["bread"]})

@@ -5,6 +5,7 @@ when a user starts it: arguments, environment, working directory, streams, signa
 Tests of what happens before `zoosim` is imported start a new process instead, as `new_process` does.
 """
 
+import gc
 import io
 import json
 import math
@@ -221,6 +222,24 @@ def serve(connection: socket.socket) -> None:
         connection.send(json.dumps({"pid": child}).encode())
 
 
+def _warm_up() -> None:
+    """Do once what each command would do for itself: import policies, and read what pages are drawn with.
+
+    Nothing here may start a thread, such as polars does: the children would wait for it in vain.
+    """
+    registry, drawing, rendering = map(
+        import_module, ("zoosim.policies.registry", "zoosim.report.drawing", "zoosim.report.rendering")
+    )
+    for name in registry.BUILT_IN:
+        registry.find_class(name)
+    for name in rendering.environment().list_templates(extensions=["html"]):
+        rendering.environment().get_template(name)
+    figure = drawing.panels(["a policy"], ["a panel"], 1)
+    figure.add_scatter(x=[0.0], y=[0.0])
+    figure.to_json()
+    gc.freeze()  # as after the imports
+
+
 def _poll(process: int) -> dict[str, Any]:
     found, status, usage = os.wait4(process, os.WNOHANG)
     if not found:
@@ -251,6 +270,7 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in MODULES:
         import_module(name)
+    _warm_up()
     serve(connection)
     if sys.argv[0].endswith(".py"):
         runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,9 +1,13 @@
 """A small shop, its model, and a service of it in the test's own process."""
 
 import asyncio
+import atexit
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -19,8 +23,26 @@ PRODUCTS = [f"p{number}" for number in range(8)]
 COUNTRIES = ("de", "fr", "it")
 
 
-def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PRODUCTS, click_rates: Any = 0.3) -> Path:
-    """Train a policy on a small table, of products with one click rate or with each its own; return its file."""
+def make_model(
+    folder: Path,
+    policy: str = "adaptive",
+    names: Sequence[str] = PRODUCTS,
+    click_rates: Any = 0.3,
+    countries: tuple[str, ...] = COUNTRIES,
+) -> Path:
+    """Train a policy on a small table, of products with one click rate or with each its own; return its file.
+
+    A process trains each once; the folder gets copies of the table, of its log and of the model.
+    """
+    trained = _trained(policy, tuple(names), tuple(np.broadcast_to(click_rates, len(names)).tolist()), countries)
+    shutil.copytree(trained, folder, dirs_exist_ok=True)
+    return folder / "model.zoosim"
+
+
+@cache
+def _trained(policy: str, names: tuple[str, ...], click_rates: tuple[float, ...], countries: tuple[str, ...]) -> Path:
+    folder = Path(mkdtemp(prefix="zoosim-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     rng = np.random.default_rng(1)
     rows = 400
     shown = rng.integers(len(names), size=rows)
@@ -28,8 +50,8 @@ def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PR
         {
             "item": np.array(names)[shown],
             "propensity": np.full(rows, 1 / len(names)),
-            "click": (rng.random(rows) < np.broadcast_to(click_rates, len(names))[shown]).astype(int),
-            "country": rng.choice(COUNTRIES, rows),
+            "click": (rng.random(rows) < np.array(click_rates)[shown]).astype(int),
+            "country": rng.choice(countries, rows),
         }
     )
     products = pl.DataFrame({"item": names, "category": [f"c{number % 3}" for number in range(len(names))]})
@@ -42,13 +64,21 @@ def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PR
     )
     zoosim.import_log(table, schema, folder / "log.parquet")
     zoosim.train(folder / "log.parquet", [policy], folder / "model.zoosim")
-    return folder / "model.zoosim"
+    return folder
 
 
 def make_boost_model(folder: Path, policy: str = "item-critic") -> Path:
-    """Train a policy of boosts on a few searches, and return its file."""
-    zoosim.train(write_searches(folder, 400), [policy], folder / "boosts.zoosim")
+    """Train a policy of boosts on a few searches, once in a process, and return its file."""
+    shutil.copytree(_trained_on_searches(policy), folder, dirs_exist_ok=True)
     return folder / "boosts.zoosim"
+
+
+@cache
+def _trained_on_searches(policy: str) -> Path:
+    folder = Path(mkdtemp(prefix="zoosim-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    zoosim.train(write_searches(folder, 400), [policy], folder / "boosts.zoosim")
+    return folder
 
 
 @asynccontextmanager

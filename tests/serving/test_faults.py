@@ -42,7 +42,7 @@ class Shop(threading.Thread):
     def run(self) -> None:
         """Visit until told to stop."""
         with Client(self._url, timeout=2.0) as client:
-            while not self._stop_event.is_set():
+            while not self._stop_event.wait(0.01):
                 try:
                     self._visit(client, f"{self._rng.getrandbits(64):x}")
                 except ServiceError as error:

@@ -144,9 +144,10 @@ def check(folder: Path, answers: Sequence[httpx2.Response], lowest: float = 0.0)
             assert np.isfinite([*unpack_floats(record.scores), *unpack_floats(record.boosts), record.density]).all()
         if isinstance(record, Feedback):
             assert all(lowest <= reward <= 1.0 for reward in record.rewards.values())
-    state = replayed(folder).model.policy.state_dict()
+    replica = replayed(folder)
+    state = replica.model.policy.state_dict()
     assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
-    assert "refused by the policy" not in replayed(folder).counts
+    assert "refused by the policy" not in replica.counts
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

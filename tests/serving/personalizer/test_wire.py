@@ -434,10 +434,10 @@ def test_a_schema_is_inferred_and_what_was_logged_is_learned(tmp_path_factory: p
     folder = tmp_path_factory.mktemp("fresh") / "store"
     with serving(folder, None, most_delay=10.0) as process, httpx2.Client(base_url=process.url, timeout=30.0) as http:
         wire = Wire(http, "v1.1")
-        sports = [visit(wire, number) for number in range(500)]
+        sports = [visit(wire, number) for number in range(400)]
         model = http.get("/v1/model").json()
         assert model["policy"] == "adaptive"
-        assert sum(sports[400:]) > 80
+        assert sum(sports[320:]) > 64
         wire.send("PUT", "/configurations/service", service_configuration(rewardWaitTime="PT1H"))
         assert http.get("/v1/model").json()["rules"]["wait"] == 3600.0
         process.stop()
@@ -451,6 +451,6 @@ def visit(wire: Wire, number: int) -> bool:
     answer = wire.send("POST", "/rank", rank_request(eventId=f"e{number}")).json()
     likes = bool(answer["rewardActionId"] == "SportsArticle")
     wire.send("POST", f"/events/e{number}/reward", {"value": float(likes)})
-    if number == 300:
+    if number == 240:
         time.sleep(0.5)
     return likes

@@ -1,6 +1,6 @@
 """Load mutated states into every policy, and let those that take one decide and learn: nothing may go wrong in silence.
 
-    python -m tests.fault.states states|files NAME[,NAME] COUNT [FIRST]
+    python -m tests.fault.states states|files|states,files NAME[,NAME] COUNT [FIRST]
 
 mutates the states of policies COUNT times each, or the files that hold them, the same ones whenever it runs, and
 prints how each case came out. It is a process of its own, so that a crash is counted and not fatal.
@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,16 @@ VARIANTS = {
 }
 SUBJECTS: dict[str, Subject] = {name: Subject(name) for name in BUILT_IN} | VARIANTS
 """Every policy that is built in, and settings under which others of their arrays count."""
+
+
+def made(name: str, visits: int, seed: int = 0) -> Any:
+    """Return a policy of its own that has learned from some visits; each is taught once in a process."""
+    return copy.deepcopy(_taught(name, visits, seed))
+
+
+@cache
+def _taught(name: str, visits: int, seed: int) -> Any:
+    return SUBJECTS[name].make(visits, seed)
 
 
 def _boost_log(search: Any, policy: Any) -> dict[str, np.ndarray]:
@@ -261,13 +272,13 @@ def _go_on(policy: Any, subject: Subject) -> str:
 def run_states(name: str, count: int, first: int = 0) -> None:
     """Print a line before each case, so that whoever reads knows which one crashed, and one with its outcome."""
     subject = SUBJECTS[name]
-    policy = subject.make(VISITS)
-    target = subject.make(VISITS // 2, seed=1)
+    policy = made(name, VISITS)
+    target = made(name, VISITS // 2, seed=1)
     state = policy.state_dict()
     strangers = [other for other in ("linucb", "random", "neural-ts") if other != subject.name]
     for case in range(first, count):
         rng = np.random.default_rng([case, *name.encode()])
-        other = SUBJECTS[strangers[case % len(strangers)]].make(1).state_dict() if case % 5 == 0 else state
+        other = made(strangers[case % len(strangers)], 1).state_dict() if case % 5 == 0 else state
         words, mutant = mutated(state, other, rng)
         print(json.dumps([case, words]), flush=True)
         print(json.dumps(outcome_of(copy.deepcopy(target), subject, mutant)), flush=True)
@@ -275,17 +286,16 @@ def run_states(name: str, count: int, first: int = 0) -> None:
 
 def run_files(name: str, count: int, first: int = 0) -> None:
     """As `run_states`, for files with the right checksum, whose header or arrays are others."""
-    subject = SUBJECTS[name]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.npz"
-        save_policy(subject.make(VISITS), path)
+        save_policy(made(name, VISITS), path)
         header, arrays = read_packed(path, PACKING)
         whole = {"header": {**header, "state": _by_name(header["state"])}, "arrays": arrays}
         for case in range(first, count):
             rng = np.random.default_rng([case, 1, *name.encode()])
             words, mutant = mutated(whole, whole, rng)
             print(json.dumps([case, words]), flush=True)
-            print(json.dumps(_outcome_of_file(path, subject, mutant)), flush=True)
+            print(json.dumps(_outcome_of_file(path, name, mutant)), flush=True)
 
 
 def _by_name(packed: Any) -> Any:
@@ -301,7 +311,8 @@ def _as_items(packed: Any) -> Any:
     return packed
 
 
-def _outcome_of_file(path: Path, subject: Subject, mutant: Any) -> str:
+def _outcome_of_file(path: Path, name: str, mutant: Any) -> str:
+    subject = SUBJECTS[name]
     try:
         header = {**mutant["header"], "state": _as_items(mutant["header"]["state"])}
         write_packed(path, PACKING, header, mutant["arrays"])
@@ -314,7 +325,7 @@ def _outcome_of_file(path: Path, subject: Subject, mutant: Any) -> str:
         return "refused" if is_named else f"does not name the file, or in several lines: {error}"
     except Exception as error:
         return f"another error: {type(error).__name__}: {error}"
-    if policy.spec != subject.make(0).spec:
+    if policy.spec != made(name, 0).spec:
         return "taken"  # a policy of another task, such as one that is planned for fewer visits
     try:
         return _go_on(policy, subject)
@@ -325,8 +336,8 @@ def _outcome_of_file(path: Path, subject: Subject, mutant: Any) -> str:
 def _is_sound(name: str) -> bool:
     """Whether a state that nobody touched is taken over, and the policy goes on as the saved one."""
     subject = SUBJECTS[name]
-    policy: Policy = subject.make(VISITS)
-    loaded: Policy = subject.make(VISITS // 2, seed=1)
+    policy: Policy = made(name, VISITS)
+    loaded: Policy = made(name, VISITS // 2, seed=1)
     loaded.load_state_dict(policy.state_dict())
     return _go_on(loaded, subject) == "taken" == _go_on(policy, subject) and same(
         loaded.state_dict(), policy.state_dict()
@@ -345,6 +356,7 @@ if __name__ == "__main__":
     what, wanted, count, *rest = sys.argv[1:]
     for subject_name in wanted.split(","):
         print(json.dumps({"subject": subject_name, "sound": _is_sound(subject_name)}), flush=True)
-        run = run_states if what == "states" else run_files
-        run(subject_name, int(count), int(rest[0]) if rest else 0)
+        for word in what.split(","):
+            run = run_states if word == "states" else run_files
+            run(subject_name, int(count), int(rest[0]) if rest else 0)
     print(json.dumps({"megabytes": _most_kilobytes() // 1024}), flush=True)

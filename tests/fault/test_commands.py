@@ -73,10 +73,15 @@ def leftovers(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+def sound_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound")
     assert command(RUN, folder).code == 0
-    return rows_of(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def sound(sound_run: Path) -> pl.DataFrame:
+    return rows_of(sound_run)
 
 
 @pytest.mark.parametrize(
@@ -118,12 +123,10 @@ def test_an_error_that_nobody_expected_is_no_success() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"environment": {"HOME": None, "ZOOSIM_CACHE": None, "XDG_CACHE_HOME": None}},
-        {"umask": 0o077},
-        {"umask": 0o000},
-        {"interpreter": ["-O"]},
+        {"environment": {"HOME": None, "ZOOSIM_CACHE": None, "XDG_CACHE_HOME": None}, "umask": 0o077},
+        {"interpreter": ["-O"], "umask": 0o000},
     ],
-    ids=["no home", "umask 077", "umask 000", "-O"],
+    ids=["no home, umask 077", "-O, umask 000"],
 )
 def test_a_run_is_the_same_in_an_odd_surrounding(options: dict[str, Any], tmp_path: Path, sound: pl.DataFrame) -> None:
     assert command(RUN, tmp_path, **options).code == 0
@@ -138,8 +141,8 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 
 
 @pytest.mark.skipif(UNPRIVILEGED != () and shutil.which("setpriv") is None, reason="permissions do not hold")
 @pytest.mark.parametrize("text", [RUN, "report run", "log log.parquet --n 100", "describe recommendation"])
-def test_a_folder_that_cannot_be_written_is_refused(text: str, tmp_path: Path) -> None:
-    command(RUN, tmp_path)
+def test_a_folder_that_cannot_be_written_is_refused(text: str, sound_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(sound_run, tmp_path / "run")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     folders = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
     for folder in folders:

@@ -32,6 +32,14 @@ FORMS = [
 """Bits that are flipped, and truncations beyond the first 4 kB, of which the short form takes each 64th."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _plain_pages() -> Iterator[None]:
+    """Write a word for the page of each run: to draw one takes longer than all else of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zoosim.RunResult, "page", lambda _: "a page")
+        yield
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "sound"

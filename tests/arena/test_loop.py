@@ -135,8 +135,17 @@ def test_compiled_and_context_by_context_give_the_same_rows(
         must_be_equal(rows(world, made(world, *variant)), expected)
 
 
-@pytest.mark.parametrize("feedback", [Feedback(7), Feedback(100), Feedback(0, batch=50), Feedback(30, batch=128)])
-@pytest.mark.parametrize("name", ["random", "linucb", "adaptive"])
+TIMINGS = [Feedback(7), Feedback(100), Feedback(0, batch=50), Feedback(30, batch=128)]
+
+
+@pytest.mark.parametrize(
+    ("name", "feedback"),
+    [
+        *(("linucb", timing) for timing in TIMINGS),
+        ("random", TIMINGS[0]),
+        *(("adaptive", late) for late in TIMINGS[1::2]),
+    ],
+)
 def test_late_rewards_give_the_same_rows_compiled_and_context_by_context(
     name: str, feedback: Feedback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

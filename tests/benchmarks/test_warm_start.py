@@ -8,9 +8,9 @@ from benchmarks.quality.retail_shops import draw_shop
 
 
 def test_rewards_are_true_rates_of_the_shop() -> None:
-    """Seed 0, 2,000 rows: every reward is a rate of the shop, and trained policies earn more than a cold one."""
-    earned = warm_start.rewards_by_visit(0, 2_000, 60)
-    rates = draw_shop(0, 2_000).click_rates
+    """Seed 0, 1,000 rows: every reward is a rate of the shop, and trained policies earn more than a cold one."""
+    earned = warm_start.rewards_by_visit(0, 1_000, 60)
+    rates = draw_shop(0, 1_000).click_rates
     assert set(earned) == {"mixed-effects", *warm_start.CONTESTANTS}
     for rewards in earned.values():
         assert rewards.shape == (60,)

@@ -22,6 +22,7 @@ SMALL: Mapping[str, str] = {
     "run showdown": "--policies random,d-linucb",
     "run shops": "--policies random,d-linucb",
     "run labelled": "--policies random,linucb",
+    "run runs/world/shop.world": "--policies random,linucb",
     "run market-shifts": "--policies item-critic,template-ts",
     "run continuous-vs-discrete": "--policies template-ts,item-critic",
     "run examples/my_world.py:Bookshop": "--policies random,linucb",
@@ -30,6 +31,7 @@ SMALL: Mapping[str, str] = {
     "log": "--n 1500",
     "recommend": "--seeds 2 --visits 150 --horizon 1000 --jobs 1 --policies linucb,linear",
     "describe": "--visits 300",
+    "evaluate": "--samples 500",
 }
 """What is appended to a command in which some words stand, to make it small; the last of two options counts.
 

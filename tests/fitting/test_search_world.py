@@ -139,7 +139,8 @@ def test_a_fitted_world_can_be_moved(fitted: Fitted, tmp_path: Path) -> None:
     assert result.failures == ()
 
 
-def test_the_command_prints_the_check_and_writes_the_world(log_file: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_check_and_writes_the_world(tmp_path: Path) -> None:
+    log_file = write_searches(tmp_path, 1_500)
     done = CliRunner().invoke(app, ["fit-world", str(log_file), "--out", str(tmp_path / "world")])
     assert done.exit_code == 0, done.output
     assert "Per 100 searches" in done.output

@@ -88,16 +88,16 @@ def test_a_product_without_rows_has_what_its_features_predict() -> None:
 
 
 def test_draws_have_the_mean_and_the_covariance_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20,000 draws at known variances, seed 1: means and covariances within 5 standard errors."""
+    """5,000 draws at known variances, seed 1: means and covariances within 5 standard errors."""
     monkeypatch.setattr("zoosim.models.hierarchy._draw_variances", lambda posterior, rng: posterior.variances)
     design, sums, variances = small()
     posterior = posterior_at(design, sums, variances)
-    drawn = draw_coefficients(design, sums, posterior, 20_000, rng=np.random.default_rng(1)).reshape(-1, K * Q)
+    drawn = draw_coefficients(design, sums, posterior, 5_000, rng=np.random.default_rng(1)).reshape(-1, K * Q)
     mean, covariance = dense(design, sums, variances)
     deviations = np.sqrt(np.diag(covariance))
-    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 5 * deviations / np.sqrt(20_000))
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 5 * deviations / np.sqrt(5_000))
     errors = np.abs(np.cov(drawn.T) - covariance) / np.outer(deviations, deviations)
-    assert float(errors.max()) < 5 * np.sqrt(2.0 / 20_000)
+    assert float(errors.max()) < 5 * np.sqrt(2.0 / 5_000)
 
 
 def test_variances_come_back() -> None:

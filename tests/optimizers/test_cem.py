@@ -69,19 +69,20 @@ def test_the_published_search_does_not() -> None:
 
 
 @pytest.mark.parametrize("kind", ["quadratic", "rotated"])
-def test_ten_starts_agree_in_20_dimensions(kind: str) -> None:
-    """On 100 concave functions, from starts anywhere in the box: pairs within .1 of each other in 99 of 100."""
+@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.slow)])
+def test_ten_starts_agree_in_20_dimensions(count: int, kind: str) -> None:
+    """On concave functions, from starts anywhere in the box: pairs within .1 of each other in all but one."""
     rng = np.random.default_rng(1000)
-    one = quadratic(rng.normal(size=(100, 20))) if kind == "quadratic" else rotated(rng, 100, 20)[0]
+    one = quadratic(rng.normal(size=(count, 20))) if kind == "quadratic" else rotated(rng, count, 20)[0]
 
     def ten_times(actions: Floats) -> Floats:
-        return one(actions.reshape(100, -1, 20)).reshape(1000, -1)
+        return one(actions.reshape(count, -1, 20)).reshape(10 * count, -1)
 
-    starts = rng.uniform(-0.5, 0.5, (1000, 20))
-    found = cem_optimize_many(ten_times, 1000, 20, rng=rng, init_mean=starts)
-    ends = found.actions.reshape(100, 10, 20)
+    starts = rng.uniform(-0.5, 0.5, (10 * count, 20))
+    found = cem_optimize_many(ten_times, 10 * count, 20, rng=rng, init_mean=starts)
+    ends = found.actions.reshape(count, 10, 20)
     apart = np.linalg.norm(ends[:, :, np.newaxis] - ends[:, np.newaxis], axis=3).max(axis=(1, 2))
-    assert (apart < 0.1).sum() >= 99
+    assert (apart < 0.1).sum() >= count - 1
 
 
 def test_rastrigins_function() -> None:

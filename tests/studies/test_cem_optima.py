@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from studies.cem_optima import build_page
-from studies.cem_optima.ends import RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
-from studies.cem_optima.landscapes import KINDS, landscape, repeated
+from studies.cem_optima.ends import FINISH, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
+from studies.cem_optima.landscapes import KINDS, Landscape, landscape, repeated
 from studies.cem_optima.shares import share_interval
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
+from zoosim.core.types import FloatArray
 from zoosim.optimizers import CEMConfig
 
 D = 5
@@ -77,6 +78,12 @@ def test_a_tight_trust_region_gets_there_in_many_decisions() -> None:
     assert share[10] > 0.95
 
 
+def best_of_few(made: Landscape, d: int, rng: np.random.Generator) -> FloatArray:
+    """Return the best value of each query among a few random actions."""
+    values: FloatArray = made.slope(rng.uniform(-0.5, 0.5, (len(made.typical), 200, d)))[0]
+    return np.asarray(values.max(axis=1))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole run with few iterations, populations and radii."""
@@ -85,6 +92,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         quick = {name: replace(config, n_iters=3) for name, config in SETTINGS.items()}
         patch.setattr("studies.cem_optima.ends.SETTINGS", quick)
         patch.setattr("studies.cem_optima.ends.KINDS", {"concave": None, "ensemble": None, "network": None})
+        patch.setattr("studies.cem_optima.ends._known", best_of_few)
+        patch.setattr("studies.cem_optima.ends.FINISH", replace(FINISH, n_steps=20))
         patch.setattr("studies.cem_optima.ends.POPULATIONS", FEW_POPULATIONS)
         for module in ("ends", "page", "drawings"):
             patch.setattr(f"studies.cem_optima.{module}.RADII", FEW_RADII)

@@ -133,10 +133,10 @@ def test_rewards_come_as_late_as_the_shop_says(tmp_path: Path) -> None:
             "env.pays={click: 1}",
         ]
 
-    late = run("shops", seeds=1, steps=300, policies=["product-lin-ts"], out=tmp_path / "late", settings=settings(400))
-    soon = run("shops", seeds=1, steps=300, policies=["product-lin-ts"], out=tmp_path / "soon", settings=settings(1))
+    late = run("shops", seeds=1, steps=300, policies=["greedy"], out=tmp_path / "late", settings=settings(400))
+    soon = run("shops", seeds=1, steps=300, policies=["greedy"], out=tmp_path / "soon", settings=settings(1))
     said = ["run.delay=400", "env.delay.share=0", "env.products=[20,20]", "env.turnover.share=0", "env.pays={click: 1}"]
-    same = run("shops", seeds=1, steps=300, policies=["product-lin-ts"], out=tmp_path / "same", settings=said)
+    same = run("shops", seeds=1, steps=300, policies=["greedy"], out=tmp_path / "same", settings=said)
     actions = [result.rows["action"] for result in (late, soon, same)]
     assert not actions[0].equals(actions[1])
     assert actions[0].equals(actions[2])

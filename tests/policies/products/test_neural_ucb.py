@@ -65,11 +65,11 @@ def features(context: Context) -> FloatArray:
 @pytest.mark.parametrize("mean", ["posterior", "network"])
 @pytest.mark.parametrize("form", EXACT)
 def test_fresh_forms_decide_as_the_plain_loop(form: str, mean: str) -> None:
-    """250 visits, trained every 10 with a fading history; after each training the plain sums begin anew."""
+    """120 visits, trained every 10 with a fading history; after each training the plain sums begin anew."""
     world = shop()
     policy = made(world, form=form, mean=mean, hidden="6-4", train_every=10, discount=0.99, steps=2)
     plain, history = None, dict[bytes, FloatArray]()
-    for step, (context, action, reward) in enumerate(visits(world, policy, 250)):
+    for step, (context, action, reward) in enumerate(visits(world, policy, 120)):
         xs = features(context)
         if plain is None or step % 10 == 0:
             plain = plain_of(policy)

@@ -89,9 +89,9 @@ class Plain:
 @pytest.mark.parametrize("memory", ["all", "discount"])
 @pytest.mark.parametrize("name", ["shared-linucb", "product-linucb"])
 def test_it_decides_as_the_plain_loop(name: str, memory: str) -> None:
-    """700 visits of a shop with noise features and products that run out, with a short memory."""
-    steps, shared = 700, name.startswith("shared")
-    world = shop(n_products=6, availability=[{"step": 200, "change": "run-out", "products": [0, 4], "until": 500}])
+    """400 visits of a shop with noise features and products that run out, with a short memory."""
+    steps, shared = 400, name.startswith("shared")
+    world = shop(n_products=6, availability=[{"step": 120, "change": "run-out", "products": [0, 4], "until": 280}])
     user_dim, product_dim = world.users.shape[1], world.products.shape[1]
     policy = made(name, user_dim, product_dim, memory=memory, alpha=0.8, half_life=100.0)
     plain = Plain(shared, 0.8, 0.5 ** (1 / 100) if memory == "discount" else 1.0)
@@ -268,7 +268,7 @@ def test_it_learns_the_shop_and_notices_a_shock(name: str, least: float) -> None
 
     def fractions(**params: Any) -> tuple[float, float]:
         policy = find_class(name)(world.spec(16_000), np.random.default_rng(0), **params)
-        blocks = list(play(world, policy, 16_000))
+        blocks = list(play(world, policy, 16_000, logged=True))  # the loop that tests/arena compiles, too
         chosen, best = (
             np.array([np.sum(getattr(b, kind)) for b in blocks]) for kind in ("expected_rewards", "best_rewards")
         )

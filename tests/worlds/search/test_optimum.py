@@ -100,6 +100,7 @@ def test_it_beats_what_anyone_would_try() -> None:
 
 
 def test_it_is_searched_once_for_each_world_and_market(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "USUAL", module.Sizes(30, 60, 200))
     calls: list[str] = []
     shifts = [{"step": 9, "name": "dear toys", "prices": {"toys": 3.0}}]
     config = SMALL | {"shifts": shifts}

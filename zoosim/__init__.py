@@ -85,7 +85,12 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `zoosim --help` imports none of the modules behind them."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'zoosim' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    try:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    except ModuleNotFoundError as error:
+        from zoosim.core.extras import missing_extra
+
+        raise missing_extra(error) or error from error
     globals()[name] = value
     return value
 

@@ -20,6 +20,7 @@ from zoosim import __version__
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
+from zoosim.core.extras import missing_extra
 from zoosim.terminal.output import address, echo, print_list, skipped_lines
 from zoosim.watched import limit_time, watch
 
@@ -116,6 +117,8 @@ def _explain(error: BaseException) -> None:
         sys.exit(1)
     if "--debug" in sys.argv:
         return
+    if isinstance(error, ModuleNotFoundError):
+        error = missing_extra(error) or error
     if isinstance(error, ZoosimError):
         _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
     if isinstance(error, MemoryError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, check_names, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.extras import needs_extra
 from zoosim.core.files import make_folder, read_content, write_text
 from zoosim.core.parameters import shown
 from zoosim.policies.files import MODEL, file_and_class, is_file
@@ -91,6 +92,10 @@ def evaluate(
     passed_on = ("log", "policies", "seed", "overlap", "earlier", "progress")
     further = [name for name in inspect.signature(evaluate_on).parameters if name not in passed_on]
     check_names("evaluate", options, further)
+    if out is not None:
+        needs_extra("evaluate: the page (out)", "lab")
+    if options.get("propensity_model") is not None:
+        needs_extra("evaluate: propensity_model", "lab")
     given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
     given = {name: os.fspath(policy) if isinstance(policy, os.PathLike) else policy for name, policy in given.items()}
     _check_names(given)

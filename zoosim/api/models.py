@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.extras import needs_extra
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ def train(
     from zoosim.logs.load import action_space_of
     from zoosim.policies.model import SUFFIX, save_model
 
+    if report is not None:
+        needs_extra("train: the page (report)", "lab")
+    if propensity_model is not None:
+        needs_extra("train: propensity_model", "lab")
     if out is not None:
         out = checked_file("model", out, SUFFIX).absolute()  # a policy may change the working directory
     page = None if report is None else checked_file("report", report, ".html").absolute()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.extras import needs_extra
 from zoosim.core.files import read_text, write_text
 from zoosim.core.tabular import TabularResult
 
@@ -178,6 +179,7 @@ def recommend(
         DataError: the log is bad.
         PolicyError: a policy cannot be found or made.
     """
+    needs_extra("recommend", "lab")
     assert progress is not None  # `public_call` sees to that
     from zoosim.api.contenders import train_contenders
     from zoosim.api.logs import writable_folder

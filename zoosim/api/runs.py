@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.extras import needs_extra
 from zoosim.core.files import read_text
 from zoosim.core.tabular import TabularResult
 
@@ -205,6 +206,7 @@ def run(
         PolicyError: a policy cannot be found or made, or its actions cannot be logged.
         WorldError: a world of your own cannot be found, or fails; finished trials are kept.
     """
+    needs_extra("run", "lab")
     from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
     from zoosim.arena.runner import missing_trials, run_plan

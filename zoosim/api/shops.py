@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.errors import ConfigError
+from zoosim.core.extras import needs_extra
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,6 +93,7 @@ def fit_world(
         DataError: the log is bad, or too poor to estimate a world from.
     """
     assert progress is not None  # `public_call` sees to that
+    needs_extra("fit-world", "lab")
     from zoosim.logs.load import action_space_of
 
     space = action_space_of(log)

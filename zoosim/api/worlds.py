@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
+from zoosim.core.extras import needs_extra
 from zoosim.core.tabular import TabularResult
 from zoosim.policies.files import MODEL, file_and_class
 
@@ -79,6 +80,7 @@ def describe(
         ConfigError: an argument is invalid; nothing is written.
         DataError: a file cannot be read.
     """
+    needs_extra("describe", "lab")
     assert progress is not None  # `public_call` sees to that
     source, policy = file_and_class(os.fspath(world))
     from zoosim.worlds.base import WORLD_FILE

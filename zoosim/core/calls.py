@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from zoosim.core.errors import ArgumentError, ConfigError
+from zoosim.core.extras import missing_extra
 from zoosim.core.parameters import unknown
 
 Parameters = ParamSpec("Parameters")
@@ -38,7 +39,7 @@ def public_call(function: Callable[Parameters, Returned]) -> Callable[Parameters
     A call with wrong arguments raises `ArgumentError`, one line that names those which are known. One policy alone is
     taken for a list of one. `progress` is shown on a terminal and in a notebook unless it is None or False, or a
     function that takes the lines. Calls that have it may take long: while a file of the user's is imported, they raise
-    `CalledWhileImported`.
+    `CalledWhileImported`. Where a package of an extra is missing, a `ConfigError` says which extra to install.
     """
     signature = inspect.signature(function)
     takes_long = "progress" in signature.parameters
@@ -54,11 +55,17 @@ def public_call(function: Callable[Parameters, Returned]) -> Callable[Parameters
         for name in LISTS:
             if name in arguments and _is_single(arguments[name]):
                 arguments[name] = [arguments[name]]
-        if not shows_lines:
-            return function(*bound.args, **bound.kwargs)
-        with _shown(arguments["progress"]) as progress:
-            arguments["progress"] = progress
-            return function(*bound.args, **bound.kwargs)
+        try:
+            if not shows_lines:
+                return function(*bound.args, **bound.kwargs)
+            with _shown(arguments["progress"]) as progress:
+                arguments["progress"] = progress
+                return function(*bound.args, **bound.kwargs)
+        except ModuleNotFoundError as error:
+            refusal = missing_extra(error)
+            if refusal is None:
+                raise
+            raise refusal from error
 
     return checked
 

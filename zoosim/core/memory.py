@@ -1,6 +1,5 @@
 """How much memory is left, so that what cannot fit is refused in one line before anything is allocated."""
 
-import resource
 from pathlib import Path
 
 from zoosim.core.errors import ConfigError
@@ -36,6 +35,10 @@ def _free_on_machine() -> float:
 
 
 def _free_in_address_space() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limits
+        return float("inf")
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return float("inf")

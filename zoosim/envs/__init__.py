@@ -1,6 +1,6 @@
 """Gymnasium environments; Gymnasium is told where they are, and imports one when it is made."""
 
-import gymnasium
+from importlib import import_module
 
 PLACES = {
     "zoosim/Recommendation-v0": (
@@ -16,7 +16,14 @@ PLACES = {
 
 
 def register_envs() -> None:
-    """Register every environment that is not registered yet; they check the order of calls themselves."""
+    """Register every environment that is not registered yet; they check the order of calls themselves.
+
+    Nothing where Gymnasium, of the extra `lab`, is not installed.
+    """
+    try:
+        gymnasium = import_module("gymnasium")
+    except ModuleNotFoundError:
+        return
     for name, (single, vector) in PLACES.items():
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=single, vector_entry_point=vector, order_enforce=False)

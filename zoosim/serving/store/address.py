@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.extras import needs_extra
 from zoosim.core.parameters import shown, unknown
-from zoosim.serving.store.base import Store, log_name
+
+if TYPE_CHECKING:  # who asks whether a folder is a service's needs none of what services do
+    from zoosim.serving.store.base import Store
 
 FORMS = "sqlite:FOLDER or redis://HOST:PORT/DB?name=LOOP&folder=FOLDER"
 LOG = "log.db"
@@ -84,16 +87,21 @@ def find_log(source: object) -> Address | None:
     return None
 
 
-def open_store(address: Address, read_only: bool = False) -> Store:
+def log_name(server: str, loop: str) -> str:
+    """Return what messages call a log on a server."""
+    url = urlsplit(server)
+    return f"log {loop} on {url.hostname}:{url.port or 6379}"
+
+
+def open_store(address: Address, read_only: bool = False) -> "Store":
     """Open a log; raises `ConfigError`, `DataError` and `StoreError` as the store does."""
     if not address.server:
         from zoosim.serving.store.sqlite import SqliteStore
 
         return SqliteStore(address.folder / LOG, read_only)
-    try:
-        from zoosim.serving.store.redis import RedisStore
-    except ImportError:
-        raise ConfigError("store: redis:// needs two more packages; run pip install 'zoosim[redis]'") from None
+    needs_extra("store: redis://", "redis")
+    from zoosim.serving.store.redis import RedisStore
+
     return RedisStore(address.server, address.loop, read_only)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from zoosim.core.errors import DataError
 from zoosim.serving.events import NewRow, Row
@@ -17,12 +16,6 @@ class LostRows(DataError):
             f"log of the service: lacks row {position:,}, which it had, so the server has lost rows; start the service "
             "again, and set appendfsync always to lose none"
         )
-
-
-def log_name(server: str, loop: str) -> str:
-    """Return what messages call a log on a server."""
-    url = urlsplit(server)
-    return f"log {loop} on {url.hostname}:{url.port or 6379}"
 
 
 def place(rows: Sequence[NewRow], last: int, time: int, known: Collection[bytes]) -> tuple[list[Row], list[int | None]]:

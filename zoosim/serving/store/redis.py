@@ -38,7 +38,8 @@ from zoosim.core.files import read_content
 from zoosim.core.packed import MOST_BYTES
 from zoosim.serving.clock import machine_steady
 from zoosim.serving.events import Kind, NewRow, Row
-from zoosim.serving.store.base import LostRows, log_name
+from zoosim.serving.store.address import log_name
+from zoosim.serving.store.base import LostRows
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
 
 SECONDS_TO_ANSWER = 5.0

@@ -24,9 +24,10 @@ test-slow: setup ## run the long forms of tests, which take hours (ARGS likewise
 test-processors: setup ## run the tests as other x86 processors compute, one after another (ARGS likewise)
 	@scripts/test-processors $(ARGS)
 
-check: setup ## check format, lint and types
+check: setup ## check format, lint, layers and types
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
+	.venv/bin/lint-imports
 	@# on a busy machine its workers may not start in time
 	.venv/bin/mypy --num-workers auto $(SOURCES) || .venv/bin/mypy $(SOURCES)
 
@@ -45,5 +46,5 @@ soak: setup ## run a service under load for an hour (MINUTES=10 for less), and w
 	$(PYTHON_BIN) -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
 clean: ## remove .venv, caches, build outputs and runs/demo
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo
+	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo
 	find zoosim tests studies benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -7,7 +7,8 @@ import pytest
 
 from zoosim.arena.store import TrialKey
 from zoosim.arena.time_left import TrialEvent
-from zoosim.progress import COMPILING, Progress
+from zoosim.core.status_line import COMPILING
+from zoosim.progress import Progress
 
 
 def test_times_left_are_told_once_they_are_known(

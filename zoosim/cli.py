@@ -479,7 +479,7 @@ def train(
     """Train policies on a log, and save the best. Its earlier rows train, the later ones judge."""
     from zoosim.api import models
     from zoosim.core.jit import watch_compilation
-    from zoosim.progress import COMPILING, StatusLine
+    from zoosim.core.status_line import COMPILING, StatusLine
     from zoosim.terminal.evaluation import print_training
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
@@ -542,8 +542,8 @@ def evaluate(
     """
     from zoosim.api import logs
     from zoosim.core.jit import watch_compilation
+    from zoosim.core.status_line import COMPILING, StatusLine
     from zoosim.off_policy.evaluate import EvaluationInterrupted
-    from zoosim.progress import COMPILING, StatusLine
 
     options: dict[str, Any] = {"interval": interval, "level": level, "samples": samples, "bandwidth": bandwidth}
     options["propensity_model"] = propensity_model
@@ -597,8 +597,8 @@ def fit_world(
 ) -> None:
     """Fit a simulated shop to a log. `zoosim run DIR/shop.world` runs in it; a log of searches makes a search shop."""
     from zoosim.api import shops
+    from zoosim.core.status_line import StatusLine
     from zoosim.logs.load import action_space_of
-    from zoosim.progress import StatusLine
 
     with StatusLine() as status:
         fitted = shops.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
@@ -625,7 +625,7 @@ def recommend(
 ) -> None:
     """Say what to show your visitors over the next visits. By rehearsal in a simulated shop fitted to your log."""
     from zoosim.api import recommend as api
-    from zoosim.progress import StatusLine
+    from zoosim.core.status_line import StatusLine
     from zoosim.terminal.recommendation import print_recommendation
 
     with StatusLine() as status:

@@ -16,8 +16,8 @@ import pytest
 import zoosim
 from tests.commands import ROOT, Started, run_zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.status_line import StatusLine
 from zoosim.core.types import FloatArray
-from zoosim.progress import StatusLine
 from zoosim.terminal.evaluation import print_evaluation
 from zoosim.terminal.fitted_world import print_world
 

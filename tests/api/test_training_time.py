@@ -11,11 +11,11 @@ from tests.api.test_models import imported
 from zoosim.api.logs import new_policy
 from zoosim.api.training_time import expected_seconds
 from zoosim.core.countdown import Forecast
+from zoosim.core.status_line import StatusLine
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.training import earlier_and_later
-from zoosim.progress import StatusLine
 
 
 def drawn(n: int, k: int, features: int = 30) -> Log:

@@ -253,7 +253,8 @@ def run(
 @contextmanager
 def _progress_bar(is_shown: bool) -> "Iterator[Progress | None]":
     """Show a bar where somebody sits before it; None where nobody does, or where it is not to be shown."""
-    from zoosim.progress import Progress, is_watched
+    from zoosim.core.status_line import is_watched
+    from zoosim.progress import Progress
 
     if not is_shown or not is_watched():
         yield None

@@ -117,6 +117,6 @@ def _shown(progress: Any) -> Any:
         return nullcontext(no_progress)
     if progress is not automatic_progress and progress is not True:
         return nullcontext(progress)
-    from zoosim.progress import automatic_line
+    from zoosim.core.status_line import automatic_line
 
     return automatic_line()

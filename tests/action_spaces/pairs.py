@@ -26,9 +26,10 @@ from zoosim.off_policy.training import Training
 from zoosim.policies.model import Model
 from zoosim.report.sections import Table
 from zoosim.report.training import Uses, encoded_columns
-from zoosim.serving.bodies import DecideBody
+from zoosim.serving.bodies import Body, DecideBody, Value
 from zoosim.serving.endpoints.products import ProductEndpoint
 from zoosim.serving.events import Choice, Decision
+from zoosim.serving.ids import Id, OptionalId
 from zoosim.serving.learning.products import ProductLearning
 
 JOINT = " + "
@@ -67,10 +68,14 @@ class PairDecision(Decision, array_like=True):
     kind = Choice.kind
 
 
-class PairBody(DecideBody):
+class PairBody(Body):
     """A request for a pair: `products` may be shown; by default all of the catalogue."""
 
+    visitor: dict[str, Value] = msgspec.field(default_factory=dict)
     products: Annotated[list[str], Meta(min_length=2)] | None = None
+    decision_id: Id | None = None
+    visitor_id: OptionalId = ""
+    defer: bool = False
 
 
 class PairAnswer(msgspec.Struct):
@@ -91,7 +96,7 @@ class PairEndpoint(ProductEndpoint):
     operation = "pair"
     summary = "Decide which two products to show."
     what = "decides on pairs of products"
-    body = PairBody
+    body: ClassVar[type[Any]] = PairBody
     answer = PairAnswer
     choice = PairDecision
     fills_slots = False
@@ -99,9 +104,9 @@ class PairEndpoint(ProductEndpoint):
 
     async def decide(self, body: Any, request: bytes, decision_id: str, slots: Any = ()) -> Any:
         """Return the record and the answer of a new decision."""
-        if body.products is not None:
-            body = msgspec.structs.replace(body, candidates=list(pairs_of(body.products)))
-        record, _ = await super().decide(body, request, decision_id)
+        candidates: list[Any] | None = None if body.products is None else [*pairs_of(body.products)]
+        choice = DecideBody(body.visitor, candidates, visitor_id=body.visitor_id, defer=body.defer)
+        record, _ = await super().decide(choice, request, decision_id)
         fields = {name: getattr(record, name) for name in record.__struct_fields__}
         decision = PairDecision(**fields)
         return decision, _answer(decision_id, decision)

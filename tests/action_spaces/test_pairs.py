@@ -8,8 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
+import msgspec
 import polars as pl
 import pytest
 
@@ -20,6 +22,10 @@ from tests.action_spaces.shelf import NAMES
 from zoosim.action_spaces import registry
 from zoosim.api.runs import write_log
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.serving.bodies import DecideBody
+from zoosim.serving.endpoints.base import endpoint_classes
+from zoosim.serving.events import Kind, Row, unpack
+from zoosim.serving.folder import keep_model_file
 from zoosim.serving.served_log import read_served_log
 
 SHELF = f"{Path(__file__).parent / 'shelf.py'}:Shelf"
@@ -111,7 +117,10 @@ def test_a_service_decides_learns_and_logs(model: Path, tmp_path: Path) -> None:
         assert elsewhere.json()["error"] == (
             "decisions: this model decides on pairs of products; send its requests to /v1/pairs"
         )
-        assert "/v1/pairs" in client.get("/openapi.json").json()["paths"]
+        api = client.get("/openapi.json").json()["paths"]
+        assert "/v1/pairs" in api
+        shows = api["/v1/decisions/{id}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]
+        assert {"$ref": "#/components/schemas/PairAnswer"} in shows
         deadline = time.monotonic() + 60.0
         while client.get("/v1/model").json()["learned"].get("learned", 0) < 12:
             assert time.monotonic() < deadline
@@ -120,6 +129,36 @@ def test_a_service_decides_learns_and_logs(model: Path, tmp_path: Path) -> None:
     assert served.log.action_space == "pairs"
     assert [served.log.rewards.mean(), len(served.log)] == [1.0, 12]
     assert zoosim.evaluate(tmp_path / "service", ["random"]).results
+
+
+class _Unserved(pairs.Pairs):
+    endpoint: Any = None
+    learning: Any = None
+
+
+def test_a_service_refuses_a_model_without_an_endpoint(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.REGISTRY, "_registered", {"pairs": _Unserved()})
+    with pytest.raises(ConfigError, match=r"pairs\.zoosim: is a model of pairs, for which services have no endpoint"):
+        keep_model_file(tmp_path, model)
+    row = Row(7, 0, Kind.CHOICE, None, msgspec.msgpack.encode(("pairs", [])))
+    with pytest.raises(DataError, match=r"row 7 cannot be read \(action_space: no service decides on pairs"):
+        unpack(row)
+
+
+def test_a_model_cannot_be_loaded_where_its_action_space_is_not_known(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.REGISTRY, "_registered", {})
+    with pytest.raises(DataError, match=r"pairs\.zoosim: action_space: unknown 'pairs'.*import or install the package"):
+        zoosim.load(model)
+
+
+def test_two_action_spaces_cannot_take_the_same_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs.PairEndpoint, "body", DecideBody)
+    with pytest.raises(ConfigError, match="ProductEndpoint and PairEndpoint have one body, expected each its own"):
+        endpoint_classes()
 
 
 @contextmanager

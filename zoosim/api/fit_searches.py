@@ -37,7 +37,7 @@ def fit_searches(
         raise ConfigError("fit-world: got no folder for a search shop, expected one for its tables (out)")
     loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
     if reward is not None or data is not None or seed:
-        raise ConfigError(f"fit-world: {loaded.source} is a log of searches; leave out --reward and --data, and a seed")
+        raise ConfigError(f"fit-world: {loaded.source} is a log of searches; leave out --reward and --data, or a seed")
     folder = writable_folder(out, "estimates")
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)

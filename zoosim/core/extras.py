@@ -29,10 +29,13 @@ def needs_extra(what: str, extra: str) -> None:
 
 
 def missing_extra(error: ModuleNotFoundError) -> ConfigError | None:
-    """Return the error that says which extra to install; None where the module is of none."""
+    """Return the error that says which extra to install; None where the module is of none, or a part of one is missing.
+
+    Of a package that is installed a part is missing where its version is another than zoosim or a user's code expects.
+    """
     module = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
-        if module in modules:
+        if module in modules and find_spec(module) is None:
             return ConfigError(_advice(module, extra))
     return None
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.action_space import BOOSTS, PRODUCTS
 from zoosim.core.blame import blamed
-from zoosim.core.errors import DataError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import checked_file
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
@@ -329,6 +329,10 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     where = Path(path)
     _refuse_other_kinds(where)
     header, arrays = read_packed(where, PACKING)
+    try:
+        space = find_action_space(header.get("action_space", BOOSTS if "search" in header else PRODUCTS))
+    except ConfigError as error:
+        raise DataError(f"{where}: {error}; import or install the package of its action space") from None
     policy_class = class_of_saved(where, header, policy)
     try:
         with blamed("its policy cannot be made: "):
@@ -336,7 +340,6 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         if arrays["seen"].dtype != np.uint64 or arrays["seen"].ndim != 1:
             raise ValueError("seen is no row of hashes")
         kept = {"facts": dict(header["facts"]), "seen": arrays["seen"], "source": str(where)}
-        space = find_action_space(header.get("action_space", BOOSTS if "search" in header else PRODUCTS))
         model: Model = space.model.restored(made, header, arrays, **kept)
         _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
     except Exception as error:  # whatever a file that somebody made on purpose may raise

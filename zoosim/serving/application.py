@@ -152,11 +152,13 @@ class Application:
 def openapi() -> dict[str, Any]:
     """Return the description of the API, as OpenAPI 3.1."""
 
-    def refer(name: str) -> dict[str, Any]:
-        return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
+    def refer(*names: str) -> dict[str, Any]:
+        schemas = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        return {"content": {"application/json": {"schema": schema}}}
 
-    def operation(summary: str, body: str | None, answer: str | None, has_id: bool = True) -> dict[str, Any]:
-        done = {"description": "Done.", **(refer(answer) if answer else {})}
+    def operation(summary: str, body: str | None, *answers: str, has_id: bool = True) -> dict[str, Any]:
+        done = {"description": "Done.", **(refer(*answers) if answers else {})}
         refused = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
         described: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refused}}
         if body is not None:
@@ -166,24 +168,25 @@ def openapi() -> dict[str, Any]:
         return described
 
     endpoints = endpoint_classes()
+    answers = [each.answer.__name__ for each in endpoints]
     decisions = {
         each.path: {"post": operation(each.summary, each.body.__name__, each.answer.__name__, has_id=False)}
         for each in endpoints
     }
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
     activate = operation("Let a deferred decision count.", None, "FeedbackAnswer")
-    product = operation("Add a product, or change it.", "ProductBody", None)
+    product = operation("Add a product, or change it.", "ProductBody")
     return {
         "openapi": "3.1.0",
         "info": {"title": "zoosim", "version": "1"},
         "paths": {
             **decisions,
-            "/v1/decisions/{id}": {"get": operation("Show a decision.", None, "DecisionAnswer")},
+            "/v1/decisions/{id}": {"get": operation("Show a decision.", None, *answers)},
             "/v1/decisions/{id}/feedback": {"post": feedback},
             "/v1/decisions/{id}/activation": {"post": activate},
             "/v1/products/{id}": {"put": product},
-            "/v1/products": {"get": operation("List products.", None, None, has_id=False)},
-            "/v1/model": {"get": operation("Show the model and what it learned.", None, None, has_id=False)},
+            "/v1/products": {"get": operation("List products.", None, has_id=False)},
+            "/v1/model": {"get": operation("Show the model and what it learned.", None, has_id=False)},
         },
         "components": {
             "schemas": openapi_schemas([*(each.body for each in endpoints), *(each.answer for each in endpoints)]),

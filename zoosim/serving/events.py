@@ -395,7 +395,10 @@ def unpack(row: Row) -> "Start | Choice | Feedback | Product":
 def _unpack_choice(body: bytes) -> Choice:
     """Return a choice behind the name of its action space; raises `MsgspecError` or `ConfigError`."""
     name, packed = _named_decoder.decode(body)
-    choice: Choice = msgspec.msgpack.decode(packed, type=find_action_space(name).endpoint.choice)
+    endpoint = find_action_space(name).endpoint
+    if endpoint is None:
+        raise ConfigError(f"action_space: no service decides on {name}")
+    choice: Choice = msgspec.msgpack.decode(packed, type=endpoint.choice)
     return choice
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
@@ -159,8 +160,17 @@ def load_served_model(folder: Path, digest: str) -> Model:
 
 
 def keep_model_file(folder: Path, model_file: Path) -> str:
-    """Copy a model into the service's folder, and return its digest; raises `DataError` for what is no model."""
-    load_model(model_file)
+    """Copy a model into the service's folder, and return its digest.
+
+    Raises:
+        DataError: the file is no model.
+        ConfigError: no service decides in its action space.
+    """
+    space = find_action_space(load_model(model_file).action_space)
+    if space.endpoint is None or space.learning is None:
+        raise ConfigError(
+            f"{model_file}: is a model of {space.name}, for which services have no endpoint; decide by it in Python"
+        )
     return _keep_file(folder, model_file)
 
 

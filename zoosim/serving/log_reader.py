@@ -37,7 +37,7 @@ from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.base import Store
 
 STILL_OPEN = "decision: expected one whose wait for feedback is over"
-SEARCH = "search: expected a decision on products, which alone can be judged so far"
+NO_CANDIDATES = "decision: expected one of a candidate; others, such as searches, cannot be judged so far"
 NOT_ACTIVATED = "decision: expected one that was activated in time, as it was deferred"
 FORGOTTEN = "decision: expected one whose visitor is not forgotten"
 OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one, or of one that this grew from"
@@ -148,7 +148,7 @@ class LogReader:
             elif isinstance(record, Start):
                 self._begin(row, record)
             else:
-                self.skipped[SEARCH] += 1
+                self.skipped[NO_CANDIDATES] += 1
 
     @property
     def action_space(self) -> str:

@@ -12,7 +12,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
-from zoosim.serving.events import Kind, NewRow
+from zoosim.serving.events import CHOICES, Kind, NewRow
 from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
 from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gaps
 from zoosim.serving.snapshots import PREFIX, needed_position
@@ -141,7 +141,7 @@ class Upkeep:
         newest = await self._current.ask(self._reader.last)
         while newest is not None and (rows := await self._current.ask(self._reader.read, position, ROWS_AT_ONCE)):
             for row in rows:
-                if row.kind in (Kind.DECISION, Kind.FEEDBACK):
+                if row.kind in (*CHOICES, Kind.FEEDBACK):
                     return row.time / MICROSECONDS, newest.time / MICROSECONDS
             position = rows[-1].seq
         return None

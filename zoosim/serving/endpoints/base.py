@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from zoosim.action_spaces.registry import find_action_space, spaces_with
-from zoosim.core.errors import PolicyError
+from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.policies.model import Model
 from zoosim.serving.bodies import ProductBody
 from zoosim.serving.clock import Clock
@@ -102,7 +103,7 @@ class Endpoint(ABC):
 
     def reward_of_value(self, value: float) -> dict[str, float]:
         """Return the rewards by name that are worth `value` in units of the objective; raises `PolicyError`."""
-        raise PolicyError(f"rewards: this model {self.what}; send feedback to {self.path}")
+        raise PolicyError(f"rewards: this model {self.what}; send its rewards by name to /v1/decisions/ID/feedback")
 
     def clipped(self) -> dict[str, int]:
         """Return how many requests had numbers that were clipped to the range of the training, by column."""
@@ -125,7 +126,7 @@ class Endpoint(ABC):
 
 
 def endpoint_class(model: Model) -> type[Endpoint]:
-    """Return what decides by a model."""
+    """Return what decides by a model that a service keeps."""
     endpoint: type[Endpoint] = find_action_space(model.action_space).endpoint
     return endpoint
 
@@ -158,5 +159,15 @@ class Endpoints:
 
 
 def endpoint_classes() -> list[type[Endpoint]]:
-    """Return the endpoints of all action spaces that services decide in."""
-    return [space.endpoint for space in spaces_with("endpoint")]
+    """Return the endpoints of all action spaces that services decide in.
+
+    Raises:
+        ConfigError: two of them take the same requests, as those do that leave out a path or body of their own.
+    """
+    endpoints: list[type[Endpoint]] = [space.endpoint for space in spaces_with("endpoint")]
+    for first, second in combinations(endpoints, 2):
+        for part in ("path", "operation", "body", "choice"):
+            if getattr(first, part) == getattr(second, part):
+                names = f"{first.__name__} and {second.__name__}"
+                raise ConfigError(f"action_space: {names} have one {part}, expected each its own")
+    return endpoints

@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.errors import DataError
 from zoosim.policies.model import PACKING, SUFFIX, load_model, save_model
-from zoosim.serving.endpoints.base import endpoint_class
 from zoosim.serving.folder import model_path
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError
@@ -51,7 +51,8 @@ def _kept(service: Service, content: bytes) -> str:
         except DataError as error:
             code = "InvalidModelImportSignature" if is_signed else "InvalidModelImportFormat"
             raise PersonalizerError(code, str(error).replace(str(path), "model")) from None
-        if not endpoint_class(model).fills_slots:
+        endpoint = find_action_space(model.action_space).endpoint
+        if endpoint is None or not endpoint.fills_slots:
             message = f"Model should choose products, got one of {model.action_space}."
             raise PersonalizerError("InvalidModelImportFormat", message)
         return service.keep_model(path)

@@ -69,7 +69,8 @@ class Endpoint(ABC):
     """True where it decides on pages with several slots."""
 
     schema_grows: ClassVar[bool] = False
-    """True where requests may have columns that the model does not know, for which a model grows."""
+    """True where requests may have columns that the model does not know, for which a model grows; its records are then
+    rows of the kind `DECISION`."""
 
     def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts

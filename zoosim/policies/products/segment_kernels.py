@@ -30,14 +30,27 @@ def _look(state: State, candidates: Candidates, user: FloatArray, available: Boo
 
 
 @inlined
-def _best(state: State, candidates: Candidates, view: View, available: BoolArray, draw: float) -> int:
+def _features_of(candidates: Candidates, user: FloatArray, arm: int) -> FloatArray:
+    """Return the joint features of an arm for a visitor: left (x) right."""
+    rows = candidates.rows.shape[0]
+    return joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    view = _look(state, candidates, user, available)
     key = posterior_key(state.key, state.updates)
     scores = scores_of(view, candidates.rows, candidates.dense, state.alpha, state.sampling, key, draw_number(draw))
     return best_of(scores, candidates.arm_of, available)
 
 
-@inlined
-def _tabulate(state: State, candidates: Candidates, view: View, available: BoolArray, out: FloatArray) -> None:
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    view = _look(state, candidates, user, available)
     key = posterior_key(state.key, state.updates)
     draws = DRAWS if state.sampling else 1
     for i in range(draws):
@@ -46,43 +59,15 @@ def _tabulate(state: State, candidates: Candidates, view: View, available: BoolA
 
 
 @inlined
-def _enter_visit(
-    state: State, candidates: Candidates, user: FloatArray, action: int
-) -> tuple[int, int, int, FloatArray, FloatArray]:
-    """Count a visit that is learned from: return its segment, its number there, the product's slot, x's two sides."""
-    s, arm = enter_segment(state, user), candidates.arm_of[action]
-    state.updates[0] += 1
-    state.segments.clock[s] += 1.0
-    rows = candidates.rows.shape[0]
-    slot = enter_product(state, candidates, arm)
-    left, right = with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows]
-    return s, int(state.segments.clock[s]), slot, left, right
-
-
-@inlined
-def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
-) -> int:
-    view = _look(state, candidates, user, available)
-    return _best(state, candidates, view, available, draw)
-
-
-@jit
-def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
-) -> None:
-    view = _look(state, candidates, user, available)
-    _tabulate(state, candidates, view, available, out)
-
-
-@inlined
 def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
-    s, arm, segments = enter_segment(state, user), candidates.arm_of[action], state.segments
+    segments = state.segments
+    s = enter_segment(state, user)
+    arm = candidates.arm_of[action]
     segments.decided[s] += 1.0
     if state.ahead:
-        rows, products = candidates.rows.shape[0], state.turns.shape[0]
+        products = state.turns.shape[0]
         model = s * products + enter_product(state, candidates, arm)
-        x = joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
+        x = _features_of(candidates, user, arm)
         used = segments.found[0] * products
         decision = hash_decision(candidates.keys[arm], user)
         count_decision_in_group(state.widths, state.ridge, used, segments.clock, state.turns, model, x, decision)
@@ -90,16 +75,19 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 @inlined
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    s, visit, slot, left, right = _enter_visit(state, candidates, user, action)
-    products = state.turns.shape[0]
-    model = s * products + slot
-    x = joint(left, right)
+    s = enter_segment(state, user)
+    arm = candidates.arm_of[action]
+    state.updates[0] += 1
+    state.segments.clock[s] += 1.0
+    slot = enter_product(state, candidates, arm)
+    first = s * state.turns.shape[0]
+    model = first + slot
+    x = _features_of(candidates, user, arm)
     if state.fades:
-        fade_by_turns(state.ridge, s * products, slot, state.turns, visit)
+        fade_by_turns(state.ridge, first, slot, state.turns, int(state.segments.clock[s]))
     observe(state.ridge, model, x, nonzeros(x), reward)
     if state.ahead:
-        key = candidates.keys[candidates.arm_of[action]]
-        settle_in_group(state.widths, state.turns, model, x, hash_decision(key, user))
+        settle_in_group(state.widths, state.turns, model, x, hash_decision(candidates.keys[arm], user))
 
 
 KERNEL = Kernel("segment_linear", _choose, _distribution, _learn, _decided)

@@ -1,6 +1,7 @@
 """The contract of an action space."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
@@ -13,14 +14,19 @@ from zoosim.policies.base import Policy
 class Part:
     """A class or function of an action space that is imported when it is asked for, from its place `module:name`.
 
-    A part belongs to a package that itself asks for action spaces, or is large: most commands need few of them.
+    A part belongs to a package that itself asks for action spaces, or is large: most commands need few of them. It is
+    looked up once, as a service asks for some of them at each request.
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
 
-    def __get__(self, space: Any, owner: type) -> Any:
+    @cached_property
+    def _found(self) -> Any:
         return resolve_name(self._place)
+
+    def __get__(self, space: Any, owner: type) -> Any:
+        return self._found
 
 
 class ActionSpace(ABC):

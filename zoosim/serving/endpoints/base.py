@@ -18,6 +18,9 @@ from zoosim.serving.events import Choice
 from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
+TRIAL = "trial"
+"""The id of a made-up decision."""
+
 
 class ServiceParts(NamedTuple):
     """What an endpoint uses of its service.

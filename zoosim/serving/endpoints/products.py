@@ -14,7 +14,7 @@ from zoosim.policies.model import product_ids
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown, SlotBody, Value, hash_of
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.clipped import ClippedColumns
-from zoosim.serving.endpoints.base import Endpoint, ServiceParts
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
 from zoosim.serving.events import (
     Choice,
     Decision,
@@ -33,9 +33,6 @@ from zoosim.serving.ids import product_id
 from zoosim.serving.products import Products
 from zoosim.serving.ranker import Drawn, Slot, Units, check_slots, draw
 from zoosim.serving.unexpressed import unexpressed_in
-
-TRIAL = "trial"
-"""The id of a made-up decision."""
 
 TRIAL_VALUE = "2024-01-01T12:00:00Z"
 """What each column of a made-up visitor holds: a time for a column of times, else a level that nobody knows."""

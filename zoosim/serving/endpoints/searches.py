@@ -11,15 +11,12 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody, SearchVisitor, hash_of
-from zoosim.serving.endpoints.base import Endpoint, ServiceParts
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
 from zoosim.serving.events import Search, pack, pack_floats, unpack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.join import CLICK, PURCHASE
 from zoosim.serving.products import Complaints, check_size
 from zoosim.serving.ranker import Units
-
-TRIAL = "trial"
-"""The id of a made-up search."""
 
 
 class SearchEndpoint(Endpoint):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.serving.client import AsyncClient, Client
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
+    from zoosim.worlds.episodes import Next
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Client",
     "Context",
     "Description",
+    "Next",
     "Outcome",
     "Policy",
     "PolicySpec",
@@ -76,6 +78,7 @@ _MODULES = {
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),
+    "zoosim.worlds.episodes": ("Next",),
     "zoosim.api.worlds": ("Description", "describe", "optimum"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

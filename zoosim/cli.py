@@ -376,8 +376,8 @@ def log(
     """Write a log of a policy's decisions in a simulated shop. It has propensities, for `zoosim evaluate`."""
     from zoosim.api import runs
 
-    mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
-    echo(f"Log: {out} ({n:,} decisions of {policy}, mean reward {mean:.4g})")
+    written = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
+    echo(f"Log: {out} ({written.decisions:,} decisions of {policy}, mean reward {written.mean_reward:.4g})")
 
 
 @app.command()

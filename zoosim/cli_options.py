@@ -132,7 +132,9 @@ MarketStep = Annotated[
 PrintRows = Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead of the table.")]
 
 LogFile = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
-Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Number of decisions to log.")]
+Decisions = Annotated[
+    int, typer.Option("--n", metavar="N", help="Number of decisions to log; where visitors come back, of visitors.")
+]
 LoggingPolicy = Annotated[
     str,
     typer.Option("--policy", metavar="NAME", help="Policy that makes the decisions: a built-in name or FILE.py:Class."),

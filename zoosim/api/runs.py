@@ -10,7 +10,7 @@ from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, PolicyFailure
@@ -57,7 +57,7 @@ class RunResult(TabularResult):
 
     @cached_property
     def rows(self) -> "pl.DataFrame":
-        """All rows: seed, step, policy, action, reward, true_probability, best_probability."""
+        """All rows: seed, step, policy, action, reward, true_probability, best_probability, and whose they are."""
         return _folder(self.path).read_rows()
 
     @cached_property
@@ -322,6 +322,13 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 
+class WrittenLog(NamedTuple):
+    """How many decisions a log holds, and their mean reward."""
+
+    decisions: int
+    mean_reward: float
+
+
 @public_call
 def write_log(
     out: str | os.PathLike[str],
@@ -332,8 +339,8 @@ def write_log(
     world: str | os.PathLike[str] | None = None,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
-) -> float:
-    """Write `n` interactions of `policy` with a simulated shop as Records to `out`; return the mean reward.
+) -> WrittenLog:
+    """Write what `policy` decides for `n` visitors of a simulated shop as Records to `out`.
 
     The shop is `world`, an experiment's name, FILE.py:World or FILE.world; by default the gauntlet's without its
     shocks, for a policy of boosts or templates the search shop, changed by `config` and `settings`. Raises
@@ -368,7 +375,8 @@ def write_log(
         write_records(path, shop, record_frames(shop, blocks, entry.name, entry.fingerprint))
     except OSError as error:
         raise ConfigError(f"log: {path} cannot be written ({error.strerror}); name another file") from None
-    return float(sum(block.rewards.sum() for block in blocks) / n)
+    decisions = sum(len(block.rewards) for block in blocks)
+    return WrittenLog(decisions, float(sum(block.rewards.sum() for block in blocks) / decisions))
 
 
 def _finish(

@@ -9,6 +9,8 @@ import numpy as np
 from zoosim.action_spaces import find_action_space
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
+from zoosim.logs.lives import Lives
+from zoosim.logs.schema import LIFE
 from zoosim.worlds.base import Outcome, Truth, World
 
 BLOCK = 1_000
@@ -16,10 +18,11 @@ BLOCK = 1_000
 
 
 class Block(NamedTuple):
-    """What happened in visits `start` to `start + n - 1`, each array `(n,)`, boosts `(n, d)`.
+    """What happened to visitors `start` and those after, in n decisions, each array `(n,)`, boosts `(n, d)`.
 
     Propensities are NaN unless asked for; `parts` is what rewards are made of, by name; `segments` are the numbers of
     the visitors' segments, where the world tells; `contexts` are there where they were asked for and arrays do not say.
+    Without `lives` each visitor came for one decision.
     """
 
     start: int
@@ -32,63 +35,57 @@ class Block(NamedTuple):
     parts: Mapping[str, FloatArray] = {}
     segments: IntArray | None = None
     contexts: tuple[Context, ...] = ()
+    lives: Lives | None = None
+
+    @property
+    def n_visitors(self) -> int:
+        """How many visitors came."""
+        return len(self.rewards) if self.lives is None else int(self.lives.visitor[-1]) + 1 - self.start
 
 
 RESERVED = {
     *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
     *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "unavailable", "product_id", "position"),
-    *("propensity", "policy_version"),
+    *("propensity", "policy_version", *LIFE),
 }
 """Columns of rows and of logs, after which no part of a reward may be called."""
 
 
 class BlockRows:
-    """The rows of a block of visits, as they come."""
+    """The rows of a block of visitors, as they come."""
 
-    def __init__(self, world: World, spec: PolicySpec, start: int, n: int, *, logged: bool, judged: bool) -> None:
+    def __init__(self, world: World, spec: PolicySpec, start: int, *, logged: bool, judged: bool) -> None:
+        self._world = world
+        self._spec = spec
         self._space = find_action_space(world.action_space)
-        self._reward_range = world.reward_range
         self._logged = logged
         self._judged = judged
         self.start = start
-        self.count = 0
-        self.contexts: list[Context] = []
-        self.actions = self._space.empty(n, spec)
-        self.user_ids = np.zeros(n, np.int64)
-        self.rewards = np.zeros(n)
-        self.propensities = np.full(n, np.nan)
-        self.expected = np.zeros(n)
-        self.best = np.zeros(n)
-        self.parts: dict[str, FloatArray] = {}
-        self.segments: IntArray | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        self._parts: list[Mapping[str, float]] = []
+        self._contexts: list[Context] = []
+        self._lives: list[tuple[Any, ...]] = []
 
-    def add(self, context: Context, action: Any, propensity: float, outcome: Outcome, truth: Truth) -> None:
-        """Take in what came of a visit."""
-        row = self.count
+    def add(
+        self, context: Context, action: Any, propensity: float, outcome: Outcome, truth: Truth, place: tuple[int, ...]
+    ) -> None:
+        """Take in what came of a decision; its `place` is visitor, visit and step."""
         self._check(outcome)
         if self._judged and not np.isfinite(truth.best_reward):
             raise ValueError(f"best_reward is {truth.best_reward!r}, expected a finite number")
         if self._logged:
-            self.contexts.append(self._space.logged(context))
-        self.actions[row] = action
-        self.user_ids[row] = context["user_id"]
-        self.rewards[row] = outcome.reward
-        self.propensities[row] = propensity
-        self.expected[row] = truth.expected_reward(action)
-        self.best[row] = truth.best_reward
-        for name, value in outcome.parts.items():
-            if name not in self.parts:
-                self.parts[name] = np.zeros(len(self.rewards))
-            self.parts[name][row] = value
-        if outcome.segment is not None:
-            if self.segments is None:
-                self.segments = np.full(len(self.rewards), -1)
-            self.segments[row] = outcome.segment
-        self.count += 1
+            self._contexts.append(self._space.logged(context))
+        if self._world.episodic:
+            following = outcome.next
+            self._lives.append((*place, following is None, following is not None and following.cut_off))
+        segment = -1 if outcome.segment is None else outcome.segment
+        worth = (truth.expected_reward(action), truth.best_reward)
+        self._rows.append((context["user_id"], action, outcome.reward, propensity, *worth, segment))
+        self._parts.append(outcome.parts)
 
     def _check(self, outcome: Outcome) -> None:
         """Refuse outcomes that break the contract of worlds with `ValueError`."""
-        low, high = self._reward_range
+        low, high = self._world.reward_range
         if not low <= outcome.reward <= high:  # NaN lies nowhere
             raise ValueError(f"reward {outcome.reward!r} lies outside reward_range, {low:g} to {high:g}")
         odd = [name for name in outcome.parts if not isinstance(name, str)]
@@ -100,10 +97,23 @@ class BlockRows:
 
     def block(self) -> Block:
         """Return the rows, with their contexts where they are logged."""
-        truths = (self.expected, self.best)
-        contexts = tuple(self.contexts)
-        rows = (self.start, self.user_ids, self.actions, self.rewards, self.propensities, *truths)
-        return Block(*rows, self.parts, self.segments, contexts)
+        user_ids, actions, rewards, propensities, expected, best, segments = zip(*self._rows, strict=True)
+        chosen = self._space.empty(len(actions), self._spec)
+        chosen[:] = actions
+        names = dict.fromkeys(name for parts in self._parts for name in parts)
+        return Block(
+            self.start,
+            np.array(user_ids, np.int64),
+            chosen,
+            np.array(rewards, np.float64),
+            np.array(propensities, np.float64),
+            np.array(expected, np.float64),
+            np.array(best, np.float64),
+            {name: np.array([parts.get(name, 0.0) for parts in self._parts], np.float64) for name in names},
+            None if max(segments) < 0 else np.array(segments, np.int64),
+            tuple(self._contexts),
+            Lives(*map(np.array, zip(*self._lives, strict=True))) if self._lives else None,
+        )
 
 
 def sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[int, int]]:

@@ -3,10 +3,10 @@
 import inspect
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from zoosim.arena.compiled import play_compiled, runs_compiled
 from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ActionError, PolicyFailure, WorldError
 from zoosim.core.feedback import AT_ONCE, Feedback
-from zoosim.core.types import Context
+from zoosim.core.types import Context, PolicySpec
 from zoosim.policies.base import Policy, policy_name
 from zoosim.worlds.base import Truth, World
 from zoosim.worlds.contexts import context_fault
+from zoosim.worlds.episodes import MOST_STEPS, checked_next, feedback_of
 
 
 def play(
@@ -31,7 +32,7 @@ def play(
     logged: bool = False,
     judged: bool = True,
 ) -> Iterator[Block]:
-    """Let a policy decide visits 0 to `steps - 1`, and learn from each when its reward arrives.
+    """Let a policy decide for visitors 0 to `steps - 1`, and learn from each decision when its reward arrives.
 
     In a world that is a table a policy that decides and learns by its kernel is run compiled; otherwise the policy is
     asked one context at a time. Both give the same rows.
@@ -39,8 +40,8 @@ def play(
     Args:
         world: Who comes, and what each choice earns.
         policy: Decides and learns.
-        steps: Number of visits.
-        feedback: When rewards arrive; those of the last visits never do.
+        steps: Number of visitors, each of whom makes one visit unless the world is episodic.
+        feedback: When rewards arrive; those of the last visitors never do.
         logged: Whether propensities are computed; of policies that sample they cost more than the decisions.
         judged: Whether expected rewards are computed, which some worlds take long for; NaN where they are not.
 
@@ -55,71 +56,91 @@ def play(
         yield from _play_visits(world, policy, steps, feedback, logged, judged)
 
 
-def _takes_feedback(policy: Policy) -> bool:
-    """Whether `update` takes more than a context, an action and a reward; the shortest policies leave the rest out."""
+def _arity(policy: Policy) -> int:
+    """Return how many arguments `update` takes, of the five that it is given; the shortest policies take three."""
     parameters = inspect.signature(policy.update).parameters.values()
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > 3 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 5
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 UNKNOWN = Truth(lambda action: np.nan, np.nan)
 """What stands for the truth where it is not asked for."""
 
 
-class _Served(NamedTuple):
-    """A decision whose reward has not arrived yet."""
+class _Learner:
+    """Hands rewards to a policy when they arrive."""
 
-    step: int
-    context: Context
-    action: Any
-    reward: float
-    feedback: Mapping[str, Any] | None
+    def __init__(self, policy: Policy, feedback: Feedback) -> None:
+        self._update = policy.update
+        self._arity = _arity(policy)
+        self._feedback = feedback
+        self._waiting = deque[tuple[int, tuple[Any, ...]]]()
+
+    def take(self, visitor: int, *served: Any, gone: bool) -> None:
+        """Take a decision of a visitor, as the arguments of `update`, and hand over what has arrived by now."""
+        self._waiting.append((visitor, served[: self._arity]))
+        delay, batch = self._feedback.delay, self._feedback.batch
+        # Rewards are late by so many visitors: those that are not, are learned before the visitor's next step.
+        if (visitor + 1) % batch == 0 and (gone or (delay, batch) == (0, 1)):
+            while self._waiting and self._waiting[0][0] <= visitor - delay:
+                self._update(*self._waiting.popleft()[1])
 
 
 def _play_visits(
     world: World, policy: Policy, steps: int, feedback: Feedback, logged: bool, judged: bool
 ) -> Iterator[Block]:
-    """Ask the world and the policy visit by visit."""
-    unrewarded = deque[_Served]()
+    """Ask the world and the policy decision by decision."""
     space = find_action_space(world.action_space)
     spec = world.spec(steps)
-    takes_feedback = _takes_feedback(policy)
+    learner = _Learner(policy, feedback)
     for start, stop in sections(world, steps, AT_ONCE):
-        rows = BlockRows(world, spec, start, stop - start, logged=logged, judged=judged)
-        for step in range(start, stop):
-            with _blaming_the_world(world, step):
-                visit = world.arrive(step)
-                context = world.context(visit)
-                fault = context_fault(context, world.action_space, spec) if step == 0 else ""
-                if fault:
-                    raise ValueError(fault)
-            try:
-                if logged:
-                    action, propensity = space.choose(policy, context, spec)
-                else:
-                    action = space.checked(policy.select_action(context), context, spec)
-                    propensity = np.nan
-                with _blaming_the_world(world, step):
-                    outcome = world.serve(visit, action)
-                    truth = world.truth(visit) if judged else UNKNOWN
-                    rows.add(context, action, propensity, outcome, truth)
-                unrewarded.append(_Served(step, context, action, float(outcome.reward), outcome.feedback))
-                if (step + 1) % feedback.batch == 0:
-                    while unrewarded and unrewarded[0].step <= step - feedback.delay:
-                        _learn(policy, unrewarded.popleft(), takes_feedback)
-            except WorldError:
-                raise
-            except (Exception, SystemExit) as error:
-                raise failure(world.seed, step, error, type(policy)) from error
+        rows = BlockRows(world, spec, start, logged=logged, judged=judged)
+        for visitor in range(start, stop):
+            with _blaming_the_world(world, visitor):
+                visit = world.arrive(visitor)
+                context = _context(world, visit, spec, is_checked=visitor == 0)
+            visits = 0
+            for step in range(MOST_STEPS):
+                try:
+                    if logged:
+                        action, propensity = space.choose(policy, context, spec)
+                    else:
+                        action = space.checked(policy.select_action(context), context, spec)
+                        propensity = np.nan
+                    with _blaming_the_world(world, visitor):
+                        outcome = world.serve(visit, action)
+                        following = checked_next(world, outcome)
+                        truth = world.truth(visit) if judged else UNKNOWN
+                        rows.add(context, action, propensity, outcome, truth, (visitor, visits, step))
+                        next_context = None
+                        if following is not None:
+                            next_context = _context(world, following.visit, spec, is_checked=visitor == 0)
+                    gone = following is None or following.cut_off
+                    served = (context, action, float(outcome.reward), feedback_of(world, outcome), next_context)
+                    learner.take(visitor, *served, gone=gone)
+                except WorldError:
+                    raise
+                except (Exception, SystemExit) as error:
+                    raise failure(world.seed, visitor, error, type(policy)) from error
+                if following is None or following.cut_off:
+                    break
+                assert next_context is not None
+                visit, context = following.visit, next_context
+                visits += not following.same_visit
+            else:
+                with _blaming_the_world(world, visitor):
+                    raise ValueError(f"visitor {visitor} is still there after {MOST_STEPS:,} decisions")
         yield rows.block()
 
 
-def _learn(policy: Policy, served: _Served, takes_feedback: bool) -> None:
-    """Let a policy learn from a reward that has come."""
-    if takes_feedback:
-        policy.update(served.context, served.action, served.reward, served.feedback)
-    else:
-        policy.update(served.context, served.action, served.reward)
+def _context(world: World, visit: Any, spec: PolicySpec, *, is_checked: bool) -> Context:
+    """Return the context of a visit; raises `ValueError` for one that is checked and breaks the contract."""
+    context = world.context(visit)
+    fault = context_fault(context, world.action_space, spec) if is_checked else ""
+    if fault:
+        raise ValueError(fault)
+    return context
 
 
 @contextmanager

@@ -27,11 +27,16 @@ GROUP_BYTES = 100_000_000
 def to_records(world: World, block: Block, policy: str, policy_version: str) -> pl.DataFrame:
     """Return the Records of a block of visits."""
     n = len(block.rewards)
-    steps = np.arange(block.start, block.start + n)
+    lives: dict[str, Any] = {"step": np.arange(block.start, block.start + n)}
+    numbers, times = lives["step"], lives["step"] * MICROSECONDS
+    if block.lives is not None:
+        lives = block.lives._asdict()
+        numbers = [f"{visitor}-{step}" for visitor, step in zip(lives["visitor"], lives["step"], strict=True)]
+        times = lives["visitor"] * MICROSECONDS + lives["step"]
     return pl.DataFrame(
         {
-            "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
-            "time": pl.Series(steps * MICROSECONDS).cast(pl.Datetime("us", "UTC")),
+            "decision_id": [f"{policy}-{world.seed}-{number}" for number in numbers],
+            "time": pl.Series(times).cast(pl.Datetime("us", "UTC")),
             "user_id": block.user_ids,
             **find_action_space(world.action_space).logged_choices(world, block),
             "position": pl.Series(np.zeros(n, np.int32)),
@@ -41,7 +46,7 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
             "policy": pl.Series([policy] * n),
             "policy_version": pl.Series([policy_version] * n),
             "seed": pl.Series(np.full(n, world.seed, np.int64)),
-            "step": steps,
+            **lives,
         }
     )
 

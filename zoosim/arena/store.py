@@ -32,6 +32,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.parquet import UNREADABLE, decode_parquet, naming_full_disks, read_meta, write_parquet
 from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
 from zoosim.core.yaml_text import parse_yaml, write_yaml
+from zoosim.logs.schema import LIFE
 
 PART = 64
 """Trials that are put together at a time."""
@@ -51,9 +52,15 @@ ROWS = {
     "reward": pl.Float64,
     "true_probability": pl.Float64,
     "best_probability": pl.Float64,
+    "visitor": pl.Int32,
+    "visit": pl.Int32,
+    "ended": pl.Boolean,
+    "censored": pl.Boolean,
 }
-"""The columns of rows.parquet; those of a search shop have what a reward is made of, too."""
+"""The columns of rows.parquet; those of a search shop have what a reward is made of, too.
 
+Where visitors come back, `step` counts a visitor's decisions, else the visits of the run.
+"""
 
 FIGURES = ["reward", "true_probability", "best_probability"]
 """The columns that figures are computed from."""
@@ -212,8 +219,8 @@ class RunFolder:
         return self.read_whole_trial(key)[0]
 
     def read_whole_trial(self, key: TrialKey) -> tuple[Rows, dict[str, np.ndarray]]:
-        """Read the figures of a trial, and what its rewards are made of: nothing where they are clicks."""
-        frame = self._frame(key)
+        """Read the figures of a trial by visitor, and what rewards are made of: nothing where they are clicks."""
+        frame = _by_visitor(self._frame(key))
         parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
         return Rows(*(frame[name].to_numpy() for name in FIGURES)), parts
 
@@ -231,6 +238,8 @@ class RunFolder:
             frame = decode_parquet(path)
             numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
             types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
+            if "visitor" in frame.columns:  # trials of visitors who come once lack it
+                types = types and all(frame[name].dtype == ROWS[name] for name in LIFE)
             whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)
         except (DataError, *UNREADABLE):
             whole = False
@@ -241,11 +250,11 @@ class RunFolder:
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
         """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all."""
         frames = [
-            pl.scan_parquet(self.trial_path(key), glob=False).select(
+            _with_lives(pl.scan_parquet(self.trial_path(key), glob=False)).select(
                 pl.lit(key.seed, pl.Int64).alias("seed"),
-                pl.int_range(pl.len(), dtype=pl.Int32).alias("step"),
+                pl.col("step"),
                 pl.lit(key.policy).alias("policy"),
-                pl.all(),
+                pl.all().exclude("step"),
             )
             for key in sorted(keys)
         ]
@@ -272,6 +281,32 @@ class RunFolder:
         """Remove the trials and the log of a policy whose code has changed."""
         for name in ("cells", "log"):
             shutil.rmtree(self.path / name / policy, ignore_errors=True)
+
+
+def _by_visitor(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sum the rows of each visitor: figures are of returns, what a visitor brings from the first decision to the last.
+
+    What a policy's choices were worth is the expected return of its first action, less what later ones gave away: its
+    mean is that of the returns (the performance difference of Kakade & Langford 2002, lemma 6.1).
+    """
+    if "visitor" not in frame.columns:
+        return frame
+    parts = [name for name in frame.columns if name not in (*ROWS, BOOSTS, "segment")]
+    given_away = (pl.col("best_probability") - pl.col("true_probability")).slice(1).sum()
+    return frame.group_by("visitor", maintain_order=True).agg(
+        pl.col("reward", *parts).sum(),
+        pl.col("best_probability", *(["segment"] if "segment" in frame.columns else [])).first(),
+        (pl.col("true_probability").first() - given_away).alias("true_probability"),
+    )
+
+
+def _with_lives(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return rows of a trial that tell where in a visitor's life each decision stands."""
+    if "visitor" in rows.collect_schema():
+        return rows
+    number = pl.int_range(pl.len(), dtype=pl.Int32)
+    once = {"visit": pl.lit(0, pl.Int32), "ended": pl.lit(True), "censored": pl.lit(False)}
+    return rows.with_columns(step=number, visitor=number, **once)
 
 
 def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:

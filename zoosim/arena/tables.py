@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.number_format import counted, decimals, fixed, per_visit, shared_decimals, with_interval
+from zoosim.core.number_format import VISIT, counted, decimals, fixed, per_visit, shared_decimals, with_interval
 from zoosim.core.tables import Column, Table, two_lines
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ def results_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str
         ranked: Policies that finished a seed, the best first.
     """
     seeds = len(summary["seeds"])
-    title = f"{plan.experiment.title}: {counted(seeds, 'seed')}, {counted(plan.steps, 'visit')} per seed"
+    unit = summary.get("unit", VISIT)
+    title = f"{plan.experiment.title}: {counted(seeds, 'seed')}, {counted(plan.steps, unit)} per seed"
     policies = summary["policies"]
     names = [*ranked, *(name for name in policies if name not in ranked)]
     columns = [Column("policy", names, is_text=True, is_essential=True)]
-    return Table(title, [*columns, *_columns(plan, [policies[name] for name in names])])
+    return Table(title, [*columns, *_columns(plan, [policies[name] for name in names], unit)])
 
 
-def _columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
+def _columns(plan: "Plan", policies: Sequence[PolicyFigures], counted_by: str) -> list[Column]:
     """Return the columns of figures, the most important first, with one cell per policy."""
     fractions = _in_percent([figures["oracle_fraction"] for figures in policies])
     places = _places(fractions)
@@ -47,16 +48,16 @@ def _columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
         Column("95%\ninterval", _intervals(fractions), is_text=True, is_essential=True, stacks=True),
         Column("worst\nseed", worst, is_essential=True),
     ]
-    return [*columns, *_other_columns(plan, policies), Column("sd", deviations)]
+    return [*columns, *_other_columns(plan, policies, counted_by), Column("sd", deviations)]
 
 
-def _other_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Column]:
+def _other_columns(plan: "Plan", policies: Sequence[PolicyFigures], counted_by: str) -> list[Column]:
     """Return the columns that are left out where there is no room."""
     columns = []
     if any(figures["failed"] for figures in policies):
         columns.append(Column("failed\nseeds", [str(len(figures["failed"]) or "") for figures in policies]))
     reward = plan.any_world.reward_scale
-    unit = two_lines(per_visit(reward.name))
+    unit = two_lines(per_visit(reward.name, counted_by))
     columns.append(Column(unit, _values([figures.get(reward.key, NOTHING) for figures in policies])))
     if plan.experiment.tail and len(plan.phases) > 1:
         columns += _tail_columns(plan, policies)
@@ -72,7 +73,7 @@ def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Colum
     """Return what the last visits brought: clicks, in worlds with other rewards the fraction of oracle."""
     reward = plan.any_world.reward_scale
     start, stop = plan.phases[-1]
-    visits = f"last {stop - start:,}"
+    last = f"last {stop - start:,}"
     phases = [figures["phases"][-1] if figures["phases"] else {} for figures in policies]
     if reward.is_share:
         intervals = [phase.get(reward.key, NOTHING) for phase in phases]
@@ -81,8 +82,8 @@ def _tail_columns(plan: "Plan", policies: Sequence[PolicyFigures]) -> list[Colum
         intervals = _in_percent([phase.get("oracle_fraction", NOTHING) for phase in phases])
         what = "% of oracle"
     return [
-        Column(f"{what},\n{visits}", _values(intervals)),
-        Column(f"95% interval,\n{visits}", _intervals(intervals), is_text=True),
+        Column(f"{what},\n{last}", _values(intervals)),
+        Column(f"95% interval,\n{last}", _intervals(intervals), is_text=True),
     ]
 
 

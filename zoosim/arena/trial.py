@@ -23,6 +23,7 @@ from zoosim.arena.time_left import TrialEvent
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
+from zoosim.logs.schema import LIFE
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import World
@@ -59,7 +60,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
             feedback = replace(plan.feedback, delay=plan.feedback.delay or world.feedback.delay)
             for block in play(world, policy, plan.steps, feedback=feedback, logged=keep_log):
                 blocks.append(block)
-                report(key, len(block.actions), "")
+                report(key, block.n_visitors, "")
     except PolicyFailure as error:
         report(key, 0, TrialEvent.FAILED)
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))
@@ -117,6 +118,11 @@ def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
         columns[name] = np.concatenate(parts)
     if any(block.segments is not None for block in blocks):
         columns["segment"] = np.concatenate([_segments(block) for block in blocks]).astype(np.int32)
+    if world.episodic:
+        lives = [block.lives for block in blocks if block.lives is not None]
+        for name in LIFE:
+            column = np.concatenate([getattr(of_block, name) for of_block in lives])
+            columns[name] = column if column.dtype == np.bool_ else column.astype(np.int32)
     return columns
 
 

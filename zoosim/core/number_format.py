@@ -41,9 +41,13 @@ def unit_of(reward: str) -> str:
     return UNITS.get(reward, reward)
 
 
-def per_visit(reward: str) -> str:
-    """Return the unit of a mean reward, such as "clicks per visit"."""
-    return f"{unit_of(reward)} per visit"
+VISIT, VISITOR = "visit", "visitor"
+"""What rewards are counted by: a visitor is where visitors come back."""
+
+
+def per_visit(reward: str, unit: str = VISIT) -> str:
+    """Return the unit of a mean reward, such as "clicks per visit"; `unit` is what rewards are counted by."""
+    return f"{unit_of(reward)} per {unit}"
 
 
 def decimals(value: float, low: float | None = None, high: float | None = None) -> int:

@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.logs.schema import LISTED, REQUIRED
+from zoosim.logs.schema import LIFE, LISTED, REQUIRED
 
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that times lie in: Python knows no others."""
@@ -47,7 +47,8 @@ def check_columns(frame: pl.DataFrame, source: str, required: Sequence[str], *, 
     check_names(frame.columns, source, required)
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
-    types = {**TYPES, "action": "lists of numbers" if lists else "whole numbers"}
+    lives = LIFE_TYPES if set(LIFE) <= set(frame.columns) else {}
+    types = {**TYPES, **lives, "action": "lists of numbers" if lists else "whole numbers"}
     for name, expected in types.items():
         if name in frame.columns and not _HOLDS[expected](frame.schema[name]):
             raise DataError(f"{source}: column {name} holds values of type {frame.schema[name]}, expected {expected}")
@@ -67,6 +68,15 @@ TYPES = {
 }
 """What the columns of Records hold, but for the action."""
 
+LIFE_TYPES = {
+    "visitor": "whole numbers or words",
+    "visit": "whole numbers",
+    "step": "whole numbers",
+    "ended": "true or false",
+    "censored": "true or false",
+}
+"""What those of a log of visitors who come back hold."""
+
 
 def _is_time(dtype: pl.DataType) -> bool:
     return dtype == pl.Null or (isinstance(dtype, pl.Datetime) and dtype.time_zone is not None)
@@ -81,6 +91,7 @@ _HOLDS: dict[str, Callable[[Any], bool]] = {
     "numbers": lambda dtype: dtype.is_numeric(),
     "times with a time zone": _is_time,
     "whole numbers or words": _is_id,
+    "true or false": lambda dtype: dtype == pl.Boolean,
     "words or whole numbers": lambda dtype: dtype != pl.Object,
     "lists of numbers": lambda dtype: isinstance(dtype, pl.List) and dtype.inner.is_numeric(),
     "lists of whole numbers": lambda dtype: isinstance(dtype, pl.List) and dtype.inner.is_integer(),

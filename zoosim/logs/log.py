@@ -11,6 +11,7 @@ from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
+from zoosim.logs.lives import Lives
 
 if TYPE_CHECKING:  # logs of worlds have neither
     from zoosim.logs.searches import Searches
@@ -41,6 +42,8 @@ class Log:
         products: The features of the products `(K, d_p)`.
         user_ids: Which visits belong together `(n,)`; None where the log does not say.
         times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
+        lives: Where in a visitor's life each visit stands; None where each visitor came for one decision, or the log
+            does not say.
         columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
         rewards_by_name: What the objective, `rewards`, is made of, and other rewards, each of its shape; none where the
             log has one reward.
@@ -72,6 +75,7 @@ class Log:
     products: FloatArray
     user_ids: IntArray | None = None
     times: IntArray | None = None
+    lives: Lives | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     rewards_by_name: Mapping[str, FloatArray] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -176,5 +180,7 @@ class Log:
             taken[part] = {name: values[chosen] for name, values in getattr(self, part).items()}
         if self.searches is not None:
             taken["searches"] = self.searches.rows(chosen)
+        if self.lives is not None:
+            taken["lives"] = Lives(*(values[chosen] for values in self.lives))
         taken["numbers"] = self.row_numbers[chosen]
         return replace(self, **taken)

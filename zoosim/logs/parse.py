@@ -18,6 +18,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.importing.columns import whole_numbers
+from zoosim.logs.lives import lives_of
 from zoosim.logs.log import Log
 from zoosim.logs.records import Records, records_of
 from zoosim.logs.schema import A_MAX, ACTION_SPACE, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
@@ -145,6 +146,7 @@ def to_log(
         "positions": np.zeros(visits.height, np.int64),
         "products": np.zeros((records.n_actions, 0)) if products is None else products,
         "user_ids": _user_ids(visits),
+        "lives": lives_of(visits),
         "times": visits["time"].dt.epoch("us").to_numpy() if _is_known(visits, "time") else None,
         "columns": {name: floats(rows[name]).reshape(shape) for name in kept},
         "rewards_by_name": {name: floats(rows[name]).reshape(shape) for name in rewards},

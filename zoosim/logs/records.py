@@ -21,6 +21,7 @@ from zoosim.logs.checks import (
     reward_faults,
     time_faults,
 )
+from zoosim.logs.lives import life_faults
 from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, REQUIRED
 from zoosim.policies.boosts.base import BOX
 
@@ -70,6 +71,7 @@ class Records(ABC):
         yield from time_faults(self.frame)
         yield from self._propensity_faults()
         yield from reward_faults(self.frame)
+        yield from life_faults(self.frame)
         yield from self._action_faults()
         if "user" in self.frame.columns:
             yield from list_faults(self.frame, "user")

@@ -7,6 +7,10 @@ products that could be shown) or `unavailable` (of those that could not), `actio
 of a visit, and `gmv`, `cm2`, `strategic`, `rank_change`, `purchases` and `exposure` follow it. The schema's version
 stands in the file's metadata.
 
+Where visitors come back, `visitor`, `visit` and `step` number the visitor, the visitor's visits and the visitor's
+decisions, `ended` says that the visitor then had gone for good, and `censored` that the world or the log ends there, so
+that nobody knows. Else `step` numbers the visits of the run.
+
 The action space says what `action` and `propensity` hold:
     products   the index of a candidate, and its probability
     rankings   as products, in one row per position: rows of a visit share `decision_id`, `position` counts from the
@@ -19,10 +23,13 @@ REQUIRED = ("action", "reward")
 LISTED = ("candidates", "unavailable")
 """The columns that list products, of which a log has one or none: what could be shown, or what could not."""
 
-READ = ("decision_id", "time", "user_id", "user", "catalogue", *LISTED, "position", "propensity", *REQUIRED)
+LIFE = ("visitor", "visit", "step", "ended", "censored")
+"""The columns of a log of visitors who come back; `step` stands in logs of other worlds, too."""
+
+READ = ("decision_id", "time", "user_id", "user", "catalogue", *LISTED, "position", "propensity", *REQUIRED, *LIFE)
 """The columns that training and evaluation read."""
 
-OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}
+OWN = {*READ, "product_id", "policy", "policy_version", "seed"}
 """The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
 
 A_MAX = "a_max"

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
@@ -89,12 +91,20 @@ def evaluate(
 
     Raises:
         ConfigError: an option or a policy's name is invalid, or there is no policy.
-        DataError: no estimator applies, or no policy ever chooses a logged action, and "dm" is not asked for.
+        DataError: visitors of the log come back, no estimator applies, or no policy ever chooses a logged action, and
+            "dm" is not asked for.
         PolicyError: a policy fails, returns invalid probabilities, or changes its state; it is named.
         EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt` with the results so far.
     """
     if LOGGED in policies:
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
+    if log.lives is not None:
+        visitors = len(np.unique(log.lives.visitor))
+        raise DataError(
+            f"{log.source}: holds {len(log):,} decisions of {visitors:,} visitors who come back, and what a choice "
+            "brings later cannot be estimated yet; compare policies in a world by zoosim run, or drop the column "
+            "visitor to have each decision judged by its own reward"
+        )
     evaluator_class = evaluator_of(log.action_space)
     options = read_options(
         log,

@@ -97,8 +97,9 @@ class Policy(ABC):
             context: The request as it was when the action was chosen.
             action: The action that was taken, by this policy or another.
             reward: What it earned.
-            feedback: What else the shop logged of the visit.
-            next_context: The visitor's next request, where visits have several steps and there was one.
+            feedback: What else the shop logged of the visit; in a world that is episodic also `visit_ended`, `ended`
+                (the visitor has gone for good) and `censored` (the world ends there).
+            next_context: The visitor's next request in a world that is episodic; None where the visitor has gone.
         """
 
     def propensities(self, context: Context) -> FloatArray:

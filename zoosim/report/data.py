@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zoosim.core.number_format import VISIT
 from zoosim.core.types import FloatArray
 from zoosim.worlds.facts import CLICKS, Measure, RewardScale
 
@@ -57,6 +58,11 @@ class ReportData:
     measures: tuple[Measure, ...] = ()
     oracle: str = ""
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """Return what visits are called here: "visit", or "visitor" where visitors come back."""
+        return str(self.summary.get("unit", VISIT))
 
     @property
     def crowded(self) -> bool:

@@ -94,7 +94,7 @@ def _curves(
     bounds = _bounds(curves.values(), reference, settle=is_average)
     hover_format = ".1%" if tick_format == "~%" else tick_format
     spikes = {"spikecolor": MUTED, "spikethickness": 1, "spikedash": "solid"}
-    figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, steps], **spikes)
+    figure.update_xaxes(**axis_style(), title_text=f"{report.unit}s", tickformat=",d", range=[0, steps], **spikes)
     figure.update_yaxes(
         **axis_style(), title_text=title, tickformat=tick_format, hoverformat=hover_format, range=bounds
     )
@@ -210,7 +210,7 @@ def _phases(report: ReportData) -> go.Figure | None:
     if not names:
         return None
     spans = [(phase["from"], phase["to"]) for phase in policies[names[0]]["phases"]]
-    figure = panels(names, [_phase_title(span, report.shocks) for span in spans], PHASES_ACROSS)
+    figure = panels(names, [_phase_title(span, report) for span in spans], PHASES_ACROSS)
     styles = policy_styles(policies, report.features)
     fractions: list[Mapping[str, Any]] = []
     for row, name in enumerate(names):
@@ -239,16 +239,16 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"tickformat": ".0%", "range": [bottom, top + 0.22 * (top - bottom)], "tickvals": ticks, "tickfont": size}
 
 
-def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
-    named = " + ".join(name for step, name in shocks if step == span[0])
+def _phase_title(span: tuple[int, int], report: ReportData) -> str:
+    named = " + ".join(name for step, name in report.shocks if step == span[0])
     first = ""
     if named:
         first = f"after {named}"
-    elif shocks and not span[0]:
+    elif report.shocks and not span[0]:
         first = "before shocks"
     lines = textwrap.wrap(first, 24, max_lines=2, placeholder="\u2026")
     head = "".join(f"<b>{escaped(line)}</b><br>" for line in lines)
-    return f"{head}visits {span[0]:,}\u2013{span[1]:,}"
+    return f"{head}{report.unit}s {span[0]:,}\u2013{span[1]:,}"
 
 
 def _add_fraction(
@@ -304,6 +304,7 @@ def _recovery(report: ReportData) -> go.Figure | None:
             panel = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
             _add_recovery(figure, value, names.index(name), panel, name, styles[name].color, 1.36 * top)
     _set_recovery_axis(figure, top, never)
+    figure.update_xaxes(title_text=f"{report.unit}s until recovered")
     return figure
 
 
@@ -318,7 +319,7 @@ def _set_recovery_axis(figure: go.Figure, top: float, never: bool) -> None:
         end = 1.75 * top
         zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1.17 * top, x1=end, **zone, row="all", col="all")
-    figure.update_xaxes(tickvals=ticks, ticktext=words, range=[-0.08 * top, end], title_text="visits until recovered")
+    figure.update_xaxes(tickvals=ticks, ticktext=words, range=[-0.08 * top, end])
 
 
 def _add_recovery(

@@ -79,7 +79,8 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     share = report.reward.is_share
     when = "between shocks" if report.shocks else "over the stream"
     clicks = report.reward.word
-    end = f"last {_tail(report.summary):,} visits"
+    visits = f"{report.unit}s"
+    end = f"last {_tail(report.summary):,} {visits}"
     step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {
         "features": (
@@ -89,14 +90,14 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "share": (
             "Share of the oracle over the stream",
-            "What the choices of the last 500 visits earn on average, over what the best would have earned; higher is "
-            f"better. {line}{step_back}",
+            f"What the choices of the last 500 {visits} earn on average, over what the best would have earned; higher "
+            f"is better. {line}{step_back}",
         ),
         "seeds": ("Seed by seed", "Each mark is one seed: marks far apart mean that the result depends on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
-            f"{'The share' if share else 'What one'} of the last 500 visits {'that paid off' if share else 'earned'}; "
-            f"higher is better. {line}{shocks}",
+            f"{'The share' if share else 'What one'} of the last 500 {visits} "
+            f"{'that paid off' if share else 'earned'}; higher is better. {line}{shocks}",
         ),
         "clicks": (
             f"Total {clicks}",
@@ -117,7 +118,8 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "recovery": (
             "Recovery after each shock",
-            "Median visits until a policy was back (and share of seeds that got there); “never”: half or more did not.",
+            f"Median {visits} until a policy was back (and share of seeds that got there); “never”: half or more did "
+            "not.",
         ),
         "pairs": (
             "Pairs of policies",

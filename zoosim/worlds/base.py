@@ -12,6 +12,7 @@ from zoosim.core.action_space import PRODUCTS
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import AMOUNTS, Change, Measure, RewardScale, Trait
 from zoosim.worlds.parameters import Parametrised
 
@@ -22,24 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a visit.
+    """What came of a decision.
 
     Args:
-        reward: What the visit earned.
+        reward: What it earned.
         feedback: What a shop would log of it, which policies may learn from.
         parts: What the reward is made of, by name, such as clicks and margin.
         segment: The number of the visitor's segment, where rewards are to be told apart by segment.
+        next: What comes next for the same visitor, in worlds that are `episodic`; None for one who has gone for good.
     """
 
     reward: float
     feedback: Mapping[str, Any] | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     segment: int | None = None
+    next: Next | None = None
 
 
 @dataclass(frozen=True)
 class Truth:
     """What a visit is worth in expectation; only figures and tests see it, never a policy.
+
+    In an episodic world that is the expected return: the sum of what the visitor brings from here on, where the best
+    is done after the action in question (the optimal action values `Q*` of Sutton & Barto 2018, section 3.6).
 
     Args:
         expected_reward: Gives the expected reward of an action.
@@ -91,6 +97,11 @@ class World(Parametrised, ABC):
     What happens at a visit may depend on the seed and on the visit's number alone, never on what was asked or shown
     before: then all policies meet the same visitors, who would do the same, and comparisons are paired. Take every
     random number from `self.rng("what it is for", step)`.
+
+    In an `episodic` world visitors may come back: `serve` then returns an `Outcome` with a `Next`, and `arrive` brings
+    the first visit of visitor number `step`. What happens later may depend on what this visitor, and no other, was
+    shown before. Take random numbers from `self.rng("what it is for", visitor, step, product)`, so that visitors differ
+    between policies by what they were shown alone.
     """
 
     name: str = ""
@@ -110,6 +121,9 @@ class World(Parametrised, ABC):
 
     reward_scale: RewardScale = AMOUNTS
     """How rewards are called, scaled and compared."""
+
+    episodic: ClassVar[bool] = False
+    """True where visitors may come back, so that what is shown may matter later."""
 
     knows_users: bool = True
     """True where visitors come back and are recognised."""
@@ -189,9 +203,15 @@ class World(Parametrised, ABC):
         """Return what learning from all answers would reach, with its name; None where there is no such thing."""
         return None
 
-    def rng(self, purpose: str, step: int = 0) -> np.random.Generator:
-        """Return a random number generator that depends on the seed, the purpose and the visit's number alone."""
-        return stream(self.seed, purpose, str(step))
+    def rng(self, purpose: str, step: int = 0, *more: int) -> np.random.Generator:
+        """Return a random number generator that depends on the seed, the purpose and the numbers alone.
+
+        Args:
+            purpose: What it is for.
+            step: The number of the visit; in an episodic world, of the visitor.
+            *more: Further numbers, such as the visitor's step and a product's id.
+        """
+        return stream(self.seed, purpose, str(step), *map(str, more))
 
     @abstractmethod
     def spec(self, steps: int) -> PolicySpec:
@@ -199,7 +219,10 @@ class World(Parametrised, ABC):
 
     @abstractmethod
     def arrive(self, step: int) -> Any:
-        """Return visit number `step`, 0 or more: an object of the world's own, which the other methods take."""
+        """Return visit number `step`, 0 or more: an object of the world's own, which the other methods take.
+
+        In an episodic world it is the first visit of visitor number `step`.
+        """
 
     @abstractmethod
     def context(self, visit: Any) -> Context:

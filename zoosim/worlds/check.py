@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,20 +10,37 @@ from zoosim.action_spaces import find_action_space
 from zoosim.core.types import Context, FloatArray
 from zoosim.policies.checks.contract import Check, CheckResult, ask_checks, must
 from zoosim.policies.checks.sameness import same
-from zoosim.worlds.base import World
+from zoosim.worlds.base import Outcome, World
 from zoosim.worlds.contexts import context_fault
+from zoosim.worlds.episodes import MOST_STEPS, checked_next
 from zoosim.worlds.registry import find_world
 
 VISITS = 40
 """How many visits most checks look at."""
 
 LONG = 3_000
-"""Over how many visits rewards are averaged."""
+"""Over how many visits, or visitors who come back, rewards are averaged."""
+
+FOLLOWED = 100
+"""For how many decisions most checks follow a visitor who comes back."""
 
 ERRORS = 5.0
 """How many standard errors the mean reward may lie from the truth."""
 
 ROUNDING = 1e-9
+
+
+class Asked(NamedTuple):
+    """What a world is asked about: a visit, of a visitor to whom the `actions` were shown before."""
+
+    visitor: int
+    actions: tuple[Any, ...]
+    visit: Any
+    context: Context
+
+    def __str__(self) -> str:
+        later = f", after {len(self.actions)} decisions for this visitor" if self.actions else ""
+        return f"visit {self.visitor}{later}"
 
 
 @dataclass(frozen=True)
@@ -33,12 +50,28 @@ class MadeWorlds:
     cls: type[World]
     make: Callable[[int], World]
 
-    def visits(self, seed: int = 0, n: int = VISITS) -> Iterator[tuple[int, World, Any, Context]]:
-        """Yield visits 0 to `n - 1` of a new world: number, world, visit and context."""
+    def arrivals(self, seed: int = 0) -> list[Context]:
+        """Return the contexts of visits 0 to `VISITS - 1` of a new world."""
         world = self.make(seed)
-        for step in range(n):
-            visit = world.arrive(step)
-            yield step, world, visit, world.context(visit)
+        return [world.context(world.arrive(visitor)) for visitor in range(VISITS)]
+
+    def visits(self) -> Iterator[tuple[World, Asked]]:
+        """Yield visits 0 to `VISITS - 1` of a new world; where visitors come back, what follows random actions, too."""
+        world = self.make(0)
+        for visitor in range(VISITS):
+            visit = world.arrive(visitor)
+            actions: tuple[Any, ...] = ()
+            rng = np.random.default_rng(visitor)
+            while len(actions) < FOLLOWED:
+                context = world.context(visit)
+                yield world, Asked(visitor, actions, visit, context)
+                if not world.episodic:
+                    break
+                actions = (*actions, _any_action(world, context, rng))
+                following = checked_next(world, world.serve(visit, actions[-1]))
+                if following is None or following.cut_off:
+                    break
+                visit = following.visit
 
 
 def check_world(source: str) -> list[CheckResult]:
@@ -70,13 +103,13 @@ def _makes(worlds: MadeWorlds) -> None:
 
 
 def _contexts(worlds: MadeWorlds) -> None:
-    for step, world, _, context in worlds.visits():
-        fault = context_fault(context, world.action_space, world.spec(VISITS))
-        must(not fault, f"visit {step}: {fault}")
+    for world, asked in worlds.visits():
+        fault = context_fault(asked.context, world.action_space, world.spec(VISITS))
+        must(not fault, f"{asked}: {fault}")
 
 
 def _any_order(worlds: MadeWorlds) -> None:
-    forward = [context for *_, context in worlds.visits()]
+    forward = worlds.arrivals()
     world = worlds.make(0)
     for step in reversed(range(VISITS)):
         context = world.context(world.arrive(step))
@@ -84,7 +117,7 @@ def _any_order(worlds: MadeWorlds) -> None:
 
 
 def _seeds(worlds: MadeWorlds) -> None:
-    first, second = ([context for *_, context in worlds.visits(seed)] for seed in (0, 1))
+    first, second = worlds.arrivals(0), worlds.arrivals(1)
     differ = any(not same(one, other) for one, other in zip(first, second, strict=True))
     must(differ, f"seeds 0 and 1 bring the same {VISITS} visits; draw from self.rng, which depends on the seed")
 
@@ -93,72 +126,108 @@ def _outcomes(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
     other = worlds.make(0)
     low, high = other.reward_range
-    for step, world, visit, context in worlds.visits():
-        action = _any_action(world, context, rng)
-        first = world.serve(visit, action)
-        must(np.isfinite(first.reward), f"visit {step}: the reward is {first.reward!r}, expected a finite number")
+    for world, asked in worlds.visits():
+        action = _any_action(world, asked.context, rng)
+        first = world.serve(asked.visit, action)
+        must(np.isfinite(first.reward), f"{asked}: the reward is {first.reward!r}, expected a finite number")
         inside = low <= first.reward <= high
-        must(inside, f"visit {step}: the reward {first.reward:g} lies outside reward_range, {low:g} to {high:g}")
-        world.serve(visit, _any_action(world, context, rng))
-        again = world.serve(visit, action).reward
-        must(first.reward == again, f"visit {step}: the same action earned {first.reward:g}, and then {again:g}")
-        elsewhere = other.serve(other.arrive(step), action).reward
+        must(inside, f"{asked}: the reward {first.reward:g} lies outside reward_range, {low:g} to {high:g}")
+        world.serve(asked.visit, _any_action(world, asked.context, rng))
+        again = world.serve(asked.visit, action)
+        must(first.reward == again.reward, f"{asked}: the same action earned {first.reward:g}, then {again.reward:g}")
+        must(_same_next(world, first, again), f"{asked}: something else followed the same action the second time")
+        elsewhere = other.serve(_followed(other, asked), action)
         must(
-            first.reward == elsewhere,
-            f"visit {step}: an action earned {first.reward:g}, and {elsewhere:g} where other actions came before; "
-            "what happens at a visit may depend on its number alone",
+            first.reward == elsewhere.reward and _same_next(world, first, elsewhere),
+            f"{asked}: an action earned {first.reward:g}, and {elsewhere.reward:g} or led elsewhere where other "
+            "actions came before; what happens at a visit may depend on its number alone, and where visitors come "
+            "back, on what this visitor was shown",
         )
+
+
+def _followed(world: World, asked: Asked) -> Any:
+    """Return a visit as a world brings it that was asked nothing else."""
+    visit = world.arrive(asked.visitor)
+    for action in asked.actions:
+        following = checked_next(world, world.serve(visit, action))
+        visit = None if following is None else following.visit
+        must(visit is not None, f"{asked}: the visitor has gone before where other actions came before")
+    return visit
+
+
+def _same_next(world: World, one: Outcome, other: Outcome) -> bool:
+    """Whether the same follows two outcomes."""
+    first, second = checked_next(world, one), checked_next(world, other)
+    if first is None or second is None:
+        return first is second
+    kinds = [(following.same_visit, following.cut_off) for following in (first, second)]
+    return kinds[0] == kinds[1] and same(world.context(first.visit), world.context(second.visit))
 
 
 def _truth(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
-    for step, world, visit, context in worlds.visits():
-        truth = world.truth(visit)
-        must(np.isfinite(truth.best_reward), f"visit {step}: best_reward is {truth.best_reward!r}")
+    for world, asked in worlds.visits():
+        truth = world.truth(asked.visit)
+        must(np.isfinite(truth.best_reward), f"{asked}: best_reward is {truth.best_reward!r}")
         if truth.best_action is not None:
             best = truth.expected_reward(truth.best_action)
             agrees = abs(best - truth.best_reward) <= ROUNDING
-            must(agrees, f"visit {step}: best_action is worth {best:g}, but best_reward is {truth.best_reward:g}")
-        action = _any_action(world, context, rng)
+            must(agrees, f"{asked}: best_action is worth {best:g}, but best_reward is {truth.best_reward:g}")
+        action = _any_action(world, asked.context, rng)
         expected = truth.expected_reward(action)
-        must(np.isfinite(expected), f"visit {step}: the expected reward of action {action} is {expected!r}")
+        must(np.isfinite(expected), f"{asked}: the expected reward of action {action} is {expected!r}")
         if find_action_space(world.action_space).oracle_is_best:
             worse = expected <= truth.best_reward + ROUNDING
-            must(
-                worse, f"visit {step}: action {action} is worth {expected:g}, more than the best {truth.best_reward:g}"
-            )
+            must(worse, f"{asked}: action {action} is worth {expected:g}, more than the best {truth.best_reward:g}")
 
 
 def _averages(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
-    rewards: list[float] = []
-    expected: list[float] = []
-    for _, world, visit, context in worlds.visits(n=LONG):
-        action = _any_action(world, context, rng)
-        rewards.append(world.serve(visit, action).reward)
-        expected.append(world.truth(visit).expected_reward(action))
-    surprise: FloatArray = np.array(rewards) - np.array(expected)
+    world = worlds.make(0)
+    lives = np.array([_lived(world, visitor, rng) for visitor in range(LONG)])
+    surprise: FloatArray = lives[:, 0] - lives[:, 1]
     error = surprise.std(ddof=1) / np.sqrt(LONG)
     limit = ERRORS * error + ROUNDING
+    rewards, expected = lives.mean(axis=0)
     must(
         abs(surprise.mean()) <= limit,
-        f"over {LONG:,} visits random actions earned {np.mean(rewards):.4g} on average, and the truth expects "
-        f"{np.mean(expected):.4g}; they may lie {limit:.2g} apart, {ERRORS:g} standard errors",
+        f"over {LONG:,} visits random actions earned {rewards:.4g} on average, and the truth expects {expected:.4g}; "
+        f"they may lie {limit:.2g} apart, {ERRORS:g} standard errors",
     )
+
+
+def _lived(world: World, visitor: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Return what a visitor brings who is shown random actions, and what the truth expects of these."""
+    visit = world.arrive(visitor)
+    earned = expected = 0.0
+    for step in range(MOST_STEPS):
+        action = _any_action(world, world.context(visit), rng)
+        outcome, truth = world.serve(visit, action), world.truth(visit)
+        earned += outcome.reward
+        expected += truth.expected_reward(action) - (truth.best_reward if step else 0.0)
+        following = checked_next(world, outcome)
+        if following is None:
+            return earned, expected
+        visit = following.visit
+        if following.cut_off:
+            return earned + world.truth(visit).best_reward, expected
+    must(False, f"visit {visitor}: the visitor is still there after {MOST_STEPS:,} decisions")
+    return earned, expected
 
 
 def _asking(worlds: MadeWorlds) -> None:
     quiet = worlds.make(0)
     rng = np.random.default_rng(0)
-    for step, world, visit, context in worlds.visits():
+    for world, asked in worlds.visits():
+        context = asked.context
         before = {name: np.copy(value) for name, value in context.items() if isinstance(value, np.ndarray)}
-        world.truth(visit)
-        world.serve(visit, _any_action(world, context, rng))
+        world.truth(asked.visit)
+        world.serve(asked.visit, _any_action(world, context, rng))
         changed = [name for name, value in before.items() if not np.array_equal(value, context[name])]
-        must(not changed, f"visit {step}: serving changed {', '.join(changed)} of the context")
+        must(not changed, f"{asked}: serving changed {', '.join(changed)} of the context")
         must(
-            same(quiet.context(quiet.arrive(step)), world.context(world.arrive(step))),
-            f"visit {step} is another one after earlier visits were served",
+            same(quiet.context(quiet.arrive(asked.visitor)), world.context(world.arrive(asked.visitor))),
+            f"visit {asked.visitor} is another one after earlier visits were served",
         )
 
 
@@ -168,11 +237,11 @@ def _products(worlds: MadeWorlds) -> None:
     if listed is None or not find_action_space(world.action_space).has_catalogue:
         return
     row_of = {int(product): row for row, product in enumerate(listed.ids)}
-    for step, _, _, context in worlds.visits():
-        for product, features in zip(context.product_ids.tolist(), context.products, strict=True):
-            must(product in row_of, f"visit {step}: product {product} is not in all_products()")
+    for _, asked in worlds.visits():
+        for product, features in zip(asked.context.product_ids.tolist(), asked.context.products, strict=True):
+            must(product in row_of, f"{asked}: product {product} is not in all_products()")
             equal = np.array_equal(listed.features[row_of[product]], features)
-            must(equal, f"visit {step}: product {product} has other features than in all_products()")
+            must(equal, f"{asked}: product {product} has other features than in all_products()")
 
 
 MADE = "is made for a seed and tells its dimensions"

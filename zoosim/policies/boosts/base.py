@@ -101,7 +101,7 @@ class BoostPolicy(Policy):
             feedback: What `info["feedback"]` of the environment holds; by position `shown (k,)` ids, their `products`
                 (one column per property), `boost_features (k, d)`, `base_scores (k,)`, `clicks (k,)`,
                 `purchases (k,)`; and `reward_parts`.
-            next_context: Not used: a visit of a search shop is one step.
+            next_context: The visitor's next request, where visitors come back; a search shop's do not.
 
         Raises:
             DataError: a number is NaN or infinite, or a shape is wrong; nothing was learned.

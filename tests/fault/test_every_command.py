@@ -29,7 +29,7 @@ COMMANDS = {
     "run": "run gauntlet --policies random,greedy --seeds 1 --steps 200 --jobs 1 --out new --set env.n_users=20",
     "report": "report run",
     "describe": "describe recommendation --visits 200 --out new",
-    "optimum": "optimum --by all --set env.n_products=20",
+    "optimum": "optimum --by all --set env.n_products=2 --set env.n_users=1 --set env.k=1",
     "log": "log new.parquet --n 500",
     "schema": "schema table.csv --out new.yaml",
     "import": "import table.csv schema.yaml new.parquet",

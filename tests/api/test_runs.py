@@ -329,10 +329,10 @@ def test_a_script_without_a_main_guard_may_use_several_processes(tmp_path: Path)
 def test_a_log_is_what_a_shop_would_keep(tmp_path: Path) -> None:
     """The gauntlet's world without its shocks; the mean reward comes back."""
     shop = {key: value for key, value in SHOP.items() if key != "shocks"}
-    mean = write_log(tmp_path / "deep" / "log.parquet", n=1_200, seed=3, config={"env": shop})
+    written = write_log(tmp_path / "deep" / "log.parquet", n=1_200, seed=3, config={"env": shop})
     log = pl.read_parquet(tmp_path / "deep" / "log.parquet")
     assert len(log) == 1_200
-    assert log["reward"].mean() == pytest.approx(mean)
+    assert log["reward"].mean() == pytest.approx(written.mean_reward)
     assert set(log["seed"]) == {3}
     assert set(log["policy"]) == {"random"}
     assert len(names(tmp_path / "deep")) == 2

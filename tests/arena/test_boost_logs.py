@@ -18,9 +18,9 @@ SMALL = ["env.n_products=60", "env.n_users=40", "env.k=5", "env.a_max=0.5"]
 
 
 def written(folder: Path, policy: str = "normal-boosts", settings: Any = (), n: int = 40) -> pl.DataFrame:
-    mean = write_log(folder / "log.parquet", n=n, policy=policy, seed=5, settings=[*SMALL, *settings])
+    written = write_log(folder / "log.parquet", n=n, policy=policy, seed=5, settings=[*SMALL, *settings])
     frame = pl.read_parquet(folder / "log.parquet")
-    assert mean == pytest.approx(frame["reward"].mean(), rel=1e-12)
+    assert written.mean_reward == pytest.approx(frame["reward"].mean(), rel=1e-12)
     return frame
 
 

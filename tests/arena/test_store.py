@@ -321,6 +321,10 @@ def test_rows_have_the_documented_columns(folder: RunFolder) -> None:
         "reward": pl.Float64,
         "true_probability": pl.Float64,
         "best_probability": pl.Float64,
+        "visitor": pl.Int32,
+        "visit": pl.Int32,
+        "ended": pl.Boolean,
+        "censored": pl.Boolean,
     }
 
 

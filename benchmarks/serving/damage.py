@@ -77,7 +77,7 @@ def outcome_of(folder: Path, what: str, load: Callable[[str], Model], written: l
     complaints: list[str] = []
     try:
         with contextlib.closing(open_store(Address(folder))) as store:
-            rows = without_gap(store.read(0, MOST_ROWS), 1)
+            rows = list(without_gap(store.read(0, MOST_ROWS), 1))
             replica = newest_replica(folder / SNAPSHOTS, load, store.row, complaints.append)
             for row in rows:
                 if row.seq > replica.position:

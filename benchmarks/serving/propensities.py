@@ -16,7 +16,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.events import Decision, Kind, unpack, unpack_floats, unpack_whole
-from zoosim.serving.folder import ROWS_AT_ONCE
+from zoosim.serving.projection import rows_of
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.server import LearnerProcess
 from zoosim.serving.service import Service
@@ -147,16 +147,15 @@ def read_decisions(folder: Path) -> tuple[IntArray, IntArray, FloatArray, IntArr
     versions: list[IntArray] = []
     chances: list[FloatArray] = []
     drawn: list[int] = []
-    position = 0
-    while rows := store.read(position, ROWS_AT_ONCE):
-        position = rows[-1].seq
-        for record in (unpack(row) for row in rows if row.kind is Kind.DECISION):
-            assert isinstance(record, Decision)
-            states.append(record.state)
-            versions.append(unpack_whole(record.versions))
-            chances.append(unpack_floats(record.propensities))
-            drawn.append(record.shown[0])
-            assert record.chances[0] == chances[-1][drawn[-1]]
+    for row in rows_of(store):
+        if row.kind is not Kind.DECISION:
+            continue
+        record: Decision = unpack(row)
+        states.append(record.state)
+        versions.append(unpack_whole(record.versions))
+        chances.append(unpack_floats(record.propensities))
+        drawn.append(record.shown[0])
+        assert record.chances[0] == chances[-1][drawn[-1]]
     return np.array(states), np.array(versions), np.array(chances), np.array(drawn)
 
 

@@ -14,8 +14,9 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
-from zoosim.serving.events import Choice, Kind, NewRow, Row, Start, pack, start_key, unpack
-from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
+from zoosim.serving.events import Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
+from zoosim.serving.folder import Models, model_path, newest_snapshot
+from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, rules_of
 from zoosim.serving.settings import Settings, changed_settings
@@ -35,7 +36,7 @@ Answer = TypeVar("Answer")
 logger = logging.getLogger("zoosim.serving")
 
 
-class Current:
+class Current(Projection):
     """Follows the log, so that what any of its services says of models, rules and products holds for this one.
 
     Attributes:
@@ -200,7 +201,7 @@ class Current:
                     return
                 for row in rows:
                     await self._prepare(row)
-                    self._follow(row)
+                    self.apply(row)
 
     def take(self, message: Message) -> None:
         """Take over what the learner has read and learned."""
@@ -219,7 +220,7 @@ class Current:
         """Take over an older version of a product from its row; tell whether it could be."""
         if row is None or row.seq != version or row.kind is not Kind.PRODUCT:
             return False
-        self._replica.change_product(row)
+        self.on_product(row, unpack(row))
         return version in self.catalogue
 
     def _start_row(self, start: Start) -> NewRow:
@@ -230,9 +231,8 @@ class Current:
         )
 
     def _read_to_end(self) -> None:
-        while rows := self._reader.read(self._replica.position, ROWS_AT_ONCE):
-            for row in rows:
-                self._follow(row)
+        for row in rows_of(self._reader, self._replica.position):
+            self.apply(row)
 
     def _take_rows(self, news: News) -> None:
         if self._reading.locked():  # somebody reads them from the log
@@ -246,7 +246,7 @@ class Current:
             if self._needs_model(row):
                 self._read_on()
                 return
-            self._follow(row)
+            self.apply(row)
         self._replica.position = max(self._replica.position, news.position)
 
     def _take_state(self, message: Message) -> None:
@@ -295,20 +295,27 @@ class Current:
         """Tell whether a row names a model that has to be loaded first."""
         if row.kind is not Kind.START:
             return False
-        start = unpack(row)
-        assert isinstance(start, Start)
+        start: Start = unpack(row)
         return start.origin != self.start.origin and not self._models.is_prepared(start.model)
 
     async def _prepare(self, row: Row) -> None:
-        if row.kind is Kind.START and self._needs_model(row):
-            start = unpack(row)
-            assert isinstance(start, Start)
-            await asyncio.to_thread(self._models.prepare, start.model)
+        if self._needs_model(row):
+            await asyncio.to_thread(self._models.prepare, unpack(row).model)
 
-    def _follow(self, row: Row) -> None:
+    def apply(self, row: Row) -> None:
+        """Read the next row, for models, rules and products: nothing is learned from it."""
+        super().apply(row)
+        self._replica.position = row.seq
+
+    def on_product(self, row: Row, product: Product) -> None:
+        """Take over what a row says of a product."""
+        self._replica.on_product(row, product)
+
+    def on_start(self, row: Row, start: Start) -> None:
+        """Decide as a start says."""
         before = self._replica.start
-        self._replica.follow(row)
-        if self._replica.start == before:
+        self._replica.begin(start)
+        if start == before:
             return
         if before is None or self.start.origin != before.origin:
             self._knows_whole = False

@@ -5,6 +5,7 @@ Bodies are MessagePack, written and read by these records, without executing any
 """
 
 import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -28,10 +29,6 @@ class Kind(IntEnum):
     PRODUCT = 6
     SEARCH = 7
     CHOICE = 8
-
-
-CHOICES = (Kind.DECISION, Kind.SEARCH, Kind.CHOICE)
-"""Rows that say what was chosen; `CHOICE` is that of all action spaces of other packages."""
 
 
 class NewRow(NamedTuple):
@@ -336,26 +333,46 @@ def feedback_id_of(row: Row) -> str:
     return key[3 + int.from_bytes(key[1:3], "big") :].decode()
 
 
-def without_gap(rows: list[Row], expected: int) -> list[Row]:
-    """Return rows that begin at an expected position; raises `DataError` where one is missing."""
+def without_gap(rows: Iterable[Row], expected: int | None = None) -> Iterator[Row]:
+    """Yield rows that begin at an expected position, or anywhere; raises `DataError` where one is missing."""
     for row in rows:
-        if row.seq != expected:
+        if row.seq != (expected or row.seq):
             raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
-        expected += 1
-    return rows
+        expected = row.seq + 1
+        yield row
 
+
+class RowKind:
+    """How rows of one kind are read: the method of a `Projection` that takes them, and the record that they hold."""
+
+    def __init__(self, handler: str, record: Any = None) -> None:
+        """Describe a kind of row.
+
+        Args:
+            handler: The name of the method.
+            record: The type of the record; None where time and key say all.
+        """
+        self.handler = handler
+        self.has_record = record is not None
+        self.decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(record or None).decode
+
+
+ROW_KINDS = {
+    Kind.START: RowKind("on_start", Start),
+    Kind.DECISION: RowKind("on_choice", Decision),
+    Kind.FEEDBACK: RowKind("on_feedback", Feedback),
+    Kind.ACTIVATION: RowKind("on_activation"),
+    Kind.TICK: RowKind("on_tick"),
+    Kind.PRODUCT: RowKind("on_product", Product),
+    Kind.SEARCH: RowKind("on_choice", Search),
+    Kind.CHOICE: RowKind("on_choice", tuple[str, msgspec.Raw]),
+}
+"""All kinds of rows; a new one is an entry here, and a handler in each projection that needs it."""
+
+CHOICES = tuple(kind for kind, row_kind in ROW_KINDS.items() if row_kind.handler == "on_choice")
+"""Rows that say what was chosen; `CHOICE` is that of all action spaces of other packages."""
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
-_DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
-    Kind.START: msgspec.msgpack.Decoder(Start),
-    Kind.DECISION: msgspec.msgpack.Decoder(Decision),
-    Kind.FEEDBACK: msgspec.msgpack.Decoder(Feedback),
-    Kind.PRODUCT: msgspec.msgpack.Decoder(Product),
-    Kind.SEARCH: msgspec.msgpack.Decoder(Search),
-}
-
-
-_named_decoder = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _unexpressed_decoder = msgspec.json.Decoder(Unexpressed)
 
 
@@ -381,20 +398,19 @@ def pack(body: msgspec.Struct) -> bytes:
     return _encode(body)
 
 
-def unpack(row: Row) -> "Start | Choice | Feedback | Product":
-    """Return the record that a row holds; raises `DataError` for what is none."""
+def unpack(row: Row) -> Any:
+    """Return the record that a row holds, of the type that its kind has; raises `DataError` for what is none."""
     try:
+        record: Any = ROW_KINDS[row.kind].decode(row.body)
         if row.kind is Kind.CHOICE:
-            return _unpack_choice(row.body)
-        record: Start | Choice | Feedback | Product = _DECODERS[row.kind].decode(row.body)
+            record = _choice_of(*record)
     except (msgspec.MsgspecError, KeyError, ConfigError) as error:
         raise DataError(f"log of the service: row {row.seq:,} cannot be read ({error})") from None
     return record
 
 
-def _unpack_choice(body: bytes) -> Choice:
-    """Return a choice behind the name of its action space; raises `MsgspecError` or `ConfigError`."""
-    name, packed = _named_decoder.decode(body)
+def _choice_of(name: str, packed: msgspec.Raw) -> Choice:
+    """Return a choice in the action space of this name; raises `MsgspecError` or `ConfigError`."""
     endpoint = find_action_space(name).endpoint
     if endpoint is None:
         raise ConfigError(f"action_space: no service decides on {name}")

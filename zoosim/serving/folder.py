@@ -32,9 +32,6 @@ PARTS = (SECRET, LOCK, LOG, f"{LOG}-wal", f"{LOG}-shm")
 PRIVATE = 0o700
 """The mode of the folders that a service makes: nobody else reads who visited a shop, and what they did."""
 
-ROWS_AT_ONCE = 1_000
-"""Rows of a log that are read in one step."""
-
 SECRET_BYTES = 32
 DIGEST_CHARACTERS = 32
 """Of the SHA-256 of a model's file, by which the log names it."""

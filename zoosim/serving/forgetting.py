@@ -1,7 +1,7 @@
 """Forget a visitor: take out of a service's log who was decided for, and what was known of them."""
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 
 from zoosim.serving.events import (
@@ -13,11 +13,9 @@ from zoosim.serving.events import (
     feedback_id_of,
     pack,
     renamed_key,
-    unpack,
 )
-from zoosim.serving.folder import ROWS_AT_ONCE
+from zoosim.serving.projection import Projection, rows_of
 from zoosim.serving.store.address import Address, open_store
-from zoosim.serving.store.base import Store
 
 ABOUT_DECISIONS = (*CHOICES, Kind.FEEDBACK, Kind.ACTIVATION)
 """Rows whose keys hold the id of a decision."""
@@ -37,43 +35,46 @@ def forget_visitor(address: Address, visitor_id: str) -> int:
     The service may go on meanwhile. Raises `DataError` for a broken log, `StoreError` for one that cannot be written.
     """
     with closing(open_store(address)) as store:
-        decisions = {row.seq: row for row in _rows(store) if _is_of(row, visitor_id)}
-        texts = _texts_of(decisions.values(), visitor_id)
-        decision_ids = {decision_of(row) for row in decisions.values()}
+        visitor = _Visitor(visitor_id)
+        for row in rows_of(store):
+            visitor.apply(row)
         names: dict[str, str] = {}
         forgotten: list[Row] = []
-        for row in _rows(store) if decisions else ():
-            if row.kind not in ABOUT_DECISIONS or decision_of(row) not in decision_ids:
+        for row in rows_of(store) if visitor.forgotten else ():
+            if row.kind not in ABOUT_DECISIONS or decision_of(row) not in visitor.decision_ids:
                 continue
-            body = pack(_forgotten(row)) if row.seq in decisions else row.body
-            forgotten.append(row._replace(key=_key_without(row, texts, names), body=body))
+            body = pack(visitor.forgotten[row.seq]) if row.seq in visitor.forgotten else row.body
+            forgotten.append(row._replace(key=_key_without(row, visitor.texts, names), body=body))
         store.replace(forgotten)
-    return len(decisions)
+    return len(visitor.forgotten)
 
 
-def _rows(store: Store) -> Iterator[Row]:
-    position = 0
-    while rows := store.read(position, ROWS_AT_ONCE):
-        yield from rows
-        position = rows[-1].seq
+class _Visitor(Projection):
+    """What a log holds of a visitor.
 
+    Attributes:
+        forgotten: The visitor's decisions by the positions of their rows, without what they say of the visitor.
+        decision_ids: The ids of these decisions.
+        texts: The visitor's id, and the texts of columns that the schema did not express.
+    """
 
-def _is_of(row: Row, visitor_id: str) -> bool:
-    """Whether a row is a decision for a visitor."""
-    if row.kind not in CHOICES or visitor_id.encode() not in row.body:
-        return False
-    record = unpack(row)
-    return isinstance(record, Choice) and record.visitor_id == visitor_id
+    def __init__(self, visitor_id: str) -> None:
+        self._visitor_id = visitor_id
+        self.forgotten: dict[int, Choice] = {}
+        self.decision_ids: set[str] = set()
+        self.texts = {visitor_id.encode()}
 
+    def apply(self, row: Row) -> None:
+        """Read the next row, if it may be of the visitor."""
+        if self._visitor_id.encode() in row.body:
+            super().apply(row)
 
-def _texts_of(decisions: Iterable[Row], visitor_id: str) -> list[bytes]:
-    """Return a visitor's id, and the texts of columns that the schema did not express."""
-    texts = {visitor_id}
-    for row in decisions:
-        record = unpack(row)
-        if isinstance(record, Choice):
-            texts |= {text for text in record.visitor_texts() if len(text) >= SHORTEST}
-    return [text.encode() for text in sorted(texts)]
+    def on_choice(self, row: Row, choice: Choice) -> None:
+        """Take up a decision for the visitor."""
+        if choice.visitor_id == self._visitor_id:
+            self.forgotten[row.seq] = choice.without_visitor()
+            self.decision_ids.add(decision_of(row))
+            self.texts |= {text.encode() for text in choice.visitor_texts() if len(text) >= SHORTEST}
 
 
 def _key_without(row: Row, texts: Iterable[bytes], names: dict[str, str]) -> bytes:
@@ -86,10 +87,3 @@ def _key_without(row: Row, texts: Iterable[bytes], names: dict[str, str]) -> byt
 
     feedback_id = renamed(feedback_id_of(row)) if row.kind is Kind.FEEDBACK else ""
     return renamed_key(row, renamed(decision_of(row)), feedback_id)
-
-
-def _forgotten(row: Row) -> Choice:
-    """Return a decision without what it says of its visitor."""
-    record = unpack(row)
-    assert isinstance(record, Choice)
-    return record.without_visitor()

@@ -20,17 +20,17 @@ from zoosim.schema.encoder import Encoder
 from zoosim.schema.growth import MOST_COLUMNS, Grown, Observations, grow_encoder
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.events import (
+    Choice,
     Decision,
-    Kind,
     Product,
     Row,
     Start,
-    unpack,
     unpack_floats,
     unpack_unexpressed,
     unpack_whole,
 )
-from zoosim.serving.folder import ROWS_AT_ONCE, Models, newest_snapshot
+from zoosim.serving.folder import Models, newest_snapshot
+from zoosim.serving.projection import Projection, rows_of
 from zoosim.serving.recorded import Schemas
 from zoosim.serving.replica import GROWN_FROM, WARM_UP, Origin, Replica, origin_of
 from zoosim.serving.store.address import Address, open_store
@@ -113,7 +113,7 @@ class _Sample:
         return (_Sampled(decision, visitor) for (visitor, _), decision in reversed(self._by_turn.items()))
 
 
-class _Look:
+class _Look(Projection):
     """Reads the log once to see what it holds, and once more to learn from it."""
 
     def __init__(self, store: Store, load_model: Callable[[str], Model], replica: Replica) -> None:
@@ -127,6 +127,8 @@ class _Look:
         self._products: dict[int, Product] = {}
         self._sample = _Sample()
         self._learnable = 0
+        self._requests = 0
+        self._known_until = replica.position
 
     def growth(self, digest: str, wanted: int) -> Growth:
         requests = self._read(digest)
@@ -150,38 +152,36 @@ class _Look:
 
     def _read(self, digest: str) -> int:
         """Read what the log holds of products and of decisions; return how many the model with this digest made."""
-        requests = 0
-        ancestors: frozenset[str] | None = None
-        for row in self._rows(min(self._first, self._replica.position)):
-            if row.seq > self._replica.position:
-                self._replica.follow(row)
-            if row.kind is Kind.PRODUCT:
-                product = unpack(row)
-                assert isinstance(product, Product)
-                self._products[row.seq] = product
-            elif row.kind is Kind.DECISION and row.seq > self._first:
-                decision = unpack(row)
-                assert isinstance(decision, Decision)
-                if ancestors is None:
-                    ancestors = self._ancestors_of(digest)
-                if decision.model in ancestors and not decision.is_forgotten:
-                    requests += decision.model == digest
-                    self._learnable += 1
-                    self._sample.add(decision, decision.visitor_id or f"\0{row.seq}")
-        return requests
+        self._digest = digest
+        self._ancestors = self._ancestors_of(digest)
+        for row in rows_of(self._store, min(self._first, self._known_until), self._last):
+            self.apply(row)
+        return self._requests
+
+    def on_start(self, row: Row, start: Start) -> None:
+        """Follow the models of the service."""
+        if row.seq > self._known_until:
+            self._replica.begin(start)
+
+    def on_product(self, row: Row, product: Product) -> None:
+        """Note what decisions may name."""
+        self._products[row.seq] = product
+        if row.seq > self._known_until:
+            self._replica.on_product(row, product)
+
+    def on_choice(self, row: Row, decision: Choice) -> None:
+        """Take up a decision of the model, or of one that it grew from."""
+        if row.seq <= self._first or not isinstance(decision, Decision):
+            return
+        if decision.model in self._ancestors and not decision.is_forgotten:
+            self._requests += decision.model == self._digest
+            self._learnable += 1
+            self._sample.add(decision, decision.visitor_id or f"\0{row.seq}")
 
     def _ancestors_of(self, digest: str) -> frozenset[str]:
         """Return the digests of a model, and of all that it grew from."""
         origin = origin_of(self._load_model(digest))
         return frozenset([digest, *(origin.ancestors if origin else ())])
-
-    def _rows(self, position: int) -> Iterator[Row]:
-        while position < self._last:
-            rows = self._store.read(position, ROWS_AT_ONCE)
-            if not rows:
-                return
-            yield from (row for row in rows if row.seq <= self._last)
-            position = rows[-1].seq
 
     def _observed_visitors(self) -> Observations:
         rows: list[dict[str, Any]] = []
@@ -281,7 +281,7 @@ class _Look:
 
         teacher = Replica(load, self._store.row, features_of=self._features_of)
         teacher.begin(Start("", start.rules))
-        for row in self._rows(self._first):
+        for row in rows_of(self._store, self._first, self._last):
             teacher.relearn(row)
         return teacher.join.state()
 

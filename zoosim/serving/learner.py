@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.events import Kind, Row, without_gap
-from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models, prepare_model
+from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.log_lines import write_json_lines
+from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot

@@ -18,6 +18,7 @@ from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
+    Choice,
     Decision,
     Feedback,
     Kind,
@@ -25,12 +26,12 @@ from zoosim.serving.events import (
     Row,
     Start,
     decision_of,
-    unpack,
     unpack_floats,
     unpack_whole,
 )
 from zoosim.serving.folder import SNAPSHOTS, Models
 from zoosim.serving.join import order_of
+from zoosim.serving.projection import Projection
 from zoosim.serving.replica import origin_of, rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
@@ -105,7 +106,7 @@ class _Given(NamedTuple):
     rewards: Mapping[str, float]
 
 
-class LogReader:
+class LogReader(Projection):
     """Reads the rows of a service's log in their order, and makes visits of them."""
 
     def __init__(self, folder: Path, store: Store) -> None:
@@ -131,24 +132,17 @@ class LogReader:
         if not self.periods and row.kind is not Kind.START:
             self._begin_in_the_middle()
         self._end = row.time
-        if row.kind is Kind.TICK:
-            self._ticks += 1
-            self._ticked_until = row.time
-        elif row.kind is Kind.ACTIVATION:
-            self._activate(row)
-        else:
-            record = unpack(row)
-            if isinstance(record, Decision):
-                self._decide(row, record)
-            elif isinstance(record, Feedback):
-                self._earn(row, record)
-            elif isinstance(record, Product):
-                for period in self.periods:
-                    period.change(row, record)
-            elif isinstance(record, Start):
-                self._begin(row, record)
-            else:
-                self.skipped[NO_CANDIDATES] += 1
+        super().apply(row)
+
+    def on_tick(self, row: Row) -> None:
+        """Count the ticks, by which feedback is ordered."""
+        self._ticks += 1
+        self._ticked_until = row.time
+
+    def on_product(self, row: Row, product: Product) -> None:
+        """Take over a new version of a product."""
+        for period in self.periods:
+            period.change(row, product)
 
     @property
     def action_space(self) -> str:
@@ -203,7 +197,8 @@ class LogReader:
         times = [feedback.time for feedback in self._feedback.get(number, ())]
         return (max(times) - self.visits[number].time) / MICROSECONDS if times else math.nan
 
-    def _begin(self, row: Row, start: Start) -> None:
+    def on_start(self, row: Row, start: Start) -> None:
+        """Go on by other rules, and in a new period where another model decides."""
         self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
         if self.periods and self.periods[-1].origin == start.origin:
             return
@@ -253,7 +248,11 @@ class LogReader:
         self._append(period, model)
         self.rules.append(replica.rules)
 
-    def _decide(self, row: Row, decision: Decision) -> None:
+    def on_choice(self, row: Row, decision: Choice) -> None:
+        """Make a visit of a decision."""
+        if not isinstance(decision, Decision):
+            self.skipped[NO_CANDIDATES] += 1
+            return
         if decision.is_forgotten:
             self.skipped[FORGOTTEN] += 1
             return
@@ -296,13 +295,15 @@ class LogReader:
                 return number if all(version in period.place_of for version in versions) else None
         return None
 
-    def _earn(self, row: Row, feedback: Feedback) -> None:
+    def on_feedback(self, row: Row, feedback: Feedback) -> None:
+        """Note what a visit earned, if it came in time."""
         visit = self._open_visit(row)
         if visit is not None:
             given = _Given(self._ticks, order_of(row), row.time, feedback.slot, feedback.rewards)
             self._feedback.setdefault(visit, []).append(given)
 
-    def _activate(self, row: Row) -> None:
+    def on_activation(self, row: Row) -> None:
+        """Let a deferred visit count."""
         visit = self._open_visit(row)
         if visit is not None:
             self._inactive.discard(visit)

@@ -21,8 +21,7 @@ class LoggedDecisions:
     async def get(self, decision_id: str) -> tuple[Row, Choice]:
         """Return a decision and its row; raises `NotFound`."""
         row = await self.row(decision_id)
-        decision = unpack(row)
-        assert isinstance(decision, Choice)
+        decision: Choice = unpack(row)
         return row, decision
 
     async def answer(self, decision_id: str) -> Any:
@@ -36,8 +35,7 @@ class LoggedDecisions:
         row = await self.find(decision_key(decision_id))
         if row is None:
             return None
-        decision = unpack(row)
-        assert isinstance(decision, Choice)
+        decision: Choice = unpack(row)
         if decision.request != request:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         return await self._endpoints.for_choice(decision).answer_again(decision_id, decision, body)

@@ -15,7 +15,6 @@ from zoosim.core.types import FloatArray
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
-    CHOICES,
     Choice,
     Decision,
     Feedback,
@@ -29,6 +28,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.join import Closing, Join
 from zoosim.serving.learning.base import Learning
+from zoosim.serving.projection import Projection
 from zoosim.serving.recorded import FeaturesOf, Schemas
 from zoosim.serving.rules import Rules
 from zoosim.serving.visitors import VisitorBounds
@@ -70,7 +70,7 @@ def origin_of(model: Model) -> Origin | None:
     return origin
 
 
-class Replica:
+class Replica(Projection):
     """A model's policy, its products and its open decisions, as they are after some rows of the log.
 
     Attributes:
@@ -128,17 +128,9 @@ class Replica:
             raise DataError(
                 f"log of the service: got row {row.seq:,} behind row {self.position:,}, expected a later one"
             )
-        _READERS[row.kind](self, row)
+        super().apply(row)
         self.position = row.seq
         self.checksum = row_checksum(row)
-
-    def follow(self, row: Row) -> None:
-        """Read the next row as one who decides alone: for the model and its products, and nothing that is learned."""
-        if row.kind is Kind.START:
-            self.begin(_start_in(row))
-        elif row.kind is Kind.PRODUCT:
-            self.change_product(row)
-        self.position = row.seq
 
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""
@@ -169,8 +161,8 @@ class Replica:
         assert self.start is not None
         return decision.origin == self.start.origin or decision.model in self._ancestors
 
-    def _start(self, row: Row) -> None:
-        start = _start_in(row)
+    def on_start(self, row: Row, start: Start) -> None:
+        """Go on as a start says; a model that grew learns what came since then."""
         before = self.start
         self.begin(start)
         origin = self._origin
@@ -195,9 +187,9 @@ class Replica:
     def relearn(self, row: Row) -> None:
         """Learn from a row that the model's ancestors learned from, or would have."""
         if row.kind is Kind.START:
-            self.join.rules = build(Rules, rules_of(_start_in(row)), "log of the service: rules")
+            self.join.rules = build(Rules, rules_of(unpack(row)), "log of the service: rules")
         elif row.kind is not Kind.PRODUCT:
-            _READERS[row.kind](self, row)
+            super().apply(row)
 
     def _later_features(self, decision: Decision, version: int) -> FloatArray | None:
         """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
@@ -205,20 +197,16 @@ class Replica:
         row = self._find_row(version) if version > grown_at else None
         if row is None or row.kind is not Kind.PRODUCT:
             return None
-        product = unpack(row)
-        assert isinstance(product, Product)
+        product: Product = unpack(row)
         return unpack_floats(product.features) if product.model == decision.model else None
 
-    def change_product(self, row: Row) -> None:
+    def on_product(self, row: Row, product: Product) -> None:
         """Take over what a row says of a product."""
-        product = unpack(row)
-        assert isinstance(product, Product)
         if self.start is not None and product.model == self.start.model:
             self.catalogue.change(row.seq, product)
 
-    def _decide(self, row: Row) -> None:
-        choice = unpack(row)
-        assert isinstance(choice, Choice)
+    def on_choice(self, row: Row, choice: Choice) -> None:
+        """Enter a decision, where the model learns from it."""
         if self._is_learned(choice):
             self.learning.decide(row, choice)
 
@@ -239,15 +227,16 @@ class Replica:
             return False
         return self.rules.mode != "logging-only" and not decision.is_forgotten
 
-    def _earn(self, row: Row) -> None:
-        feedback = unpack(row)
-        assert isinstance(feedback, Feedback)
+    def on_feedback(self, row: Row, feedback: Feedback) -> None:
+        """Enter what a decision earned."""
         self.join.earn(row, feedback)
 
-    def _activate(self, row: Row) -> None:
+    def on_activation(self, row: Row) -> None:
+        """Let a deferred decision count."""
         self.join.activate(row)
 
-    def _tick(self, row: Row) -> None:
+    def on_tick(self, row: Row) -> None:
+        """Learn from the decisions that are over by now."""
         for closing in self.join.tick(row.time):
             self._learn(closing)
 
@@ -279,22 +268,6 @@ class Replica:
             self.counts["refused by the policy"] += 1
 
 
-def _start_in(row: Row) -> Start:
-    start = unpack(row)
-    assert isinstance(start, Start)
-    return start
-
-
 def rules_of(start: Start) -> dict[str, Any]:
     """Return the rules of a start, as plain values."""
     return dict(json.loads(start.rules))
-
-
-_READERS: dict[Kind, Callable[[Replica, Row], None]] = {
-    Kind.START: Replica._start,
-    Kind.PRODUCT: Replica.change_product,
-    **dict.fromkeys(CHOICES, Replica._decide),
-    Kind.FEEDBACK: Replica._earn,
-    Kind.ACTIVATION: Replica._activate,
-    Kind.TICK: Replica._tick,
-}

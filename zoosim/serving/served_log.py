@@ -16,13 +16,12 @@ from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.policies.model import ID, product_ids
-from zoosim.serving.events import Row, unpack_floats, unpack_unexpressed, without_gap
+from zoosim.serving.events import unpack_floats, unpack_unexpressed, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LogReader, Visit
+from zoosim.serving.projection import rows_of
 from zoosim.serving.store.address import LOG, Address, find_log, open_store
 from zoosim.serving.store.base import Store
-
-ROWS_AT_ONCE = 10_000
 
 BASELINE = "baseline"
 """What stands for a policy where the shop's own choice was shown, as an apprentice or for logging only."""
@@ -69,7 +68,7 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
     with _opened(address) as (store, folder), _naming(address):
         reader = LogReader(folder, store)
         newest = store.last()
-        for row in _rows(store, 0 if newest is None else newest.seq):
+        for row in without_gap(rows_of(store, until=0 if newest is None else newest.seq)):
             reader.apply(row)
     chosen = reader.finished()
     if not chosen:
@@ -103,18 +102,6 @@ def _naming(address: Address) -> Iterator[None]:
         if message.startswith(log):
             raise
         raise DataError(f"{log}: {message}") from None
-
-
-def _rows(store: Store, newest: int) -> Iterator[Row]:
-    """Yield the rows of a log up to the position `newest`."""
-    position = 0
-    while position < newest:
-        rows = store.read(position, ROWS_AT_ONCE)
-        if not rows:
-            return
-        first = position + 1 if position else rows[0].seq  # old rows may be removed
-        yield from (row for row in without_gap(rows, first) if row.seq <= newest)
-        position = rows[-1].seq
 
 
 def _space_of(lengths: set[int], action_space: str | None, served: str, source: str) -> ActionSpace:

@@ -13,7 +13,8 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.events import CHOICES, Kind, NewRow
-from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
+from zoosim.serving.folder import SNAPSHOTS
+from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gaps
 from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.base import Store

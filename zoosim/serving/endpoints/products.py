@@ -191,8 +191,7 @@ class ProductEndpoint(Endpoint):
             row = await self._current.ask(self._parts.reader.row, version) if version > 0 else None
             if row is None or row.kind is not Kind.PRODUCT:
                 return None
-            product = unpack(row)
-            assert isinstance(product, Product)
+            product: Product = unpack(row)
             names.append(product.name)
         return names
 

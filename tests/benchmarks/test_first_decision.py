@@ -11,7 +11,7 @@ from benchmarks.speed.first_decision import Kind, main
 def test_a_line_compares_the_first_decision_with_those_after_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(first_decision, "ROWS", 1_000)
+    monkeypatch.setattr(first_decision, "ROWS", 300)
     main([Kind("mixed-effects", 2)], starts=1, later=3)
     printed = capsys.readouterr()
     ratio = r"[\d.]+ \([\d.]+ to [\d.]+\)"

@@ -27,7 +27,7 @@ def test_pairs_are_counted_by_hand() -> None:
 
 def test_a_small_shop(tmp_path: Path) -> None:
     tallies: dict[tuple[str, ...], Tally] = {}
-    judge(tmp_path, 0, tallies, visits=1_500)
+    judge(tmp_path, 0, tallies, visits=600)
     assert {key for key in tallies if len(key) == 2} == {
         (reward, estimator) for reward in ("click", "revenue") for estimator in ("dr", "dm")
     }

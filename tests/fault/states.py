@@ -275,7 +275,7 @@ def run_states(name: str, count: int, first: int = 0) -> None:
     policy = made(name, VISITS)
     target = made(name, VISITS // 2, seed=1)
     state = policy.state_dict()
-    strangers = [other for other in ("linucb", "random", "neural-ts") if other != subject.name]
+    strangers = [other for other in ("linucb", "random", "greedy") if other != subject.name]
     for case in range(first, count):
         rng = np.random.default_rng([case, *name.encode()])
         other = made(strangers[case % len(strangers)], 1).state_dict() if case % 5 == 0 else state

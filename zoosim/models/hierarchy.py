@@ -133,7 +133,7 @@ def fit_hierarchy(design: Design, sums: Sums, start: Variances, updates: int = U
 def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covariance: bool = True) -> Posterior:
     """Return the posterior of all coefficients where the variances are known.
 
-    Without covariance those of the products' coefficients may be left out, which saves time where there are many.
+    Without covariance those of the products' coefficients are left out, `(0, q, q)`, which saves time.
     """
     if len(design.products) > MANY_PRODUCTS:
         return _posterior_of_many(design, sums, variances, with_covariance=with_covariance)
@@ -145,8 +145,10 @@ def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covar
     precisions = 1.0 / variances.of_deviations(design)
     mean = np.einsum("kij,kj->ki", solution.inverse, sums.target + precisions * predicted)
     of_predicted = _covariance_of_predicted(design, covariance)
-    gain = solution.inverse * precisions
-    of_product = solution.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1)
+    of_product = np.empty((0, q, q))
+    if with_covariance:
+        gain = solution.inverse * precisions
+        of_product = solution.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1)
     spread = solution.inverse @ sums.precision
     of_deviation = solution.inverse + spread @ of_predicted @ spread.transpose(0, 2, 1)
     known_own = (1.0 - np.diagonal(of_deviation, axis1=1, axis2=2) / variances.of_deviations(design)).sum(axis=0)

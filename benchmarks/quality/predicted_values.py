@@ -148,7 +148,7 @@ def _policies(log: Log, earlier: Log, visitors: Log) -> dict[str, FloatArray]:
     for name in TRAINED:
         TrainingJob(policies[name], replace(earlier, user_ids=None)).run(lambda line: None)
     chances = {
-        name: PolicyTarget(policy, visitors).probabilities(visitors, 0, len(visitors))
+        name: PolicyTarget(policy, visitors).distributions(visitors, 0, len(visitors)).matrix(log.n_actions)
         for name, policy in policies.items()
     }
     clicks = np.bincount(earlier.actions, earlier.rewards, log.n_actions)

@@ -18,6 +18,7 @@ from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.random import Random
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.requests import dense_propensities
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
 
@@ -79,7 +80,7 @@ class Hidden(Policy):
         return int(self.inner.select_action(context))
 
     def propensities(self, context: Context) -> np.ndarray:
-        return self.inner.propensities(context)
+        return dense_propensities(self.inner, context)
 
     def update(
         self,

@@ -11,6 +11,7 @@ from benchmarks.peers.rivals import PEERS, RIVALS, entries
 from benchmarks.peers.table import lines
 from zoosim import Context, Policy, PolicySpec
 from zoosim.policies.registry import make_entry
+from zoosim.policies.requests import dense_propensities
 
 LIBRARY = {name: name.partition("-")[0].replace("vw", "vowpalwabbit") for name in PEERS}
 CATALOGUE = np.eye(6)
@@ -59,7 +60,7 @@ def test_a_peer_chooses_what_is_available_by_its_propensities(name: str) -> None
     policy = made(name)
     context = request(0, [5, 3, 4, 1], [False, True, False, True])
     assert {policy.select_action(context) for _ in range(50)} <= {1, 3}
-    chances = policy.propensities(context)
+    chances = dense_propensities(policy, context)
     assert chances[[0, 2]].tolist() == [0.0, 0.0]
     assert chances.sum() == pytest.approx(1.0)
 
@@ -69,7 +70,7 @@ def test_vowpal_wabbit_draws_by_its_propensities() -> None:
     policy = made("vw-epsilon")
     context = request(0, [0, 1, 2, 3])
     policy.update(context, 2, 1.0)
-    chances = policy.propensities(context)
+    chances = dense_propensities(policy, context)
     np.testing.assert_allclose(chances, [0.05, 0.05, 0.85, 0.05], atol=1e-6)
     drawn = np.bincount([policy.select_action(context) for _ in range(2_000)], minlength=4) / 2_000
     np.testing.assert_allclose(drawn, chances, atol=0.032)

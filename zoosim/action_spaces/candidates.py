@@ -8,6 +8,7 @@ from zoosim.action_spaces.base import ActionSpace, Part
 from zoosim.core.arrays import as_floats
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
 from zoosim.policies.base import Policy
+from zoosim.policies.requests import dense_propensities
 
 
 class Candidates(ActionSpace):
@@ -29,7 +30,7 @@ class Candidates(ActionSpace):
         draws = type(policy).propensities is not Policy.propensities
         if not draws:
             return self.checked(policy.select_action(context), context, spec), 1.0
-        chances = check_propensities(policy.propensities(context), context.available)
+        chances = check_propensities(dense_propensities(policy, context), context.available)
         action = self.checked(policy.select_action(context), context, spec)
         return action, check_chosen(chances, action)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,18 @@ class Context(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return Context, (dict(self),)
+
+
+class Distribution(NamedTuple):
+    """What a policy may answer instead of a number for each candidate: probabilities of some, 0 for all others.
+
+    Args:
+        ids: Ids of candidates, some of the context's `product_ids`, each once `(m,)`.
+        probabilities: With which each is chosen `(m,)`; they add up to 1.
+    """
+
+    ids: IntArray
+    probabilities: FloatArray
 
 
 class Later:

@@ -1,10 +1,32 @@
 """The different sets of products that the visits of a log chose from, as short lists: a mask each would fill memory."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.types import BoolArray, IntArray
+
+LARGE_CATALOGUE = 5_000
+"""Products up to which a mask of all, or a number for each, costs less than what is done for each listed candidate."""
+
+
+class CandidateLists(NamedTuple):
+    """The candidates of m rows: those of row i are `products[first[i] : first[i] + lengths[i]]`."""
+
+    products: IntArray
+    first: IntArray
+    lengths: IntArray
+
+    def of(self, row: int) -> IntArray:
+        """Return the candidates of a row."""
+        return self.products[self.first[row] : self.first[row] + self.lengths[row]]
+
+    def flat(self) -> tuple[IntArray, IntArray]:
+        """Return all candidates, one row after another: the row that each belongs to `(c,)`, and the product `(c,)`."""
+        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        before = np.cumsum(self.lengths) - self.lengths
+        return owner, self.products[np.arange(len(owner)) + (self.first - before)[owner]]
 
 
 @dataclass(frozen=True)
@@ -44,10 +66,19 @@ class CandidateSets:
         """Whether every set is known to hold all products."""
         return self.are_lacking and not len(self.products)
 
+    @property
+    def are_listed(self) -> bool:
+        """Whether sets are to be gone through as lists: they list what a large catalogue offers."""
+        return not self.are_lacking and self.n_products > LARGE_CATALOGUE
+
+    def lists(self, sets: IntArray) -> CandidateLists:
+        """Return the list of each of `sets (m,)`: what it holds, or lacks where these sets are `are_lacking`."""
+        return CandidateLists(self.products, self.starts[sets], self.starts[sets + 1] - self.starts[sets])
+
     def masks(self, sets: IntArray) -> BoolArray:
         """Return which products each of `sets (m,)` holds `(m, K)`."""
         masks = np.full((len(sets), self.n_products), self.are_lacking)
-        owner, products = self._listed(sets)
+        owner, products = self.lists(sets).flat()
         masks[owner, products] = not self.are_lacking
         return masks
 
@@ -63,7 +94,7 @@ class CandidateSets:
 
     def without(self, sets: IntArray, gone: IntArray) -> "CandidateSets":
         """Return the sets that are left of `sets (m,)` when each loses the products `gone (m, l)`."""
-        owner, products = self._listed(sets)
+        owner, products = self.lists(sets).flat()
         if self.are_lacking:
             owner = np.concatenate([owner, np.repeat(np.arange(len(sets)), gone.shape[1])])
             products = np.concatenate([products, gone.astype(np.int32).ravel()])
@@ -76,11 +107,3 @@ class CandidateSets:
             owner, products = owner[stays], products[stays]
         starts = np.searchsorted(owner, np.arange(len(sets) + 1))
         return CandidateSets(starts, products, self.n_products, self.are_lacking)
-
-    def _listed(self, sets: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the lists of `sets (m,)` one after another: the place in `sets` that each entry belongs to, and it."""
-        lengths = self.starts[sets + 1] - self.starts[sets]
-        owner = np.repeat(np.arange(len(sets)), lengths)
-        before = np.cumsum(lengths) - lengths
-        places = np.arange(len(owner)) + (self.starts[sets] - before)[owner]
-        return owner, self.products[places]

@@ -10,7 +10,7 @@ import numpy as np
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
-from zoosim.logs.candidate_sets import CandidateSets
+from zoosim.logs.candidate_sets import CandidateLists, CandidateSets
 from zoosim.logs.lives import Lives
 
 if TYPE_CHECKING:  # logs of worlds have neither
@@ -162,6 +162,10 @@ class Log:
     def available(self, start: int, stop: int) -> BoolArray:
         """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""
         return self.candidates.masks(self.candidate_set[start:stop])
+
+    def candidate_lists(self, start: int, stop: int) -> CandidateLists:
+        """Return the candidates that rows `start` to `stop - 1` list, in the log's order; see `CandidateSets.lists`."""
+        return self.candidates.lists(self.candidate_set[start:stop])
 
     @property
     def row_numbers(self) -> IntArray:

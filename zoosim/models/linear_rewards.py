@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.arrays import with_ones
+from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.threads import in_threads
@@ -25,9 +26,10 @@ ACTIONS_AT_ONCE = 64
 
 
 class RewardModel(NamedTuple):
-    """Cross-fitted linear reward models: `coefficients (F, 1 + d, K)` without each fold f; `fold (n,)` of each row.
+    """Cross-fitted linear reward models: `coefficients (F, 1 + d, C)` without each fold f; `fold (n,)` of each row.
 
     Features are `inputs (n, d)` less `centre`, times `scale`; guesses are cut to the rewards seen, `low` to `high`.
+    Action a has the coefficients `columns[a]`, `columns (K,)`; without `columns` those in its own place, and C is K.
     """
 
     coefficients: FloatArray
@@ -37,13 +39,14 @@ class RewardModel(NamedTuple):
     scale: FloatArray
     low: float
     high: float
+    columns: IntArray = np.zeros(0, np.int64)
 
     def predict(self, start: int, stop: int) -> FloatArray:
         """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
         out = np.empty((stop - start, self.coefficients.shape[2]))
         for row in range(start, stop):
             _predict_row(self, row, 0, out[row - start])
-        return out
+        return out if not len(self.columns) else np.asarray(out[:, self.columns])
 
 
 class Moments(NamedTuple):
@@ -272,25 +275,51 @@ def _predict_row(model: RewardModel, row: int, first: int, out: FloatArray) -> N
 
 
 @jit
+def _predict_columns(model: RewardModel, row: int, columns: IntArray, out: FloatArray) -> None:
+    """Fill in the guesses for actions by their columns of coefficients `(m,)`, as `_predict_row` does."""
+    coefficients = model.coefficients[model.fold[row]]
+    for a in range(columns.shape[0]):
+        out[a] = coefficients[0, columns[a]]
+    for j in range(model.inputs.shape[1]):
+        x = (model.inputs[row, j] - model.centre[j]) * model.scale[j]
+        for a in range(columns.shape[0]):
+            out[a] += x * coefficients[j + 1, columns[a]]
+    for a in range(columns.shape[0]):
+        out[a] = min(max(out[a], model.low), model.high)
+
+
+@jit
 def model_terms(
     model: RewardModel,
     start: int,
     actions: IntArray,
-    probabilities: FloatArray,
+    asked: Distributions,
     predicted: FloatArray,
     expected: FloatArray,
 ) -> None:
-    """Fill in guesses for the logged `actions (m,)` of rows from `start` on, and means under `probabilities (m, K)`."""
+    """Fill in guesses for the logged `actions (m,)` of rows from `start` on, and means under distributions of each."""
     guesses = np.empty(ACTIONS_AT_ONCE)
+    columns = np.empty(ACTIONS_AT_ONCE, np.int64)
+    is_listed = asked.products.shape[0] > 0
+    has_columns = model.columns.shape[0] > 0
     for i in range(actions.shape[0]):
-        _predict_row(model, start + i, actions[i], predicted[i : i + 1])
+        own = model.columns[actions[i]] if has_columns else actions[i]
+        _predict_row(model, start + i, own, predicted[i : i + 1])
         expected[i] = 0.0
-        for first in range(0, probabilities.shape[1], ACTIONS_AT_ONCE):
-            asked = probabilities[i, first : first + ACTIONS_AT_ONCE]
+        row = asked.probabilities[asked.starts[i] : asked.starts[i] + asked.lengths[i]]
+        for first in range(0, row.shape[0], ACTIONS_AT_ONCE):
+            chances = row[first : first + ACTIONS_AT_ONCE]
             possible = 0
-            for a in range(asked.shape[0]):
-                possible += asked[a] != 0.0
-            if possible > 0:  # a policy chooses among few of many products: the others' guesses would count for 0
-                _predict_row(model, start + i, first, guesses[: asked.shape[0]])
-                for a in range(asked.shape[0]):
-                    expected[i] += asked[a] * guesses[a]
+            for a in range(chances.shape[0]):
+                possible += chances[a] != 0.0
+            if possible == 0:  # a policy chooses among few of many products: the others' guesses would count for 0
+                continue
+            if is_listed or has_columns:
+                for a in range(chances.shape[0]):
+                    action = asked.products[asked.first[i] + first + a] if is_listed else first + a
+                    columns[a] = model.columns[action] if has_columns else action
+                _predict_columns(model, start + i, columns[: chances.shape[0]], guesses)
+            else:
+                _predict_row(model, start + i, first, guesses[: chances.shape[0]])
+            for a in range(chances.shape[0]):
+                expected[i] += chances[a] * guesses[a]

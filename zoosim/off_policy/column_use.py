@@ -44,9 +44,9 @@ def column_uses(policy: Policy, log: Log) -> dict[str, dict[str, float]]:
             values = getattr(visits, array).copy()
             values[:, part] = values[stream(0, "column-use", of, name).permutation(len(values)), part]
             shuffled = _chances(policy, replace(visits, **{array: values}))
-            uses[of][name] = float(np.abs(shuffled - usual).sum(axis=1).mean() / 2)
+            uses[of][name] = float(np.abs(shuffled - usual).sum() / len(visits) / 2)
     return uses
 
 
 def _chances(policy: Policy, log: Log) -> np.ndarray:
-    return PolicyTarget(policy, log).probabilities(log, 0, len(log))
+    return PolicyTarget(policy, log).distributions(log, 0, len(log)).flat()

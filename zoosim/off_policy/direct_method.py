@@ -225,20 +225,6 @@ class DirectMethod:
                 yield model, model.pairs(self.log.features[rows[chosen]], actions[chosen]), chosen
 
 
-def draw_actions(probabilities: FloatArray, uniforms: FloatArray) -> IntArray:
-    """Return actions `(m, ACTIONS_A_VISIT)` drawn by `probabilities (m, K)` with `uniforms (m,)` in [0, 1).
-
-    Policies with the same probabilities draw the same actions. A visit's draws are spread over [0, 1), which makes
-    their mean less noisy than that of independent ones (systematic sampling).
-    """
-    cumulative = np.cumsum(probabilities, axis=1)
-    actions = np.empty((len(uniforms), ACTIONS_A_VISIT), np.int64)
-    for number in range(ACTIONS_A_VISIT):
-        points = (uniforms + number / ACTIONS_A_VISIT) % 1.0 * cumulative[:, -1]
-        actions[:, number] = (cumulative <= points[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(actions, probabilities.shape[1] - 1), np.int64)
-
-
 def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool) -> Calibration:
     """Fit the correction of `predicted (h,)` to `rewards (h,)`: by a factor and a tilt, or by a sum."""
     if is_positive and predicted.sum() > 0.0 and rewards.sum() > 0.0:

@@ -60,7 +60,8 @@ def evaluate(
     Args:
         log: n visits, with propensities unless a `propensity_model` is named, of products, rankings or boosts.
         policies: Name -> a `zoosim.Policy` (a frozen copy is asked), probabilities `(K,)` or `(n, K)`, a function
-            (log, start, stop) that returns `(stop - start, K)`, or the name of a log column with the probability
+            (log, start, stop) that returns `(stop - start, K)` or the probabilities of
+            `log.candidate_lists(start, stop)`, one row after another, or the name of a log column with the probability
             of the logged action (this leaves out estimators with a reward model). Rankings: probabilities of
             the top position, lower ones are drawn without replacement. Boosts: boosts `(d,)` or `(n, d)`, columns of
             densities.

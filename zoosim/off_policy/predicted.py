@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from zoosim.core.distributions import draw_products
 from zoosim.logs.log import Log
-from zoosim.off_policy.direct_method import DirectMethod, draw_actions
+from zoosim.off_policy.direct_method import ACTIONS_A_VISIT, DirectMethod
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.targets.products import PolicyTarget
 from zoosim.policies.base import Policy
@@ -25,7 +28,8 @@ def predict_values(policies: Mapping[str, Policy], later: Log, earlier: Log | No
     visits = replace(later.rows(method.visits), user_ids=None)
     values = {}
     for name, policy in policies.items():
-        chances = PolicyTarget(policy, visits).probabilities(visits, 0, len(visits))
-        estimates = method.estimate(draw_actions(chances, method.uniforms))
+        drawn = np.empty((len(visits), ACTIONS_A_VISIT), np.int64)
+        draw_products(PolicyTarget(policy, visits).distributions(visits, 0, len(visits)), method.uniforms, drawn)
+        estimates = method.estimate(drawn)
         values[name] = float(estimates[0].terms.mean())
     return values

@@ -10,8 +10,8 @@ import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters, shown
-from zoosim.core.types import BoolArray, Context, FloatArray, PastLog, PolicySpec, Progress
-from zoosim.policies.requests import checked_action
+from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec, Progress
+from zoosim.policies.requests import checked_action, dense_propensities
 
 FIT_CHUNK = 1_000
 """Logged visits that are learned from between two lines of progress, at most."""
@@ -102,8 +102,10 @@ class Policy(ABC):
             next_context: The visitor's next request in a world that is episodic; None where the visitor has gone.
         """
 
-    def propensities(self, context: Context) -> FloatArray:
-        """Return the probability of each candidate `(K,)` that `select_action` draws from, without moving any state.
+    def propensities(self, context: Context) -> FloatArray | Distribution:
+        """Return the probabilities that `select_action` draws from, without moving any state.
+
+        A number for each candidate `(K,)`, or a `Distribution` over some of them.
 
         The default is right for a policy that decides without chance: 1 for the action it would choose, else 0.
         """
@@ -129,7 +131,7 @@ class Policy(ABC):
 
         The default is the action of the highest propensity, the first on ties.
         """
-        return int(np.argmax(self.propensities(context)))
+        return int(np.argmax(dense_propensities(self, context)))
 
     def note_decision(self, context: Context, action: int) -> None:
         """Move what a decision moves, such as clocks, for one that was made elsewhere by this policy.
@@ -191,13 +193,24 @@ class Policy(ABC):
             raise PolicyError(f"{policy_name(type(self))}: got {shown(state)} as a state, expected an empty one")
 
 
-def logged_context(log: PastLog, row: int, available: BoolArray) -> Context:
-    """Return the request of a logged visit; `available (K,)` is its mask."""
+def logged_context(log: PastLog, row: int, available: BoolArray, candidates: IntArray | None = None) -> Context:
+    """Return the request of a logged visit.
+
+    Args:
+        log: The log.
+        row: The number of the visit.
+        available: The mask of the candidates.
+        candidates: Indices of the products that are the candidates, as many. Default: all products of the log.
+    """
+    product_ids, products = log.product_ids, log.products
+    if candidates is not None:
+        product_ids, products = product_ids[candidates], products[candidates]
+        product_ids.flags.writeable = products.flags.writeable = False
     return Context(
         user_id=0 if log.user_ids is None else int(log.user_ids[row]),
         user=log.features[row],
-        product_ids=log.product_ids,
-        products=log.products,
+        product_ids=product_ids,
+        products=products,
         available=available,
     )
 

@@ -26,6 +26,7 @@ from zoosim.core.tabular import TabularResult
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import class_of_saved, packed_policy, unpacked_policy
+from zoosim.policies.requests import dense_propensities
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
@@ -143,7 +144,7 @@ class Model(TabularResult):
             PolicyError: there is no candidate, or one is unknown or comes twice.
         """
         names, context = self._request(visitor, candidates)
-        propensities = self.policy.propensities(context)
+        propensities = dense_propensities(self.policy, context)
         action = int(self.policy.select_action(context))
         return Choice(names[action], float(propensities[action]), dict(zip(names, propensities.tolist(), strict=True)))
 
@@ -152,7 +153,7 @@ class Model(TabularResult):
     ) -> dict[str, float]:
         """Return the probability that `decide` draws each candidate with, by its id; moves nothing."""
         names, context = self._request(visitor, candidates)
-        return dict(zip(names, self.policy.propensities(context).tolist(), strict=True))
+        return dict(zip(names, dense_propensities(self.policy, context).tolist(), strict=True))
 
     def recommend(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None

@@ -8,7 +8,7 @@ from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec
+from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec
 
 LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
@@ -97,6 +97,31 @@ def _largest(values: FloatArray) -> float:
                 return np.inf
             largest = size
     return largest
+
+
+def dense_propensities(policy: Any, context: Context) -> FloatArray:
+    """Return a policy's propensities `(K,)`, unchecked, or those of a `Distribution`: 0 for whom it leaves out.
+
+    Raises:
+        PolicyError: the answer names what is no candidate, or one twice.
+    """
+    answer = policy.propensities(context)
+    if not isinstance(answer, Distribution):
+        return answer  # type: ignore[no-any-return]
+    ids, probabilities = np.asarray(answer.ids), as_floats(answer.probabilities)
+    if ids.ndim != 1 or ids.shape != probabilities.shape:
+        shapes = f"{ids.shape} ids and {probabilities.shape} probabilities"
+        raise PolicyError(f"propensities: got a distribution of {shapes}, expected as many of each")
+    order = np.argsort(context.product_ids, kind="stable")
+    places = order[np.searchsorted(context.product_ids, ids, sorter=order).clip(max=len(order) - 1)]
+    unknown = context.product_ids[places] != ids
+    if unknown.any():
+        raise PolicyError(f"propensities: got product {ids[unknown.argmax()]}, which is not among the candidates")
+    if len(np.unique(places)) < len(places):
+        raise PolicyError("propensities: got a product twice in a distribution, expected each once")
+    dense = np.zeros(len(order))
+    dense[places] = probabilities
+    return dense
 
 
 def checked_action(action: Any, candidates: int) -> int:

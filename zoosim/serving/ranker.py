@@ -9,6 +9,7 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
+from zoosim.policies.requests import dense_propensities
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.recorded import context_of
 
@@ -73,7 +74,7 @@ def draw(
             wanted = _certain(_baseline(slot, available), available)
         else:
             context = context_of(slot.visitor, candidates)
-            wanted = policy.propensities(Context({**context, "available": frozen(available)}))
+            wanted = dense_propensities(policy, Context({**context, "available": frozen(available)}))
         distribution = _explored(wanted, available, exploration)
         place = pick_place(distribution, unit(number))
         shown.append(place)

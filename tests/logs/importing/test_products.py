@@ -268,7 +268,7 @@ def without(log: Log) -> Log:
 
 def earned(policy: Any, log: Log, order: np.ndarray) -> float:
     """Return the policy's true click rate over the first 60 rows."""
-    found = PolicyTarget(policy, log).probabilities(log, 0, 60)
+    found = PolicyTarget(policy, log).distributions(log, 0, 60).matrix(log.n_actions)
     kind = log.features[:60].argmax(axis=1)
     return float((found * np.where(order[None, :] % 4 == kind[:, None], 0.35, 0.05)).sum(axis=1).mean())
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from zoosim.core.distributions import Distributions
 from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
@@ -134,7 +135,7 @@ def test_means_are_of_all_guesses_however_few_are_possible() -> None:
     probabilities = rng.random((rows, actions)) * (rng.random((rows, actions)) < np.array([[1.0], [0.02], [0.0]] * 10))
     logged = rng.integers(actions, size=rows)
     predicted, expected = np.empty(rows), np.empty(rows)
-    model_terms(model, 0, logged, probabilities, predicted, expected)
+    model_terms(model, 0, logged, Distributions.dense(probabilities), predicted, expected)
     guesses = model.predict(0, rows)
     np.testing.assert_array_equal(predicted, guesses[np.arange(rows), logged])
     np.testing.assert_allclose(expected, (probabilities * guesses).sum(axis=1), rtol=1e-12, atol=1e-15)

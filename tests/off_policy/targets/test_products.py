@@ -182,7 +182,7 @@ def test_a_kernel_gives_what_the_policy_gives_for_each_row(name: str) -> None:
     log = masked()
     policy = find_class(name)(spec_of(log), np.random.default_rng(0), floor=0.1)
     policy.fit(log)
-    found = PolicyTarget(policy, log).probabilities(log, 100, 400)
+    found = PolicyTarget(policy, log).distributions(log, 100, 400).matrix(10)
     for row in range(100, 400, 7):
         context = Context(
             user_id=0,
@@ -208,7 +208,7 @@ def test_a_policy_is_asked_about_each_context_once() -> None:
     log = masked()
     Counting.times = 0
     target = PolicyTarget(made(Counting, log), log)
-    found = np.vstack([target.probabilities(log, start, start + 200) for start in (0, 200, 400)])
+    found = np.vstack([target.distributions(log, start, start + 200).matrix(10) for start in (0, 200, 400)])
     np.testing.assert_array_equal(found > 0, log.available(0, 600))
     assert log.user_ids is not None
     assert Counting.times == len(set(zip(log.user_ids, log.candidate_set, strict=True)))

@@ -67,7 +67,7 @@ def test_it_beats_the_logged_choices(kind: str) -> None:
     values = []
     for seed in range(6 if kind == "mlp" else 1):
         policy = fitted(kind, log, seed)
-        found = PolicyTarget(policy, log).probabilities(log, 0, len(log))
+        found = PolicyTarget(policy, log).distributions(log, 0, len(log)).matrix(10)
         np.testing.assert_allclose(found.sum(axis=1), 1.0)
         assert found.min() == pytest.approx(policy.explore / 10)
         values.append(float((found * (log.features @ clicks)).sum(axis=1).mean()))

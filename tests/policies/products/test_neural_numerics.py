@@ -7,7 +7,7 @@ import pytest
 
 from zoosim import Context, PolicySpec
 from zoosim.policies.registry import find_class
-from zoosim.policies.requests import LARGEST
+from zoosim.policies.requests import LARGEST, dense_propensities
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ucb", {}),
@@ -39,7 +39,7 @@ def test_what_is_learned_of_the_largest_numbers_is_finite(variant: tuple[str, di
     for step in range(400):
         context = Context(user_id=0, user=LARGEST * rng.choice([-1.0, 1.0, 0.5], 3), **arrays)
         action = policy.select_action(context)
-        assert policy.propensities(context).sum() == pytest.approx(1)
+        assert dense_propensities(policy, context).sum() == pytest.approx(1)
         policy.update(context, action, LARGEST * float(step % 3 - 1))
     for name, value in policy.state_dict().items():
         assert isinstance(value, str) or np.isfinite(value).all(), name

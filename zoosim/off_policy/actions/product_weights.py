@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import PolicyError
+from zoosim.core.distributions import Distributions, draw_products
 from zoosim.core.jit import jit
 from zoosim.core.threads import in_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel, model_terms
-from zoosim.off_policy.direct_method import ACTIONS_A_VISIT, draw_actions
+from zoosim.off_policy.direct_method import ACTIONS_A_VISIT
 from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, check_probabilities
 
 BLOCK, MOST_CELLS = 16_384, 2**24
@@ -22,7 +22,7 @@ class WeightsAndPredictions(NamedTuple):
     """Importance weights `(n,)`, and where the target gives all probabilities what else follows from them.
 
     `predicted (n,)` are a reward model's predictions for the logged products, `expected (n,)` their means under the
-    target, `mass (K,)` the target's probabilities of each product, summed over rows; `drawn` is what `draw_actions`
+    target, `mass (K,)` the target's probabilities of each product, summed over rows; `drawn` is what `draw_products`
     drew for some visits. None where they are not known.
     """
 
@@ -49,7 +49,8 @@ def weigh_and_predict(
     without models, one of weights alone. For `visits` the target's choices are drawn, too.
     """
     n, k = len(log), log.n_actions
-    block = min(BLOCK, max(1, MOST_CELLS // k))
+    width = max(1, len(log.candidates.products) // len(log.candidates)) if log.candidates.are_listed else k
+    block = min(BLOCK, max(1, MOST_CELLS // width))
     starts = range(0, n, block)
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
     if visits is None or not target.whole:
@@ -95,48 +96,63 @@ class _Blocks(NamedTuple):
 
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
     """Check and weigh rows `start` to `stop - 1`, which are block `number`."""
-    asked = _asked(log, target, start, stop)
-    masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start:stop])
-    if not _sound(asked, masks, mask_of, TOLERANCE, out.mass[number]):
-        check_probabilities(asked, log.available(start, stop), start)
+    asked = target.distributions(log, start, stop)
+    masks, mask_of = np.zeros((0, 0), bool), np.zeros(0, np.int64)
+    if target.whole and asked.are_dense and not log.candidates.are_everything:
+        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start:stop])
     actions = log.actions[start:stop]
-    of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
-    out.weights[start:stop] = of_logged / log.propensities[start:stop]
+    if not _sound(asked, actions, masks, mask_of, target.whole, TOLERANCE, out.weights[start:stop], out.mass[number]):
+        check_probabilities(asked, log, start, whole=target.whole)
+    out.weights[start:stop] /= log.propensities[start:stop]
     first, last = np.searchsorted(out.visits.rows, [start, stop])
     if last > first:
         rows = out.visits.rows[first:last] - start
-        out.drawn[first:last] = draw_actions(asked[rows], out.visits.uniforms[first:last])
+        draw_products(asked.rows(rows), out.visits.uniforms[first:last], out.drawn[first:last])
     for model, predicted, expected in out.predictions:
         model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
 
 
-def _asked(log: Log, target: Target, start: int, stop: int) -> FloatArray:
-    """Return the target's probabilities: `(stop - start, K)`, or `(stop - start, 1)` of the logged products alone."""
-    asked = np.ascontiguousarray(target.probabilities(log, start, stop), np.float64)
-    shape = (stop - start, log.n_actions) if target.whole else (stop - start,)
-    if asked.shape != shape:
-        raise PolicyError(f"gives probabilities of shape {asked.shape}, expected {shape}")
-    return asked if target.whole else asked[:, None]
-
-
 @jit
-def _sound(asked: FloatArray, masks: BoolArray, mask_of: IntArray, tolerance: float, mass: FloatArray) -> bool:
-    """Check that rows of `asked (m, K)` are probabilities over their candidates, and add them to `mass (K,)`.
+def _sound(
+    asked: Distributions,
+    actions: IntArray,
+    masks: BoolArray,
+    mask_of: IntArray,
+    whole: bool,
+    tolerance: float,
+    chances: FloatArray,
+    mass: FloatArray,
+) -> bool:
+    """Check that m rows are distributions; write what they give to `actions (m,)` to `chances (m,)`, and sum up `mass`.
 
-    A single column holds the probabilities of the logged products alone, which need not add up to 1.
+    Those that are not `whole` need not add up to 1. Where there are `masks`, dense rows keep to theirs.
     """
     sound = True
-    logged_alone = asked.shape[1] < mass.shape[0]
-    for i in range(asked.shape[0]):
+    is_masked = masks.shape[0] > 0
+    is_listed = asked.products.shape[0] > 0
+    for i in range(actions.shape[0]):
+        row = asked.probabilities[asked.starts[i] : asked.starts[i] + asked.lengths[i]]
         total, least, outside = 0.0, 0.0, 0.0
-        is_candidate = masks[mask_of[i]]
-        for a in range(asked.shape[1]):
-            p = asked[i, a]
-            total += p
-            least = min(least, p)
-            outside = max(outside, 0.0 if is_candidate[a] or logged_alone else p)
-            mass[a] += p
-        excess = max(total - 1.0, 0.0) if logged_alone else abs(total - 1.0)
+        if is_listed:
+            chances[i] = 0.0
+            products = asked.products[asked.first[i] : asked.first[i] + asked.lengths[i]]
+            for j in range(row.shape[0]):
+                total += row[j]
+                least = min(least, row[j])
+                mass[products[j]] += row[j]
+                if products[j] == actions[i]:
+                    chances[i] = row[j]
+        else:
+            chances[i] = row[actions[i]]
+            for a in range(row.shape[0]):
+                total += row[a]
+                least = min(least, row[a])
+                mass[a] += row[a]
+            if is_masked:
+                is_candidate = masks[mask_of[i]]
+                for a in range(row.shape[0]):
+                    outside = max(outside, 0.0 if is_candidate[a] else row[a])
+        excess = abs(total - 1.0) if whole else max(total - 1.0, 0.0)
         if not (excess <= tolerance and least >= 0.0 and outside <= 0.0):  # so that NaN is not sound either
             sound = False
     return sound

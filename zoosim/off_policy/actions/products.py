@@ -85,7 +85,8 @@ class ProductEvaluator(ActionSpaceEvaluator):
         evaluation = ProductEvaluation(self.log, self.clusters, by_reward, self.propensities, predicted)
         evaluation.notes = notes
         if self.propensities is not None and target.whole:
-            evaluation.chances = target.probabilities(self.log, 0, min(PLANNED_ROWS, len(self.log)))
+            planned = target.distributions(self.log, 0, min(PLANNED_ROWS, len(self.log)))
+            evaluation.chances = planned.matrix(self.log.n_actions)
         return evaluation
 
     def _direct_or_note(self) -> tuple[DirectMethod | None, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
+from zoosim.core.distributions import Distributions
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
@@ -55,7 +56,7 @@ def weigh(log: Log, target: RankingTarget) -> ImportanceWeights:
         given_above = target.at(log, place)
         weights[:, place] = _at(view, given_above, place)[0].weights
         if target.whole:
-            mass[place] = np.einsum("i,ik->k", above, given_above.probabilities(view, 0, n))
+            mass[place] = np.einsum("i,ik->k", above, given_above.distributions(view, 0, n).matrix(log.n_actions))
         above = above * weights[:, place]
     return ImportanceWeights(weights, mass if target.whole else None)
 
@@ -85,7 +86,7 @@ def predict(logs: Sequence[Log], target: RankingTarget, clusters: Clusters) -> l
             prediction.predicted[:, place] = at_place.predicted
             prediction.expected[:, place] = at_place.expected
         if place:
-            probabilities = given_above.probabilities(view, 0, n)
+            probabilities = given_above.distributions(view, 0, n)
             later = [_expected_by_fold(model, view, probabilities) for model in models]
     return predictions
 
@@ -137,7 +138,7 @@ def _at(view: Log, target: Target, position: int, models: Sequence[RewardModel] 
         raise PolicyError(f"position {position + 1}, {error}") from error
 
 
-def _expected_by_fold(model: RewardModel, view: Log, probabilities: FloatArray) -> FloatArray:
+def _expected_by_fold(model: RewardModel, view: Log, probabilities: Distributions) -> FloatArray:
     """Return what each fold's model expects of every row `(F, n)`."""
     n, folds = len(view), len(model.coefficients)
     expected, unused = np.empty((folds, n)), np.empty(n)

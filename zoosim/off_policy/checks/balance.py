@@ -108,6 +108,6 @@ def _offered(log: Log) -> FloatArray:
         return np.full(log.n_actions, float(len(log)))
     offered = np.zeros(log.n_actions)
     for start in range(0, len(log), 10_000):
-        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start : start + 10_000])
-        offered += np.bincount(mask_of, minlength=len(masks)) @ masks
-    return offered
+        lists = log.candidate_lists(start, start + 10_000)
+        offered += np.bincount(lists.flat()[1], minlength=log.n_actions)
+    return len(log) - offered if log.candidates.are_lacking else offered

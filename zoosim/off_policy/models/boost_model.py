@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.distributions import Distributions
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, Fitting, Moments, RewardModel, Solve, fit_linear_model, model_terms
@@ -26,7 +27,7 @@ class BoostModel(NamedTuple):
         n = len(actions)
         model = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
         predicted, unused = np.empty(n), np.empty(n)
-        model_terms(model, 0, np.zeros(n, np.int64), np.ones((n, 1)), predicted, unused)
+        model_terms(model, 0, np.zeros(n, np.int64), Distributions.dense(np.ones((n, 1))), predicted, unused)
         return predicted
 
 

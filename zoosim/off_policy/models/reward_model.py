@@ -26,12 +26,20 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
 
     The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
     stand for the rewards where the model without each fold is to learn its own. Where there are so many products that
-    a model of each would take too long, visitors are described by what they differ in most.
+    a model of each would take too long, visitors are described by what they differ in most. In a large catalogue of
+    which rows list candidates, those that no row shows have one model together: that of all products.
     """
     rewards = [log.rewards] if labels is None else list(labels)
     fold = clusters.group % FOLDS
-    inputs = _thinned(_inputs(log), log.n_actions)
-    return fit_linear_model(inputs, log.actions, rewards, log.n_actions, fold, FOLDS, shared_first(None))
+    actions, n_models, columns = log.actions, log.n_actions, np.zeros(0, np.int64)
+    if log.candidates.are_listed:
+        seen, actions = np.unique(log.actions, return_inverse=True)
+        n_models = len(seen) + 1
+        columns = np.full(log.n_actions, len(seen))
+        columns[seen] = np.arange(len(seen))
+    inputs = _thinned(_inputs(log), n_models)
+    model = fit_linear_model(inputs, actions, rewards, n_models, fold, FOLDS, shared_first(None))
+    return model._replace(columns=columns)
 
 
 def _inputs(log: Log) -> FloatArray:

@@ -13,27 +13,29 @@ from zoosim.action_spaces import find_action_space
 from zoosim.core.action_space import TEMPLATES as TEMPLATE_SPACE
 from zoosim.core.blame import blamed
 from zoosim.core.countdown import Countdown
+from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.search_config import TEMPLATES
 from zoosim.core.threads import in_threads, n_threads
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.model import Model
-from zoosim.policies.requests import check_finite
+from zoosim.policies.requests import check_finite, dense_propensities
 
 TOLERANCE = 1e-6
-MOST_REMEMBERED = 100_000
-"""Contexts whose probabilities are kept, so that a policy is asked about each once."""
+MOST_REMEMBERED = 2**23
+"""Probabilities that are kept, so that a policy is asked about each context once."""
 
 FIRST_ROWS = 16
 CHUNK_SECONDS = 0.2
 """How long a policy is asked without a line of progress, or a chance to interrupt it."""
 
 Probabilities = Callable[[Log, int, int], FloatArray]
-"""A function (log, start, stop) that gives the probabilities of rows start to stop - 1: `(stop - start, K)`."""
+"""A function (log, start, stop) that gives the probabilities of rows start to stop - 1: `(stop - start, K)`, or those
+of `log.candidate_lists(start, stop)`, one row after another `(c,)`."""
 
 
 class Target(ABC):
@@ -43,8 +45,8 @@ class Target(ABC):
     """Whether the probabilities of all products are known, as reward models need them, or of the logged ones alone."""
 
     @abstractmethod
-    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
-        """Return those of rows `start` to `stop - 1`: `(stop - start, K)`; `(stop - start,)` if not `whole`."""
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
+        """Return those of rows `start` to `stop - 1`."""
 
 
 class LoggedColumn(Target):
@@ -55,25 +57,34 @@ class LoggedColumn(Target):
     def __init__(self, values: FloatArray) -> None:
         self.values = values
 
-    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return the column's rows."""
-        return self.values[start:stop]
+        m = stop - start
+        return Distributions.over(log.actions[start:stop], np.arange(m), np.ones(m, np.int64), self.values[start:stop])
 
 
 class Table(Target):
-    """A function of the log's rows, or an array of probabilities: `(K,)` for any row, or `(n, K)`."""
+    """Distributions that are known for each row of a log."""
 
-    def __init__(self, given: FloatArray | Probabilities) -> None:
+    def __init__(self, given: Distributions) -> None:
         self.given = given
 
-    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
-        """Ask the function, or cut the table."""
-        if callable(self.given):
-            with blamed(f"rows {start} to {stop - 1}: "):
-                return np.asarray(self.given(log, start, stop), float)
-        if self.given.ndim == 1:
-            return np.broadcast_to(self.given, (stop - start, len(self.given)))
-        return self.given[start:stop]
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
+        """Return the table's rows."""
+        return self.given.rows(slice(start, stop))
+
+
+class FunctionTarget(Target):
+    """A function of the log's rows."""
+
+    def __init__(self, given: Probabilities) -> None:
+        self.given = given
+
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
+        """Ask the function."""
+        with blamed(f"rows {start} to {stop - 1}: "):
+            answer = np.asarray(self.given(log, start, stop), float)
+        return _as_distributions(answer, log, start, stop)
 
 
 class PolicyTarget(Target):
@@ -97,20 +108,21 @@ class PolicyTarget(Target):
         self._before = state_of(self.policy)
         self._known: dict[Any, FloatArray] = {}
 
-    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
         with_users = not self._runs_compiled or self.policy.needs_user_ids
         rows, place = _distinct_contexts(log, start, stop, with_users)
-        answers = np.zeros((len(rows), log.n_actions))
-        ask = self._ask_kernel if self._runs_compiled else self._ask_policy
+        answers = _zeros(log, rows)
+        ask = self._ask_kernel if self._runs_compiled and answers.are_dense else self._ask_policy
         for first, end in timed_chunks(len(rows)):
-            ask(log, rows[first:end], answers[first:end])
+            ask(log, rows[first:end], answers.rows(slice(first, end)))
             judged = start + (stop - start) * end // len(rows)
             self._countdown.report(judged)
-        return answers if len(rows) == stop - start else np.asarray(answers[place])
+        return answers.rows(place)
 
-    def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:
+    def _ask_kernel(self, log: Log, rows: IntArray, answers: Distributions) -> None:
         policy: Any = self.policy
+        out = answers.probabilities.reshape(-1, log.n_actions)[answers.starts[0] // log.n_actions :]
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
         users = np.asarray(log.features[rows], np.float64)
         masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
@@ -123,21 +135,18 @@ class PolicyTarget(Target):
 
         in_threads(ask_some, len(self._askable))
 
-    def _ask_policy(self, log: Log, rows: IntArray, out: FloatArray) -> None:
-        read_only = _read_only(log)
-        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
-        for place, row in enumerate(rows):
-            context = logged_context(read_only, row, masks[mask_of[place]])
-            key = (context.user_id, context.available.tobytes(), context.user.tobytes())
+    def _ask_policy(self, log: Log, rows: IntArray, answers: Distributions) -> None:
+        for row, context, start in zip(rows, _contexts(log, rows), answers.starts, strict=True):
+            key = (context.user_id, context.product_ids.tobytes(), context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
-                if len(self._known) >= MOST_REMEMBERED:
+                if (len(self._known) + 1) * len(context.available) > MOST_REMEMBERED:
                     self._known.clear()
                 self._known[key] = self._propensities(context, int(row))
-            out[place] = self._known[key]
+            answers.probabilities[start : start + len(context.available)] = self._known[key]
 
     def _propensities(self, context: Context, row: int) -> FloatArray:
         with blamed(f"row {row}: "):
-            chances = np.array(self.policy.propensities(context), np.float64)
+            chances = np.array(dense_propensities(self.policy, context), np.float64)
         expected = context.available.shape
         if chances.shape != expected:
             raise PolicyError(f"row {row}: gives propensities of shape {chances.shape}, expected {expected}")
@@ -155,17 +164,60 @@ class ModelTarget(PolicyTarget):
     def __init__(self, model: Model, log: Log, progress: Progress = lambda line: None) -> None:
         super().__init__(model.policy, log, progress)
 
-    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy, without saying who the visitors are."""
-        return super().probabilities(replace(log, user_ids=None), start, stop)
+        return super().distributions(replace(log, user_ids=None), start, stop)
 
 
-def _read_only(log: Log) -> Log:
-    """Return a log whose arrays that policies see cannot be written to."""
+def _contexts(log: Log, rows: IntArray) -> Iterator[Context]:
+    """Yield the request of each of `rows (m,)`, read-only; of a large catalogue, with the listed candidates alone."""
     views = {name: getattr(log, name).view() for name in ("features", "products")}
     for view in views.values():
         view.flags.writeable = False
-    return replace(log, **views)
+    log = replace(log, **views)
+    if log.candidates.are_listed:
+        lists = log.candidates.lists(log.candidate_set[rows])
+        for place, row in enumerate(rows):
+            candidates = lists.of(place)
+            available = np.ones(len(candidates), bool)
+            available.flags.writeable = False
+            yield logged_context(log, row, available, candidates)
+    else:
+        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
+        for place, row in enumerate(rows):
+            yield logged_context(log, row, masks[mask_of[place]])
+
+
+def _zeros(log: Log, rows: IntArray) -> Distributions:
+    """Return zeros for `rows (m,)`, to be filled in: over the candidates that a large catalogue's list, or dense."""
+    if not log.candidates.are_listed:
+        return Distributions.dense(np.zeros((len(rows), log.n_actions)))
+    lists = log.candidates.lists(log.candidate_set[rows])
+    return Distributions.over(*lists, np.zeros(lists.lengths.sum()))
+
+
+def _as_distributions(answer: FloatArray, log: Log, start: int, stop: int) -> Distributions:
+    """Return probabilities `(m, K)`, or of the candidates that rows `start` to `stop - 1` list `(c,)`, as these rows.
+
+    Raises `PolicyError` for another shape, and for a probability beside the lists of a large catalogue.
+    """
+    lists = log.candidate_lists(start, stop)
+    if answer.shape == (lists.lengths.sum(),) and not log.candidates.are_lacking:
+        rows = Distributions.over(*lists, answer)
+        return rows if log.candidates.are_listed else Distributions.dense(rows.matrix(log.n_actions))
+    if answer.shape != (stop - start, log.n_actions):
+        raise PolicyError(f"gives probabilities of shape {answer.shape}, expected {(stop - start, log.n_actions)}")
+    if not log.candidates.are_listed:
+        return Distributions.dense(answer)
+    # One row for all of them, as an array (K,) comes here, is not to be gone through for each.
+    counts = np.count_nonzero(answer[:1] if answer.strides[0] == 0 else answer, axis=1)
+    owner, products = lists.flat()
+    within = answer[owner, products]
+    is_outside = np.bincount(owner, within != 0.0, len(answer)) < counts
+    if is_outside.any():
+        row = int(is_outside.argmax())
+        raise PolicyError(_outside(start + row, np.setdiff1d(np.flatnonzero(answer[row]), lists.of(row))[0]))
+    return Distributions.over(*lists, within)
 
 
 def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
@@ -264,33 +316,42 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     if isinstance(given, str):
         return LoggedColumn(log.columns[column_name(log, given)])
     if callable(given):
-        return Table(given)
+        return FunctionTarget(given)
     array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
-    if array.shape not in ((log.n_actions,), (len(log), log.n_actions)):
-        expected = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
+    shape = (len(log), log.n_actions)
+    if array.shape not in (shape[1:], shape):
         advice = "for the logged actions alone, name a column"
-        raise ConfigError(f"got probabilities of shape {array.shape}, expected {expected}; {advice}")
-    return Table(array)
+        raise ConfigError(f"got probabilities of shape {array.shape}, expected {shape[1:]} or {shape}; {advice}")
+    if array.ndim > 1 and not log.candidates.are_listed:
+        return Table(Distributions.dense(array))
+    array = np.broadcast_to(array, shape)
+    if log.candidates.are_listed:
+        return FunctionTarget(lambda log, start, stop: array[start:stop])
+    return Table(Distributions.dense(array[:1]).rows(np.zeros(len(log), np.int64)))
 
 
-def check_probabilities(asked: FloatArray, available: BoolArray, start: int) -> None:
-    """Raise `PolicyError` for a row of `asked (m, K)` that is no distribution over its candidates `available (m, K)`.
+def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bool) -> None:
+    """Raise `PolicyError` for a row that is no distribution over its candidates.
 
-    Rows count from `start`. A single column holds the probabilities of the logged products alone.
+    Args:
+        asked: The distributions of rows from `start` on.
+        log: The log.
+        start: The number of the first row.
+        whole: Whether they are over all candidates, so that they add up to 1, or of logged products alone.
     """
-    outside = ~((asked >= 0.0) & (asked <= 1.0 + TOLERANCE))
-    if outside.any():
-        row, action = np.argwhere(outside)[0]
-        got = f"gives a probability of {asked[row, action]:g}"
-        raise PolicyError(f"row {start + row}: {got}, expected 0 to 1 (none may be missing)")
-    if asked.shape[1] == 1:
-        return
-    sums = asked.sum(axis=1)
-    wrong = np.abs(sums - 1.0) > TOLERANCE
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise PolicyError(f"row {start + row}: probabilities add up to {sums[row]:.9g}, expected 1")
-    gone = (asked > 0.0) & ~available
-    if gone.any():
-        row, action = np.argwhere(gone)[0]
-        raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")
+    for i, length in enumerate(asked.lengths.tolist()):
+        row = asked.probabilities[asked.starts[i] : asked.starts[i] + length]
+        outside = row[~((row >= 0.0) & (row <= 1.0 + TOLERANCE))]
+        if len(outside):
+            got = f"gives a probability of {outside[0]:g}"
+            raise PolicyError(f"row {start + i}: {got}, expected 0 to 1 (none may be missing)")
+        if whole and abs(row.sum() - 1.0) > TOLERANCE:
+            raise PolicyError(f"row {start + i}: probabilities add up to {row.sum():.9g}, expected 1")
+        if whole and asked.are_dense:
+            gone = (row > 0.0) & ~log.available(start + i, start + i + 1)[0]
+            if gone.any():
+                raise PolicyError(_outside(start + i, int(gone.argmax())))
+
+
+def _outside(row: int, action: int) -> str:
+    return f"row {row}: gives action {action} a probability, which is not among the candidates"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.logs.log import Log
@@ -71,20 +72,18 @@ class DrawnRankings(RankingTarget):
 
     def at(self, log: Log, position: int) -> Target:
         """Return the probabilities below what the log shows."""
-        return Table(self.given_above(log, log.actions[:, :position], position))
+        return Table(Distributions.dense(self.given_above(log, log.actions[:, :position], position)))
 
     def whatever_above(self, log: Log) -> list[Target]:
         """Return exact marginal probabilities by position; raises `ConfigError` where these are too many."""
-        return [Table(probabilities) for probabilities in marginals(log, self)]
+        return [Table(Distributions.dense(probabilities)) for probabilities in marginals(log, self)]
 
 
 class SequentialDraws(DrawnRankings):
     """Draws without replacement by probabilities `(n, K)`, those of what is left (Luce 1959; Plackett 1975)."""
 
     def __init__(self, target: Target, log: Log) -> None:
-        self.shares = np.asarray(target.probabilities(at_position(log, 0), 0, len(log)), float)
-        if self.shares.shape != (len(log), log.n_actions):
-            raise ConfigError(f"gives probabilities of shape {self.shares.shape}, expected {(len(log), log.n_actions)}")
+        self.shares = target.distributions(at_position(log, 0), 0, len(log)).matrix(log.n_actions)
         n_possible = (~(self.shares <= 0.0)).sum(axis=1)  # NaN counts: it is refused where probabilities are checked
         few = n_possible < log.n_positions
         if few.any():
@@ -117,7 +116,7 @@ class AskedPolicy(DrawnRankings):
 
     def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Ask the policy."""
-        return self.target.probabilities(at_position(log, position, above), 0, len(log))
+        return self.target.distributions(at_position(log, position, above), 0, len(log)).matrix(log.n_actions)
 
     def finish(self) -> None:
         """Compare the policy's state with what it was before."""

@@ -25,6 +25,7 @@ from zoosim.policies.checks.every_policy import (
 from zoosim.policies.checks.maker import Maker, walk
 from zoosim.policies.checks.sameness import same
 from zoosim.policies.checks.shop import APART, LARGER, SHOPS, SMALL, VISITS
+from zoosim.policies.requests import dense_propensities
 
 ASKED = 200
 """How often a policy is asked the same thing to see whether it draws."""
@@ -87,7 +88,7 @@ def _gives_propensities(maker: Maker) -> None:
 
 def _chances(policy: Policy, context: Context, where: str) -> FloatArray:
     """Return the propensity of every action, each checked, and so is their sum."""
-    chances = np.asarray(policy.propensities(context))
+    chances = np.asarray(dense_propensities(policy, context))
     expected_shape = context.available.shape
     must(
         chances.shape == expected_shape and chances.dtype.kind == "f",
@@ -134,7 +135,7 @@ def _propensities_are_honest(maker: Maker) -> None:
     variance = np.zeros(SMALL.n_products)
     for _ in range(2 * ASKED):
         context = SMALL.everything(0)
-        chances = policy.propensities(context)
+        chances = dense_propensities(policy, context)
         counts[int(policy.select_action(context))] += 1
         expected += chances
         variance += chances * (1 - chances)
@@ -167,7 +168,7 @@ def _learns_alike_in_any_order(maker: Maker) -> None:
             order = np.roll(everything, turn) if moves else everything
             for place, product in sorted(enumerate(order), key=lambda pair: pair[1]):
                 policy.update(_of_apart(order), place, _reward_of_apart(int(product), turn))
-        taught.append(policy.propensities(_of_apart(everything)))
+        taught.append(dense_propensities(policy, _of_apart(everything)))
     distance = 0.5 * np.abs(taught[0] - taught[1]).sum()
     must(
         distance <= NEAR,
@@ -244,7 +245,7 @@ def _draws_openly(maker: Maker) -> None:
 
 
 QUESTIONS: dict[str, Question] = {
-    "propensities": lambda policy, context, action: policy.propensities(context),
+    "propensities": lambda policy, context, action: dense_propensities(policy, context),
     "recommend": lambda policy, context, action: policy.recommend(context),
 }
 

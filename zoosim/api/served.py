@@ -40,8 +40,9 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     """Write what a service decided as a log that every tool reads; it may go on meanwhile.
 
     Where every decision showed equally many products, more than one, it is a log of rankings; else what stood at the
-    top is written. The columns `policy` and `policy_version` say what decided each visit: the policy's name and the
-    digest of its model; no tool takes them for features.
+    top is written. Columns that no tool takes for features say what decided each visit: `arm`, `policy`, the policy's
+    name, and `model` and `policy_version`, the digest of its model. `propensity` is that over all arms, as evaluation
+    needs it, `arm_propensity` that given the arm.
 
     Args:
         service: The folder of the service, or the address of its log on a server (`redis://...`).
@@ -62,8 +63,15 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     path = checked_file("export", out, ".parquet")
     served = read_served_log(_address_of(service, "export"))
     log = served.log
-    columns = {"decision_id": served.decision_ids, "policy": served.policies, "policy_version": served.models}
+    columns = {
+        "decision_id": served.decision_ids,
+        "arm": served.arms,
+        "policy": served.policies,
+        "policy_version": served.models,
+        "model": served.models,
+    }
     records, products = to_records(log, columns)
+    records = records.with_columns(arm_propensity=served.arm_propensities.ravel())
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))
     return dict(log.skipped)

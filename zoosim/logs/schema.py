@@ -3,9 +3,10 @@
 Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
 (list of float, the context features), `catalogue` (hash of the product table beside the log), `candidates` (list of the
 products that could be shown) or `unavailable` (of those that could not), `action`, `product_id`, `position`,
-`propensity`, `reward`, `click`, `policy`, `policy_version`, `seed`, `step`. In a search shop `click` counts the clicks
-of a visit, and `gmv`, `cm2`, `strategic`, `rank_change`, `purchases` and `exposure` follow it. The schema's version
-stands in the file's metadata.
+`propensity`, `reward`, `click`, `policy`, `policy_version`, `seed`, `step`; of a service `arm`, `model` and
+`arm_propensity`, that of the arm, where `propensity` is that before the arm was drawn. In a search shop `click` counts
+the clicks of a visit, and `gmv`, `cm2`, `strategic`, `rank_change`, `purchases` and `exposure` follow it. The schema's
+version stands in the file's metadata.
 
 Where visitors come back, `visitor`, `visit` and `step` number the visitor, the visitor's visits and the visitor's
 decisions, `ended` says that the visitor then had gone for good, and `censored` that the world or the log ends there, so
@@ -29,7 +30,7 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 READ = ("decision_id", "time", "user_id", "user", "catalogue", *LISTED, "position", "propensity", *REQUIRED, *LIFE)
 """The columns that training and evaluation read."""
 
-OWN = {*READ, "product_id", "policy", "policy_version", "seed"}
+OWN = {*READ, "product_id", "policy", "policy_version", "seed", "arm_propensity"}
 """The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
 
 A_MAX = "a_max"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from zoosim.serving.events import CHAMPION
 from zoosim.serving.ids import Id, OptionalId
 
 Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
@@ -61,7 +62,8 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     """What to show: products from the top; `propensities` are those of all candidates to stand at the top.
 
     `ignored` are candidates that could not be shown, since they are unknown and not described, or hidden: the decision
-    was made among the others, and they have probability 0. Absent where there are none.
+    was made among the others, and they have probability 0. Absent where there are none. `arm` is the one that decided,
+    by whose policy the probabilities are; absent for the champion.
     """
 
     decision_id: str
@@ -70,6 +72,7 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     model: str
     state: int
     ignored: list[str] = []
+    arm: str = CHAMPION
 
 
 class SearchVisitor(Body):
@@ -107,7 +110,8 @@ class SearchBody(Body):
 class SearchAnswer(msgspec.Struct, omit_defaults=True):
     """A ranking, from the top, and the boosts that made it; `density` is theirs, null where they were not drawn.
 
-    `ignored` are candidates that the model does not know: the others were ranked. Absent where there are none.
+    `ignored` are candidates that the model does not know: the others were ranked. Absent where there are none. `arm` is
+    as in `DecisionAnswer`.
     """
 
     decision_id: str
@@ -117,6 +121,7 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
     model: str
     state: int
     ignored: list[str] = []
+    arm: str = CHAMPION
 
 
 class FeedbackBody(Body):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +13,14 @@ import msgspec
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
+from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
-from zoosim.serving.events import Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
-from zoosim.serving.replica import WARM_UP, rules_of
+from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
@@ -36,13 +38,81 @@ Answer = TypeVar("Answer")
 logger = logging.getLogger("zoosim.serving")
 
 
+class ServedArm:
+    """An arm as it decides now: by what the log says of it, and by what the learner says it has learned.
+
+    Attributes:
+        name: Its name.
+        origin: What its policy began from.
+        state: The position in the log up to which the policy has learned.
+        learned: What came of its decisions, by the learner's account.
+    """
+
+    def __init__(self, replica: Replica, state: int) -> None:
+        """Decide by a replica, whose policy has learned up to a position in the log."""
+        self.name = replica.name
+        self.origin = replica.origin
+        self.state = state
+        self.learned: Mapping[str, int] = {}
+        self.is_asking = False
+        self._replica = replica
+        self._unconfirmed = UnconfirmedDecisions()
+        self._knows_whole = False
+
+    @property
+    def start(self) -> Start:
+        """What the log says of the arm's model and of the rules."""
+        assert self._replica.start is not None
+        return self._replica.start
+
+    @property
+    def model(self) -> Model:
+        """The model that decides."""
+        return self._replica.model
+
+    @property
+    def catalogue(self) -> ServedCatalogue:
+        """The products, as the model encodes them."""
+        return self._replica.catalogue
+
+    def learns_from(self, decision: Choice) -> bool:
+        """Whether the model of the arm made a decision, or one that it grew from."""
+        return self._replica.learns_from(decision)
+
+    def note_decision(self, position: int, decision: Choice) -> None:
+        """Apply a stored decision to the local clocks until the learner confirms it."""
+        if position <= self.state or decision.origin != self.origin or not self._replica.learns:
+            return
+        for context, action in self._replica.learning.moved_by(decision):
+            self._unconfirmed.note(self.model.policy, position, context, action)
+
+    def take(self, message: Message) -> bool:
+        """Take over what was learned; return whether that could be, or was news of a state that is not known here."""
+        policy = self.model.policy
+        if isinstance(message, Changes):
+            if not self._knows_whole:
+                return False
+            self._unconfirmed.take_back(policy)
+            take_changes(policy, message)
+        else:
+            self.is_asking = False
+            self._knows_whole = message.news.origin == self.origin
+            if not self._knows_whole:  # one of them has not read of the model yet that the other goes by
+                return False
+            take_whole(policy, message)
+        self.state = message.news.position
+        self._unconfirmed.note_again(policy, self.state)
+        self.learned = message.news.counts
+        return True
+
+
 class Current(Projection):
     """Follows the log, so that what any of its services says of models, rules and products holds for this one.
 
     Attributes:
         settings: How the service runs now, changes included.
-        state: The position in the log up to which the policy has learned.
-        learned: What came of decisions, by the learner's account.
+        arms: What decides now, by the name of the arm.
+        assignment: Which arm decides for whom.
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
@@ -59,7 +129,6 @@ class Current(Projection):
         """
         self.folder: Path = address.folder
         self.settings = self._first_settings = settings
-        self.learned: Mapping[str, int] = {}
         self.due: int | None = None
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
@@ -68,16 +137,15 @@ class Current(Projection):
         self._reader = reader
         self._clock = clock
         self._models = Models(self.folder, store)
-        self._unconfirmed = UnconfirmedDecisions()
-        self._knows_whole = False
-        self._is_asking = False
+        self.arms: dict[str, ServedArm] = {}
+        self.assignment: Assignment
         self._complaint = ""
         self._reading = asyncio.Lock()
         self._switching = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
         self._replica = newest_snapshot(self.folder, reader, self._models)
-        self.state = self._replica.position
         if self.has_begun:
+            self._take_arms(self._replica.position)
             self._take_settings()
         self._read_to_end()
 
@@ -93,14 +161,37 @@ class Current(Projection):
         return self._replica.start
 
     @property
+    def champion(self) -> ServedArm:
+        """The arm that decides for whom the others leave."""
+        return self.arms[CHAMPION]
+
+    @property
     def model(self) -> Model:
-        """The model that decides."""
+        """The model of the champion."""
         return self._replica.model
 
     @property
     def catalogue(self) -> ServedCatalogue:
-        """The products."""
+        """The products of the champion."""
         return self._replica.catalogue
+
+    @property
+    def state(self) -> int:
+        """The position in the log up to which the champion has learned."""
+        return self.champion.state
+
+    @property
+    def learned(self) -> Counter[str]:
+        """What came of decisions of all arms, by the learner's account."""
+        learned = Counter[str]()
+        for arm in self.arms.values():
+            learned.update(arm.learned)
+        return learned
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """What each arm began from: where that changes, another model reads other features."""
+        return {name: arm.origin for name, arm in self.arms.items()}
 
     @property
     def is_warming_up(self) -> bool:
@@ -113,8 +204,8 @@ class Current(Projection):
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
 
     def learns_from(self, decision: Choice) -> bool:
-        """Whether the model that decides made a decision, or one that it grew from."""
-        return self._replica.learns_from(decision)
+        """Whether the model of its arm made a decision, or one that it grew from."""
+        return decision.arm in self.arms and self.arms[decision.arm].learns_from(decision)
 
     async def ask(self, call: Callable[..., Answer], *values: Any) -> Answer:
         """Ask the store something, without keeping others waiting where it is on a server."""
@@ -153,8 +244,7 @@ class Current(Projection):
                 start = change(self.start)
                 if start == self.start:
                     return
-                if start.origin != self.start.origin:
-                    await asyncio.to_thread(self._models.prepare, start.model)
+                await self._prepare(start)
                 await asyncio.to_thread(self._share, start)
                 await writer.append([NewRow(self._clock.now(), Kind.TICK, None, b"")])
                 (position,) = await writer.append([self._start_row(start)], durable=True)
@@ -200,7 +290,8 @@ class Current(Projection):
                 if not rows:
                     return
                 for row in rows:
-                    await self._prepare(row)
+                    if row.kind is Kind.START:
+                        await self._prepare(unpack(row))
                     self.apply(row)
 
     def take(self, message: Message) -> None:
@@ -211,17 +302,13 @@ class Current(Projection):
 
     def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
-        if position <= self.state or self.is_warming_up or decision.origin != self.start.origin:
-            return
-        for context, action in self._replica.learning.moved_by(decision):
-            self._unconfirmed.note(self.model.policy, position, context, action)
+        if decision.arm in self.arms and not self.is_warming_up:
+            self.arms[decision.arm].note_decision(position, decision)
 
-    def version_from(self, row: Row | None, version: int) -> bool:
-        """Take over an older version of a product from its row; tell whether it could be."""
-        if row is None or row.seq != version or row.kind is not Kind.PRODUCT:
-            return False
-        self.on_product(row, unpack(row))
-        return version in self.catalogue
+    def take_version(self, row: Row | None, version: int) -> None:
+        """Take over an older version of a product from its row, if that is it."""
+        if row is not None and row.seq == version and row.kind is Kind.PRODUCT:
+            self.on_product(row, unpack(row))
 
     def _start_row(self, start: Start) -> NewRow:
         """Return the row of the next start."""
@@ -243,31 +330,22 @@ class Current(Projection):
         for row in news.rows:
             if row.seq <= self._replica.position:
                 continue
-            if self._needs_model(row):
+            if row.kind is Kind.START and self._models_needed(unpack(row)):
                 self._read_on()
                 return
             self.apply(row)
         self._replica.position = max(self._replica.position, news.position)
 
     def _take_state(self, message: Message) -> None:
-        if isinstance(message, Changes):
-            if not self._knows_whole:
-                if not self._is_asking:
-                    self.ask_learner()
-                self._is_asking = True
-                return
-            self._unconfirmed.take_back(self.model.policy)
-            take_changes(self.model.policy, message)
-        else:
-            self._is_asking = False
-            self._knows_whole = message.news.origin == self.start.origin
-            if not self._knows_whole:  # one of them has not read of the model yet that the other goes by
-                return
-            take_whole(self.model.policy, message)
         news = message.news
-        self.state = news.position
-        self._unconfirmed.note_again(self.model.policy, news.position)
-        self.learned = news.counts
+        arm = self.arms.get(news.arm)
+        if arm is None:
+            return
+        if not arm.take(message):
+            if isinstance(message, Changes) and not arm.is_asking:
+                self.ask_learner()
+                arm.is_asking = True
+            return
         if news.due != 0:
             self.due = news.due
             return
@@ -291,16 +369,17 @@ class Current(Projection):
         finally:
             self._following = None
 
-    def _needs_model(self, row: Row) -> bool:
-        """Tell whether a row names a model that has to be loaded first."""
-        if row.kind is not Kind.START:
-            return False
-        start: Start = unpack(row)
-        return start.origin != self.start.origin and not self._models.is_prepared(start.model)
+    def _models_needed(self, start: Start) -> list[str]:
+        """Return the digests of the models of a start that have to be loaded first."""
+        used = {name: arm.origin for name, arm in self.arms.items()}
+        new = [each.model for name, each in start.by_arm().items() if each.origin != used.get(name)]
+        return [digest for digest in new if not self._models.is_prepared(digest)]
 
-    async def _prepare(self, row: Row) -> None:
-        if self._needs_model(row):
-            await asyncio.to_thread(self._models.prepare, unpack(row).model)
+    async def _prepare(self, start: Start) -> None:
+        """Load the models of a start while requests go on."""
+        needed = self._models_needed(start)
+        if needed:
+            await asyncio.to_thread(self._models.prepare, needed)
 
     def apply(self, row: Row) -> None:
         """Read the next row, for models, rules and products: nothing is learned from it."""
@@ -315,13 +394,18 @@ class Current(Projection):
         """Decide as a start says."""
         before = self._replica.start
         self._replica.begin(start)
-        if start == before:
-            return
-        if before is None or self.start.origin != before.origin:
-            self._knows_whole = False
-            self._unconfirmed.forget()
-            self.state = 0
-        self._take_settings()
+        if start != before:
+            self._take_arms()
+            self._take_settings()
+
+    def _take_arms(self, state: int = 0) -> None:
+        """Decide by the arms of the start; new ones have learned up to the position `state`."""
+        known = self.arms
+        self.arms = {
+            name: known[name] if name in known and known[name].origin == replica.origin else ServedArm(replica, state)
+            for name, replica in self._replica.arms.items()
+        }
+        self.assignment = Assignment(self.start)
 
     def _take_settings(self) -> None:
         """Go on by the settings of the start, its rules and the changes, over those that the service was started by."""
@@ -329,4 +413,5 @@ class Current(Projection):
         self.settings = changed_settings(self._first_settings, changes)
 
     def _share(self, start: Start) -> None:
-        self._store.share(self.folder, [model_path(Path(), start.model).as_posix()])
+        models = [model_path(Path(), each.model).as_posix() for each in start.by_arm().values()]
+        self._store.share(self.folder, models)

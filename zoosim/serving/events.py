@@ -50,13 +50,34 @@ class Row(NamedTuple):
     body: bytes
 
 
+CHAMPION, HOLDBACK = "champion", "holdback"
+"""The name and the role of the arm that decides alone where there is no other; the role of one that learns nothing."""
+
+ROLES = ("challenger", HOLDBACK)
+"""What an arm beside the champion can be."""
+
+
+class Arm(msgspec.Struct, array_like=True):
+    """An arm beside the champion: the digest of its model, and the share of visitors for whom that decides.
+
+    `turn` is as in `Start`.
+    """
+
+    name: str
+    model: str
+    share: float
+    role: str
+    turn: int
+
+
 class Start(msgspec.Struct, array_like=True):
     """From here on the service decides by this model, and learns by these rules.
 
     `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON. With another
     `turn` the same model starts anew, from what its file holds. `number` counts the starts of a log: it is their key,
     so that of two services that go on from the same start one has to look again. `changes` are the settings that were
-    changed while services ran, by part, as JSON.
+    changed while services ran, by part, as JSON. `model` decides for whom the `arms` beside it leave; `salt` is what
+    the draw of an arm hangs on beside a visitor's id.
     """
 
     model: str
@@ -64,6 +85,13 @@ class Start(msgspec.Struct, array_like=True):
     turn: int = 0
     number: int = 1
     changes: bytes = b"{}"
+    arms: list[Arm] = []
+    salt: bytes = b""
+
+    def by_arm(self) -> dict[str, "Start"]:
+        """Return the start of each arm, as if it were alone, by its name; the champion's first."""
+        others = {arm.name: msgspec.structs.replace(self, model=arm.model, turn=arm.turn, arms=[]) for arm in self.arms}
+        return {CHAMPION: self, **others}
 
     @property
     def origin(self) -> str:
@@ -140,6 +168,11 @@ class Choice(msgspec.Struct, array_like=True):
         raise NotImplementedError
 
     @property
+    def arm(self) -> str:
+        """The name of the arm that made it."""
+        return CHAMPION
+
+    @property
     def slots(self) -> list[str]:
         """The ids of the slots of the page that it filled, where these have ids."""
         return []
@@ -187,7 +220,8 @@ class Decision(Choice, array_like=True):
     `excluded` are places among the candidates that could not stand at the top, and `baseline` is the place of what the
     shop would have shown there. Where that was shown for sure, since the policy is an apprentice, `agrees` says
     whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
-    shown, so that the decision was made among the others.
+    shown, so that the decision was made among the others. `arm` made it, by whose policy `chances` and `propensities`
+    are; `mixture` are the chances as they were before the arm was drawn, empty where no other could have made it.
     """
 
     action_space: ClassVar[str] = PRODUCTS
@@ -208,6 +242,8 @@ class Decision(Choice, array_like=True):
     baseline: int = 0
     agrees: bool | None = None
     ignored: list[str] = []
+    arm: str = CHAMPION
+    mixture: list[float] = []
 
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""
@@ -247,7 +283,8 @@ class Search(Choice, array_like=True):
 
     `turn` is as in `Decision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
-    were not drawn, and `ranking` places among the candidates from the top. `ignored` is as in `Decision`.
+    were not drawn, and `ranking` places among the candidates from the top. `ignored` and `arm` are as in `Decision`;
+    `mixture` is the density before the arm was drawn, None where no other could have made it.
     """
 
     action_space: ClassVar[str] = BOOSTS
@@ -263,6 +300,8 @@ class Search(Choice, array_like=True):
     deferred: bool
     turn: int = 0
     ignored: list[str] = []
+    arm: str = CHAMPION
+    mixture: float | None = None
 
     @property
     def names_shown(self) -> list[str]:

@@ -212,11 +212,12 @@ class Models:
         self._store = store
         self._prepared: dict[str, Model] = {}
 
-    def prepare(self, digest: str) -> None:
-        """Load a model that is needed soon."""
-        model = self._loaded(digest)
-        prepare_model(model)
-        self._prepared = {digest: model}
+    def prepare(self, digests: Iterable[str]) -> None:
+        """Load models that are needed soon."""
+        prepared = {digest: self._loaded(digest) for digest in digests}
+        for model in prepared.values():
+            prepare_model(model)
+        self._prepared = prepared
 
     def is_prepared(self, digest: str) -> bool:
         """Tell whether a model can be had at once."""

@@ -130,6 +130,8 @@ class Watch:
         service = self._service
         if service.is_warming_up:
             return ""
+        if len(service.current.arms) > 1:
+            return "arms have one schema, so that their decisions stand in one log"
         if not service.settings.grow:
             return "the setting grow is false"
         if not service.model.policy.learns_online or not endpoint_class(service.model).schema_grows:

@@ -108,6 +108,10 @@ class Join:
             self._open[name] = Open(row.seq, slot, due, not decision.deferred, [], is_learned)
             heapq.heappush(self._by_due, (due, row.seq, name))
 
+    def holds(self, row: Row, feedback: Feedback) -> bool:
+        """Whether feedback is to a decision that is open here."""
+        return _slot_name(decision_of(row), self._slot_of(feedback)) in self._open
+
     def earn(self, row: Row, feedback: Feedback) -> None:
         """Enter feedback to a decision."""
         name = _slot_name(decision_of(row), self._slot_of(feedback))

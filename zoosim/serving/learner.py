@@ -134,7 +134,7 @@ class _Learner:
             _complain,
         )
         gc.freeze()
-        self._publisher = Publisher()
+        self._publishers: dict[str, Publisher] = {}
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
@@ -147,8 +147,8 @@ class _Learner:
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
         self._catch_up()
-        if self._replica.start is not None:
-            prepare_model(self._replica.model)  # so that the first reward is learned as soon as the others
+        for arm in self._replica.arms.values() if self._replica.start is not None else ():
+            prepare_model(arm.model)  # so that the first reward is learned as soon as the others
         while True:
             rows_read = self._catch_up()
             if self._message_is_due():
@@ -190,25 +190,25 @@ class _Learner:
         return rows[1:]
 
     def _publish(self) -> None:
-        if self._parent.wants_whole:
-            self._publisher.forget()
-            self._parent.wants_whole = False
-        replica = self._replica
-        start = replica.start
-        assert start is not None
-        news = News(
-            after=self._published,
-            position=replica.position,
-            origin=start.origin,
-            rows=self._rows,
-            counts={**replica.join.counts, **replica.counts, "open": len(replica.join)},
-            due=replica.join.due(),
-            time=0 if self._newest is None else self._newest.time,
-        )
-        self._parent.send(encode(self._publisher.message(replica.model.policy, news)))
+        arms = self._replica.arms
+        known = {} if self._parent.wants_whole else self._publishers
+        self._parent.wants_whole = False
+        self._publishers = {name: known.get(name) or Publisher() for name in arms}
+        for name, arm in arms.items():
+            news = News(
+                after=self._published,
+                position=self._replica.position,
+                origin=arm.origin,
+                rows=self._rows,
+                counts={**arm.join.counts, **arm.counts, "open": len(arm.join)},
+                due=self._replica.due(),
+                time=0 if self._newest is None else self._newest.time,
+                arm=name,
+            )
+            self._parent.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
         self._is_new = False
-        self._published = replica.position
+        self._published = self._replica.position
         self._published_at = time.monotonic()
 
     def _tell_of_bounds(self) -> None:

@@ -18,6 +18,7 @@ from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
+    CHAMPION,
     Choice,
     Decision,
     Feedback,
@@ -78,7 +79,8 @@ class Visit(NamedTuple):
     """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
 
     `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
-    exclusions of their own only the first counts: it alone has these candidates. `unexpressed` is what the request held
+    exclusions of their own only the first counts: it alone has these candidates. `chances` are those before the `arm`
+    was drawn, `arm_chances` those given the arm. `unexpressed` is what the request held
     beside what the features of the `visitor` say.
     """
 
@@ -94,6 +96,8 @@ class Visit(NamedTuple):
     first: int
     shown: tuple[int, ...]
     chances: tuple[float, ...]
+    arm: str
+    arm_chances: tuple[float, ...]
 
 
 class _Given(NamedTuple):
@@ -115,6 +119,7 @@ class LogReader(Projection):
         self._store = store
         self._models = Models(folder, store)
         self.periods: list[Period] = []
+        self._in_charge: dict[str, Period] = {}
         self._ancestors: frozenset[str] = frozenset()
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
@@ -147,12 +152,12 @@ class LogReader(Projection):
     @property
     def action_space(self) -> str:
         """The name of the action space in which the newest model decides."""
-        return self.periods[-1].action_space
+        return self._in_charge[CHAMPION].action_space
 
     @property
     def fitted(self) -> FittedSchema:
-        """How the newest model encodes."""
-        return self.periods[-1].fitted
+        """How the newest model of the champion encodes."""
+        return self._in_charge[CHAMPION].fitted
 
     def fits(self, period: Period) -> bool:
         """Whether what was decided in a period can stand in one log with what the newest model decides."""
@@ -198,24 +203,29 @@ class LogReader(Projection):
         return (max(times) - self.visits[number].time) / MICROSECONDS if times else math.nan
 
     def on_start(self, row: Row, start: Start) -> None:
-        """Go on by other rules, and in a new period where another model decides."""
+        """Go on by other rules, and in a new period for each arm that has another model."""
         self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
-        if self.periods and self.periods[-1].origin == start.origin:
-            return
-        if self.periods and row.seq <= self.periods[-1].known_until:
-            self.periods[-1].is_known = False  # the snapshot is of a later time of the same model
-        model = self._models.load(start.model)
-        names, features = list(model.catalogue.names), list(model.catalogue.features)
-        place_of = {model_version(place): place for place in range(len(names))}
-        policy = policy_name(type(model.policy))
-        space = model.action_space
-        period = Period(start.model, start.origin, policy, space, model.fitted, names, features, place_of)
-        self._append(period, model)
+        for name, own in start.by_arm().items():
+            before = self._in_charge.get(name)
+            if before is not None and before.origin == own.origin:
+                continue
+            if before is not None and row.seq <= before.known_until:
+                before.is_known = False  # the snapshot is of a later time of the same model
+            model = self._models.load(own.model)
+            names, features = list(model.catalogue.names), list(model.catalogue.features)
+            place_of = {model_version(place): place for place in range(len(names))}
+            policy = policy_name(type(model.policy))
+            space = model.action_space
+            period = Period(own.model, own.origin, policy, space, model.fitted, names, features, place_of)
+            self._append(name, period, model)
+        self._in_charge = {name: self._in_charge[name] for name in start.by_arm()}
 
-    def _append(self, period: Period, model: Model) -> None:
+    def _append(self, arm: str, period: Period, model: Model) -> None:
         self.periods.append(period)
-        origin = origin_of(model)
-        self._ancestors = frozenset(origin.ancestors if origin else ())
+        self._in_charge[arm] = period
+        if arm == CHAMPION:
+            origin = origin_of(model)
+            self._ancestors = frozenset(origin.ancestors if origin else ())
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -229,23 +239,21 @@ class LogReader(Projection):
                 f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "
                 "shown; restore a backup"
             )
-        values, arrays = replica.catalogue.state()
-        features = list(arrays["product_features"])
-        start = replica.start
-        place_of = {version: place for place, version in enumerate(values["versions"])}
-        model = replica.model
-        period = Period(
-            model=start.model,
-            origin=start.origin,
-            policy=policy_name(type(model.policy)),
-            action_space=model.action_space,
-            fitted=model.fitted,
-            names=values["names"],
-            features=features,
-            place_of=place_of,
-            known_until=replica.position,
-        )
-        self._append(period, model)
+        for name, arm in replica.arms.items():
+            values, arrays = arm.catalogue.state()
+            model = arm.model
+            period = Period(
+                model=arm.origin.partition("/")[0],
+                origin=arm.origin,
+                policy=policy_name(type(model.policy)),
+                action_space=model.action_space,
+                fitted=model.fitted,
+                names=values["names"],
+                features=list(arrays["product_features"]),
+                place_of={version: place for place, version in enumerate(values["versions"])},
+                known_until=replica.position,
+            )
+            self._append(name, period, model)
         self.rules.append(replica.rules)
 
     def on_choice(self, row: Row, decision: Choice) -> None:
@@ -267,6 +275,7 @@ class LogReader(Projection):
         if candidates == len(self.sets):
             self.sets.append((number, in_order))
         judged = 1 if decision.slots else len(decision.shown)
+        arm_chances = tuple(decision.chances[:judged])
         visit = Visit(
             decision_id=decision_of(row),
             period=number,
@@ -279,7 +288,9 @@ class LogReader(Projection):
             unexpressed=decision.unexpressed,
             first=int(products[decision.baseline]),
             shown=tuple(products[decision.shown[:judged]].tolist()),
-            chances=tuple(decision.chances[:judged]),
+            chances=tuple(decision.mixture[:judged]) or arm_chances,
+            arm=decision.arm,
+            arm_chances=arm_chances,
         )
         if decision.deferred:
             self._inactive.add(len(self.visits))

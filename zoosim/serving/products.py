@@ -12,7 +12,7 @@ from zoosim.policies.model import ID
 from zoosim.serving.bodies import ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
 from zoosim.serving.clock import Clock
-from zoosim.serving.current import Current
+from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
@@ -55,7 +55,7 @@ class Products:
     """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
 
     def __init__(self, current: Current, writer: Writer, clock: Clock, check_model: Callable[[], None]) -> None:
-        """Use the catalogue of the model that decides.
+        """Use the catalogues of the models that decide.
 
         Args:
             current: What the service decides by.
@@ -71,14 +71,18 @@ class Products:
         self._complaints = Complaints()
 
     async def usable(
-        self, candidates: Sequence[Candidate], check: Callable[[Sequence[str]], None] = lambda names: None
+        self,
+        arm: ServedArm,
+        candidates: Sequence[Candidate],
+        check: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> Usable:
-        """Return those of a request's candidates that can be shown, once the log holds all of them.
+        """Return those of a request's candidates that an arm can show, once the log holds all of them.
 
         A shop's catalogue changes daily, so a product that is neither known nor described, or that is hidden, does not
         refuse the request: it is left out, and a line of the service's log says why.
 
         Args:
+            arm: The arm.
             candidates: The candidates.
             check: Called with the names that can be shown before what is new of them is stored: what it raises leaves
                 no trace.
@@ -90,8 +94,8 @@ class Products:
         check_size(candidates, self._current.settings)
         while True:
             self._check_model()
-            origin = self._current.start.origin
-            products, reasons = self._sort_out(candidates)
+            origin = arm.start.origin
+            products, reasons = self._sort_out(arm, candidates)
             if reasons:
                 reason = next(iter(reasons.values()))
                 if not products:
@@ -100,19 +104,21 @@ class Products:
             new = [product for product in products.values() if product is not None]
             if new:
                 check(list(products))
-            stored = await self._store(new) if new else {}
-            if self._current.start.origin == origin:  # else another model reads other features
-                versions = [stored.get(name) or self._version_of(name) for name in products]
+            stored = await self._store(arm, new) if new else {}
+            if arm.start.origin == origin:  # else another model reads other features
+                versions = [stored.get(name) or _version_of(arm, name) for name in products]
                 return Usable(versions, list(reasons))
 
-    def _sort_out(self, candidates: Sequence[Candidate]) -> tuple[dict[str, Product | None], dict[str, str]]:
+    def _sort_out(
+        self, arm: ServedArm, candidates: Sequence[Candidate]
+    ) -> tuple[dict[str, Product | None], dict[str, str]]:
         """Return candidates by name, those that can be shown as `_product_of` has them, and why others cannot."""
         products: dict[str, Product | None] = {}
         reasons: dict[str, str] = {}
         for candidate in candidates:
             reason = ""
             try:
-                name, product = self._product_of(candidate)
+                name, product = self._product_of(arm, candidate)
             except PolicyError as error:
                 name, product = product_id(candidate), None  # which refuses what has no id
                 reason = str(error)
@@ -129,18 +135,18 @@ class Products:
         name = product_id(name)
         while True:
             self._check_model()
-            origin = self._current.start.origin
-            product = self._changed(name, body)
-            if self._current.catalogue.is_current(product):
-                return
-            stored = await self._store([product], durable=True)
-            await self._current.catch_up(stored[name])
-            if self._current.start.origin == origin:
+            origins = self._current.origins
+            changed = [(arm, self._changed(arm, name, body)) for arm in self._current.arms.values()]
+            for arm, product in changed:
+                if not arm.catalogue.is_current(product):
+                    stored = await self._store(arm, [product], durable=True)
+                    await self._current.catch_up(stored[name])
+            if self._current.origins == origins:
                 return
 
-    def _changed(self, name: str, body: ProductBody) -> Product:
-        """Return a product as it is to be; raises `NotFound` or `PolicyError`."""
-        model, catalogue = self._current.model, self._current.catalogue
+    def _changed(self, arm: ServedArm, name: str, body: ProductBody) -> Product:
+        """Return a product as an arm is to have it; raises `NotFound` or `PolicyError`."""
+        model, catalogue = arm.model, arm.catalogue
         version = catalogue.version_of(name)
         if body.features is not None:
             features = model.product_features({ID: name, **body.features})
@@ -149,11 +155,11 @@ class Products:
         else:
             raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
         available = catalogue.may_be_shown(name) or version is None if body.available is None else body.available
-        return Product(name, pack_floats(features), available, self._current.start.model)
+        return Product(name, pack_floats(features), available, arm.start.model)
 
-    def _product_of(self, candidate: Candidate) -> tuple[str, Product | None]:
+    def _product_of(self, arm: ServedArm, candidate: Candidate) -> tuple[str, Product | None]:
         """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
-        model, catalogue = self._current.model, self._current.catalogue
+        model, catalogue = arm.model, arm.catalogue
         if isinstance(candidate, str) and catalogue.may_be_shown(candidate):
             return candidate, None
         name = product_id(candidate)
@@ -169,34 +175,23 @@ class Products:
             return name, None
         try:
             if GROWN_FROM in model.facts and (is_described or ID in names):
-                features = self._partly_described(name, version, columns)
+                features = _partly_described(arm, name, version, columns)
             else:
                 features = model.product_features(candidate)
         except PolicyError as error:
             raise PolicyError(f"{error}; or add it once by PUT /v1/products/ID") from None
-        product = Product(name, pack_floats(features), True, self._current.start.model)
+        product = Product(name, pack_floats(features), True, arm.start.model)
         return name, None if catalogue.is_current(product) else product
 
-    def _partly_described(self, name: str, version: int | None, columns: Mapping[str, Any]) -> FloatArray:
-        """Return the features of a product; where a request lacks columns it is as its version, if any, was."""
-        encoder = self._current.model.fitted.products
-        before = encoder.encode_one({ID: name}) if version is None else self._current.catalogue.features_of(version)
-        return encoder.encode_changed(before, {**columns, ID: name})
-
-    def _version_of(self, name: str) -> int:
-        version = self._current.catalogue.version_of(name)
-        assert version is not None
-        return version
-
-    async def _store(self, products: Sequence[Product], durable: bool = False) -> dict[str, int]:
-        """Store products, and know them once they are stored; return the version of each.
+    async def _store(self, arm: ServedArm, products: Sequence[Product], durable: bool = False) -> dict[str, int]:
+        """Store products of an arm, and know them once they are stored; return the version of each.
 
         One request at a time, so that what several bring at once is stored once.
         """
         async with self._storing:
-            catalogue = self._current.catalogue
+            catalogue = arm.catalogue
             new = [product for product in products if not catalogue.is_current(product)]
-            versions = {product.name: self._version_of(product.name) for product in products if product not in new}
+            versions = {product.name: _version_of(arm, product.name) for product in products if product not in new}
             if len(catalogue) + len(new) > MOST_VERSIONS:
                 raise PolicyError(
                     f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin "
@@ -207,6 +202,20 @@ class Products:
             for product, position in zip(new, positions, strict=True):
                 assert position is not None
                 versions[product.name] = position
-                if self._current.catalogue is catalogue and product.model == self._current.start.model:
-                    catalogue.change(position, product)
+                for other in self._current.arms.values():
+                    if product.model == other.start.model:
+                        other.catalogue.change(position, product)
             return versions
+
+
+def _partly_described(arm: ServedArm, name: str, version: int | None, columns: Mapping[str, Any]) -> FloatArray:
+    """Return the features of a product; where a request lacks columns it is as its version, if any, was."""
+    encoder = arm.model.fitted.products
+    before = encoder.encode_one({ID: name}) if version is None else arm.catalogue.features_of(version)
+    return encoder.encode_changed(before, {**columns, ID: name})
+
+
+def _version_of(arm: ServedArm, name: str) -> int:
+    version = arm.catalogue.version_of(name)
+    assert version is not None
+    return version

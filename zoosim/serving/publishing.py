@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.persistence import packed_state, packed_values, unpack_state
-from zoosim.serving.events import Row
+from zoosim.serving.events import CHAMPION, Row
 
 LINE = 64
 """Bytes that are compared, and sent, together."""
@@ -34,9 +34,9 @@ class PackedArray(msgspec.Struct, array_like=True):
 class News(msgspec.Struct, array_like=True):
     """What the learner read since its last message, in the log behind the position `after` and up to `position`.
 
-    `rows` are what was said there of models, rules and products, `origin` is what the policy began from, `counts` say
-    what came of decisions, `due` is the time at which the next of them is over: 0 for at once, None for never, and
-    `time` is that of the newest row that was read, 0 where none was.
+    `rows` are what was said there of models, rules and products, `origin` is what the policy of the `arm` began from,
+    `counts` say what came of its decisions, `due` is the time at which the next one of any arm is over: 0 for at once,
+    None for never, and `time` is that of the newest row that was read, 0 where none was.
     """
 
     after: int
@@ -46,6 +46,7 @@ class News(msgspec.Struct, array_like=True):
     counts: dict[str, int] = {}
     due: int | None = None
     time: int = 0
+    arm: str = CHAMPION
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):
@@ -78,10 +79,6 @@ class Publisher:
     def __init__(self) -> None:
         self._known: dict[str, NDArray[np.uint8]] | None = None
         self._origin = ""
-
-    def forget(self) -> None:
-        """Let the next message hold the whole state."""
-        self._known = None
 
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""

@@ -1,7 +1,7 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +64,35 @@ def draw(
     Raises:
         PolicyError: the slots cannot be filled, or the policy's probabilities are none.
     """
+    return _fill(
+        policy, slots, candidates, exploration, lambda slot, distribution: pick_place(distribution, unit(slot))
+    )
+
+
+def chances_of(
+    shown: Sequence[int], policy: Policy | None, slots: Sequence[Slot], candidates: Candidates, exploration: float
+) -> list[float]:
+    """Return how likely `draw` is to show these places, each given those above it; 0 from the first it never shows.
+
+    Args:
+        shown: Places among the candidates, as many as slots; -1 for what is none of them.
+        policy, slots, candidates, exploration: As in `draw`.
+
+    Raises:
+        PolicyError: as `draw`.
+    """
+    chances = _fill(policy, slots, candidates, exploration, lambda slot, distribution: shown[slot]).chances
+    return chances + [0.0] * (len(shown) - len(chances))
+
+
+def _fill(
+    policy: Policy | None,
+    slots: Sequence[Slot],
+    candidates: Candidates,
+    exploration: float,
+    pick: Callable[[int, FloatArray], int],
+) -> Drawn:
+    """Fill slots from the top by what `pick` returns for a slot and its distribution, up to what is never shown."""
     places = _Places(slots, candidates.available)
     shown: list[int] = []
     chances: list[float] = []
@@ -76,10 +105,12 @@ def draw(
             context = context_of(slot.visitor, candidates)
             wanted = dense_propensities(policy, Context({**context, "available": frozen(available)}))
         distribution = _explored(wanted, available, exploration)
-        place = pick_place(distribution, unit(number))
+        tops = tops or [(available, distribution)]
+        place = pick(number, distribution)
+        if place < 0 or distribution[place] == 0.0:
+            break
         shown.append(place)
         chances.append(float(distribution[place]))
-        tops = tops or [(available, distribution)]
         places.fill(number, place)
     ((available, propensities),) = tops
     excluded = np.flatnonzero(~available).tolist()

@@ -15,6 +15,8 @@ from zoosim.core.types import FloatArray
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
+    CHAMPION,
+    HOLDBACK,
     Choice,
     Decision,
     Feedback,
@@ -73,7 +75,13 @@ def origin_of(model: Model) -> Origin | None:
 class Replica(Projection):
     """A model's policy, its products and its open decisions, as they are after some rows of the log.
 
+    That of the champion, which reads the log, holds those of the other arms. Each arm learns from its own decisions
+    alone: so it is what it would be alone with its share of visitors, and no arm gains by what another one tries.
+
     Attributes:
+        name: The name of the arm.
+        others: The replicas of the arms beside the champion, by name.
+        learns: Whether the arm learns from its decisions; a holdback does not.
         position: The row up to which the log has been read.
         checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
@@ -89,6 +97,7 @@ class Replica(Projection):
         load_model: Callable[[str], Model],
         find_row: Callable[[int], Row | None],
         features_of: FeaturesOf | None = None,
+        name: str = CHAMPION,
     ) -> None:
         """Start before the first row.
 
@@ -97,7 +106,11 @@ class Replica(Projection):
             find_row: Returns the row of the log at a position, None where it is gone.
             features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`. Default:
                 what the log says of those that are newer than the model.
+            name: The name of the arm.
         """
+        self.name = name
+        self.others: dict[str, Replica] = {}
+        self.learns = True
         self._load_model = load_model
         self._find_row = find_row
         self.features_of = features_of or self._later_features
@@ -111,6 +124,17 @@ class Replica(Projection):
         self.catalogue: ServedCatalogue
         self.join: Join
         self.learning: Learning
+
+    @property
+    def arms(self) -> dict[str, "Replica"]:
+        """The replicas of all arms by name, the champion's first."""
+        return {self.name: self, **self.others}
+
+    @property
+    def origin(self) -> str:
+        """What the policy of the arm began from."""
+        assert self.start is not None
+        return self.start.origin
 
     @property
     def rules(self) -> Rules:
@@ -133,12 +157,20 @@ class Replica(Projection):
         self.checksum = row_checksum(row)
 
     def begin(self, start: Start) -> None:
-        """Go on with another model, from what its file holds, or with other rules."""
+        """Go on with another model, from what its file holds, with other arms, or with other rules."""
         rules = build(Rules, rules_of(start), "log of the service: rules")
         if self.start is None or self.start.origin != start.origin:
             self._take_model(start)
         self.join.rules = rules
         self.start = start
+        others = {}
+        own_starts = start.by_arm()
+        for arm in start.arms:
+            other = self.others.get(arm.name) or Replica(self._load_model, self._find_row, name=arm.name)
+            other.begin(own_starts[arm.name])
+            other.learns = arm.role != HOLDBACK
+            others[arm.name] = other
+        self.others = others
 
     def _take_model(self, start: Start) -> None:
         """Go on with a model as its file holds it."""
@@ -152,13 +184,16 @@ class Replica(Projection):
 
     def forget_decisions(self) -> None:
         """Forget what is open, and who decided: a replica that decides alone learns nothing of it."""
-        self.visitors = VisitorBounds()
-        if self.start is not None:
-            self.join = self.learning.join(self.join.rules, dict(self.model.fitted.weights))
+        for arm in self.arms.values():
+            arm.visitors = VisitorBounds()
+            if arm.start is not None:
+                arm.join = arm.learning.join(arm.rules, dict(arm.model.fitted.weights))
 
     def learns_from(self, decision: Choice) -> bool:
-        """Whether the model that decides made a decision, or one that it grew from."""
+        """Whether this arm made a decision, by the model that it has, or one that this grew from."""
         assert self.start is not None
+        if decision.arm != self.name:
+            return False
         return decision.origin == self.start.origin or decision.model in self._ancestors
 
     def on_start(self, row: Row, start: Start) -> None:
@@ -172,7 +207,8 @@ class Replica(Projection):
 
     def _learn_since(self, origin: Origin, start: Row) -> None:
         """Let a policy that grew learn from the rows between those from which it grew and its start."""
-        counts, rules, visitors = self.counts.copy(), self.rules, self.visitors
+        counts, rules, visitors, others = self.counts.copy(), self.rules, self.visitors, self.others
+        self.others = {}  # which have read these rows
         self.visitors = VisitorBounds()  # as these rows are counted already
         self.join.load_state(origin.join)
         for seq in range(origin.position + 1, start.seq):
@@ -181,6 +217,7 @@ class Replica(Projection):
                 self.relearn(row)
         self.join.rules = rules
         self.visitors = visitors
+        self.others = others
         self.counts = counts
         self.counts["learned"] += self.counts.pop(WAITING, 0)
 
@@ -202,13 +239,20 @@ class Replica(Projection):
 
     def on_product(self, row: Row, product: Product) -> None:
         """Take over what a row says of a product."""
+        for arm in self.arms.values():
+            arm._change_product(row, product)
+
+    def _change_product(self, row: Row, product: Product) -> None:
         if self.start is not None and product.model == self.start.model:
             self.catalogue.change(row.seq, product)
 
     def on_choice(self, row: Row, choice: Choice) -> None:
-        """Enter a decision, where the model learns from it."""
-        if self._is_learned(choice):
-            self.learning.decide(row, choice)
+        """Enter a decision, where the model of its arm learns from it."""
+        arm = self.arms.get(choice.arm)
+        if arm is None:
+            self.counts["of an earlier model"] += 1
+        elif arm._is_learned(choice):
+            arm.learning.decide(row, choice)
 
     def is_within_bound(self, row: Row, choice: Choice) -> bool:
         """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
@@ -225,20 +269,27 @@ class Replica(Projection):
         if not self.learns_from(decision):
             self.counts["of an earlier model"] += 1
             return False
-        return self.rules.mode != "logging-only" and not decision.is_forgotten
+        return self.learns and self.rules.mode != "logging-only" and not decision.is_forgotten
 
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a decision earned."""
-        self.join.earn(row, feedback)
+        arm = next((other for other in self.others.values() if other.join.holds(row, feedback)), self)
+        arm.join.earn(row, feedback)
 
     def on_activation(self, row: Row) -> None:
         """Let a deferred decision count."""
-        self.join.activate(row)
+        for arm in self.arms.values():
+            arm.join.activate(row)
 
     def on_tick(self, row: Row) -> None:
         """Learn from the decisions that are over by now."""
-        for closing in self.join.tick(row.time):
-            self._learn(closing)
+        for arm in self.arms.values():
+            for closing in arm.join.tick(row.time):
+                arm._learn(closing)
+
+    def due(self) -> int | None:
+        """Return from when on a tick closes a decision of any arm: 0 for at once, None while none is open."""
+        return min((due for arm in self.arms.values() if (due := arm.join.due()) is not None), default=None)
 
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""

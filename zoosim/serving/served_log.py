@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,15 +30,19 @@ BASELINE = "baseline"
 class ServedLog(NamedTuple):
     """The decisions of a service as a `log`, and the id of each of its visits.
 
-    `policies` and `models` say what decided each visit: the name of a policy, or `BASELINE`, and the digest of the
-    model that was in charge. `first_candidates (n,)` are the products that the shop would have shown at the top without
-    the service; `delays (n,)`, how many seconds after a visit its last feedback came, NaN where none did.
+    `arms`, `policies` and `models` say what decided each visit: the name of the arm, that of its policy, or `BASELINE`,
+    and the digest of the model that was in charge. The propensities of the log are those before the arm was drawn,
+    `arm_propensities (n,)`, of a log of rankings `(n, L)`, those given the arm. `first_candidates (n,)` are the
+    products that the shop would have shown at the top without the service; `delays (n,)`, how many seconds after a
+    visit its last feedback came, NaN where none did.
     """
 
     log: Log
     decision_ids: tuple[str, ...]
+    arms: tuple[str, ...]
     policies: tuple[str, ...]
     models: tuple[str, ...]
+    arm_propensities: FloatArray
     first_candidates: IntArray
     delays: FloatArray
 
@@ -146,7 +150,7 @@ class _Arrays:
         names = tuple(self._names)
         log = Log(
             actions=self._shaped(self._actions()),
-            propensities=self._shaped(np.minimum([visit.chances[: self._length] for visit in visits], 1.0)),
+            propensities=self._propensities(visit.chances for visit in visits),
             rewards=self._shaped(rewards),
             candidates=candidates,
             candidate_set=candidate_set,
@@ -168,7 +172,13 @@ class _Arrays:
         decision_ids = tuple(visit.decision_id for visit in visits)
         policies = tuple(self._policy_of(visit) for visit in visits)
         models = tuple(self._reader.periods[visit.period].model for visit in visits)
-        return ServedLog(log, decision_ids, policies, models, first, delays)
+        arms = tuple(visit.arm for visit in visits)
+        arm_propensities = self._propensities(visit.arm_chances for visit in visits)
+        return ServedLog(log, decision_ids, arms, policies, models, arm_propensities, first, delays)
+
+    def _propensities(self, chances: Iterable[tuple[float, ...]]) -> FloatArray:
+        """Return the probabilities of what was shown, in the shape of the log."""
+        return np.asarray(self._shaped(np.minimum([each[: self._length] for each in chances], 1.0)))
 
     def _policy_of(self, visit: Visit) -> str:
         """Return the name of the policy that decided a visit."""

@@ -23,7 +23,7 @@ from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
-from zoosim.serving.events import Choice, NewRow, Row, Start, decision_key, pack
+from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
@@ -91,7 +91,8 @@ class Service:
             self.clock.gaps.clear()
             if self.is_warming_up:
                 compile_policy()
-            prepare_model(self.model)
+            for arm in self.current.arms.values():
+                prepare_model(arm.model)
             self._opened = opened.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
@@ -112,7 +113,7 @@ class Service:
 
     @property
     def model(self) -> Model:
-        """The model that decides."""
+        """The model of the champion, which decides for whom other arms leave."""
         return self.current.model
 
     @property
@@ -174,6 +175,8 @@ class Service:
             self.current.note_decision(position, record)
             endpoint.note_stored(record)
         self.counts["decisions"] += 1
+        if len(self.current.arms) > 1:
+            self.counts[f"decisions by {record.arm}"] += 1
         if record.ignored:
             self.counts["candidates left out"] += len(record.ignored)
         return answer
@@ -261,6 +264,7 @@ class Service:
             "clipped": self._endpoints.current.clipped(),
             "rules": rules_of(self.start),
             "rewards": dict(self.model.fitted.weights),
+            "arms": self._arms(),
             "exploration": self.settings.exploration,
             "products": len(self.catalogue.names()),
             "state": self.current.state,
@@ -269,11 +273,28 @@ class Service:
             "events": dict(self.counts),
         }
 
+    def _arms(self) -> dict[str, Any]:
+        """Return what decides for which share of the visitors, by arm, as plain values."""
+        roles = {arm.name: arm.role for arm in self.start.arms}
+        return {
+            name: {
+                "model": arm.start.model,
+                "policy": policy_name(type(arm.model.policy)),
+                "share": self.current.assignment.shares[name],
+                "role": roles.get(name, CHAMPION),
+                "state": arm.state,
+                "learned": dict(arm.learned),
+            }
+            for name, arm in self.current.arms.items()
+        }
+
     def knowledge(self) -> str:
         """Return in words what decides, and how many products it knows."""
         if self.is_warming_up:
             return f"no model yet: one grows from the first {FIRST_REQUESTS} requests"
-        return f"{policy_name(type(self.model.policy))} knows {len(self.catalogue.names()):,} products"
+        names = ", ".join(f"{arm.name} {arm.share:.0%}" for arm in self.start.arms)
+        beside = f"; beside it {names}" if names else ""
+        return f"{policy_name(type(self.model.policy))} knows {len(self.catalogue.names()):,} products{beside}"
 
     def agreement(self) -> dict[str, Any]:
         """Return how many decisions an apprentice was asked about, and how often it would show the baseline, too.

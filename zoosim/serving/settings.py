@@ -1,14 +1,16 @@
 """The settings of a service: from a YAML file, the environment and the command line, the later over the earlier."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from zoosim.core.config import build, read_yaml
+from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError
+from zoosim.serving.events import CHAMPION, ROLES
 from zoosim.serving.rules import Rules
 from zoosim.serving.store.address import Address, parse_address
 
@@ -18,10 +20,45 @@ PREFIX = "ZOOSIM_SERVE_"
 STORE = f"{PREFIX}STORE"
 """The variable that sets `store`."""
 
+NO_ARMS = "none"
+"""What stands for no arm beside the champion, where a text says which there are."""
+
 TRUTHS = {"true": True, "false": False}
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-ROLES = ("decide", "feedback", "admin")
-KEYS = tuple(f"{role}_key" for role in ROLES)
+KEYS = tuple(f"{role}_key" for role in ("decide", "feedback", "admin"))
+
+
+class ArmSetting(Strict):
+    """An arm beside the champion.
+
+    Args:
+        name: Its name in the log.
+        model: The file of its model.
+        share: The share of visitors for whom it decides.
+        role: "challenger", or "holdback": it decides, and never learns.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+    model: Annotated[str, Field(min_length=1)]
+    share: Annotated[float, Field(ge=0, le=1)]
+    role: Literal["challenger", "holdback"] = "challenger"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        """Take NAME=MODEL:SHARE, or NAME=MODEL:SHARE:ROLE."""
+        if not isinstance(value, str):
+            return value
+        name, _, rest = value.partition("=")
+        model, _, share = rest.rpartition(":")
+        role = {}
+        if share in ROLES:
+            role = {"role": share}
+            model, _, share = model.rpartition(":")
+        try:
+            return {"name": name, "model": model, "share": float(share), **role}
+        except ValueError:
+            raise ValueError(f"got {value}, expected NAME=MODEL.zoosim:SHARE, such as new=model.zoosim:0.2") from None
 
 
 class Settings(Rules):
@@ -38,6 +75,8 @@ class Settings(Rules):
         sync: "feedback": feedback is on the disk before it is acknowledged, decisions are in the hands of the operating
             system; "all": decisions too, which takes the time of the disk.
         keep_days: Days after which rows of the log are removed; 0 keeps them for ever.
+        arms: Models that decide beside the champion, each for a share of the visitors; an empty list for the champion
+            alone, and where it is left out those of the log.
         grow: Whether the schema takes up columns and levels of requests that it does not express. Without, it stays as
             the model was trained, or as the first requests made it.
         tick: Seconds between two steps of learning.
@@ -62,6 +101,7 @@ class Settings(Rules):
     admin_key: str = ""
     sync: Literal["feedback", "all"] = "feedback"
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    arms: list[ArmSetting] | None = None
     grow: bool = True
     tick: Annotated[float, Field(ge=0.01, le=10)] = 0.1
     snapshot: Annotated[float, Field(ge=0.1, le=86_400)] = 60.0
@@ -72,6 +112,25 @@ class Settings(Rules):
     most_waiting: Annotated[int, Field(ge=1, le=100_000)] = 256
     most_delay: Annotated[float, Field(ge=0.001, le=60)] = 0.03
     rate: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
+
+    @field_validator("arms", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """Take a text, as of a variable, as a list that commas separate, and `none` as an empty one."""
+        values = value.split(",") if isinstance(value, str) else value
+        return [] if values in ([""], [NO_ARMS]) else values
+
+    @field_validator("arms")
+    @classmethod
+    def _are_arms(cls, arms: list[ArmSetting] | None) -> list[ArmSetting] | None:
+        names = [CHAMPION, *(arm.name for arm in arms or ())]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"got two arms called {name}, expected each another name; {CHAMPION} is taken")
+        total = math.fsum(arm.share for arm in arms or ())
+        if total > 1.0:
+            raise ValueError(f"got shares that add up to {total:g}, expected at most 1; the champion gets the rest")
+        return arms
 
     @model_validator(mode="after")
     def _is_safe(self) -> "Settings":

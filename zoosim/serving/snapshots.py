@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from zoosim.core.blame import reason_of
@@ -13,7 +14,7 @@ from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
-from zoosim.serving.events import Row, Start, row_checksum
+from zoosim.serving.events import Arm, Row, Start, row_checksum
 from zoosim.serving.replica import Replica
 
 PACKING = Packing(b"zoosim state 1\n", "snapshot of a service", "remove it: the log holds all", "a service writes it")
@@ -25,14 +26,19 @@ PREFIX = "state-"
 VISITORS_FROM = "visitors from"
 """What a snapshot calls the time from which it counts the decisions of visitors."""
 
+OF_ARM = "arm:"
+"""What the names of arrays of arms beside the champion begin with, before the name of the arm."""
+
 
 def write_snapshot(folder: Path, replica: Replica) -> Path:
     """Write what a service has learned up to a tick of its log, whole or not at all, and drop the oldest snapshots."""
     start = replica.start
     assert start is not None
-    state, arrays = packed_state(replica.model.policy)
-    products, product_arrays = replica.catalogue.state()
-    day, visitor_arrays = replica.visitors.state()
+    values, arrays = _state_of(replica)
+    others = {}
+    for name, other in replica.others.items():
+        others[name], other_arrays = _state_of(other)
+        arrays |= {f"{OF_ARM}{name}/{array_name}": array for array_name, array in other_arrays.items()}
     header = {
         "position": replica.position,
         "row": replica.checksum.hex(),
@@ -41,6 +47,24 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "rules": start.rules.decode(),
         "number": start.number,
         "changes": start.changes.decode(),
+        "arms": msgspec.to_builtins(start.arms),
+        "salt": start.salt.hex(),
+        "others": others,
+        **values,
+    }
+    path = folder / f"{PREFIX}{replica.position:016}"
+    write_packed(path, PACKING, header, arrays)
+    for old in _snapshots(folder)[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def _state_of(replica: Replica) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what one arm has learned, as plain values and arrays."""
+    state, arrays = packed_state(replica.model.policy)
+    products, product_arrays = replica.catalogue.state()
+    day, visitor_arrays = replica.visitors.state()
+    values = {
         "state": state,
         "products": products,
         "join": replica.join.state(),
@@ -48,11 +72,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "learning": replica.learning.state(),
         "counts": dict(replica.counts),
     }
-    path = folder / f"{PREFIX}{replica.position:016}"
-    write_packed(path, PACKING, header, {**arrays, **product_arrays, **visitor_arrays})
-    for old in _snapshots(folder)[:-KEPT]:
-        old.unlink(missing_ok=True)
-    return path
+    return values, {**arrays, **product_arrays, **visitor_arrays}
 
 
 def newest_replica(
@@ -90,13 +110,11 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     replica = Replica(load_model, find_row)
     try:
         replica.begin(_start_in(header))
-        replica.join.load_state(header["join"])
-        replica.catalogue.load_state(header["products"], arrays)
-        unpack_state(replica.model.policy, header["state"], arrays)
-        if VISITORS_FROM in header:  # earlier releases counted nobody, or by hashes of ids
-            replica.visitors.load_state(header[VISITORS_FROM], arrays, replica.visitor_at)
-        replica.learning.load_state(header.get("learning", header))  # earlier releases kept it beside the rest
-        replica.counts.update(_counts(header["counts"]))
+        _load_state(replica, header, {name: array for name, array in arrays.items() if not name.startswith(OF_ARM)})
+        for arm, other in replica.others.items():
+            prefix = f"{OF_ARM}{arm}/"
+            own = {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+            _load_state(other, header["others"][arm], own)
         replica.position = int(header["position"])
         replica.checksum = bytes.fromhex(header["row"])
     except ZoosimError as error:
@@ -109,6 +127,17 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     return replica
 
 
+def _load_state(replica: Replica, values: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Give an arm what `_state_of` returned; raises whatever a broken file may lead to."""
+    replica.join.load_state(values["join"])
+    replica.catalogue.load_state(values["products"], arrays)
+    unpack_state(replica.model.policy, values["state"], arrays)
+    if VISITORS_FROM in values:  # earlier releases counted nobody, or by hashes of ids
+        replica.visitors.load_state(values[VISITORS_FROM], arrays, replica.visitor_at)
+    replica.learning.load_state(values.get("learning", values))  # earlier releases kept it beside the rest
+    replica.counts.update({str(name): int(count) for name, count in dict(values["counts"]).items()})
+
+
 def _start_in(header: Mapping[str, Any]) -> Start:
     return Start(
         model=str(header["model"]),
@@ -116,11 +145,9 @@ def _start_in(header: Mapping[str, Any]) -> Start:
         turn=int(header["turn"]),
         number=int(header["number"]),
         changes=str(header["changes"]).encode(),
+        arms=msgspec.convert(header.get("arms", []), list[Arm]),
+        salt=bytes.fromhex(header.get("salt", "")),
     )
-
-
-def _counts(values: Any) -> dict[str, int]:
-    return {str(name): int(count) for name, count in dict(values).items()}
 
 
 def _snapshots(folder: Path) -> list[Path]:
@@ -137,4 +164,6 @@ def state_digest(replica: Replica) -> str:
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    for name, other in sorted(replica.others.items()):
+        digest.update(f"{name} {state_digest(other)}".encode())
     return digest.hexdigest()

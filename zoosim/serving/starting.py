@@ -1,30 +1,36 @@
-"""How a service begins: with the model that it was given, with that of its log, or with none yet."""
+"""How a service begins: with the models that it was given, with those of its log, or with none yet."""
 
 import json
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from zoosim.core.errors import ConfigError
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
-from zoosim.serving.events import Start
-from zoosim.serving.folder import keep_model, keep_model_file
+from zoosim.serving.events import Arm, Start
+from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
 from zoosim.serving.fresh import warm_up_model
+from zoosim.serving.replica import WARM_UP
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings
+
+SALT_BYTES = 16
 
 GIVEN = "given"
 """The part of the changes in a log that says which file a service was started with last."""
 
 
 def first_start(current: Current, settings: Settings, model_file: Path | None, gaps: Sequence[Gap] = ()) -> Start:
-    """Return by which model and rules a service goes on, by its settings and by what the log says now.
+    """Return by which models and rules a service goes on, by its settings and by what the log says now.
 
-    A file that a service of the log was started with before changes nothing, since another model may have followed it.
+    Where settings name no arms, those of the log stay. A file that a service of the log was started with before changes
+    nothing, since another model may have followed it.
     The `gaps` before this start are noted among the log's.
 
     Raises:
         DataError: the file is no model.
-        ConfigError: the settings do not go with the changes in the log.
+        ConfigError: the settings do not go with the changes in the log, or an arm not with the champion.
     """
     changes = current.changes
     if model_file is None and not current.has_begun and "lowest" not in settings.model_fields_set:
@@ -37,11 +43,50 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
     if gaps:
         changes[GAPS] = with_gaps(gaps_in(changes), gaps)
     packed = json.dumps(changes, sort_keys=True).encode()
-    if not current.has_begun:
-        return Start(digest, rules, changes=packed)
-    before = current.start
+    before = current.start if current.has_begun else Start(digest, rules, number=0)
     model = digest if is_new else before.model
-    return Start(model, rules, before.turn + (model != before.model), before.number, packed)
+    arms = _arms(current, settings, before)
+    _check_arms(current, model, arms)
+    return Start(
+        model=model,
+        rules=rules,
+        turn=before.turn + (model != before.model),
+        number=max(before.number, 1),
+        changes=packed,
+        arms=arms,
+        salt=before.salt or (secrets.token_bytes(SALT_BYTES) if arms else b""),
+    )
+
+
+def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
+    """Return the arms that settings name, else those of before; one whose model stays goes on from what it learned."""
+    if settings.arms is None:
+        return before.arms
+    known = {arm.name: arm for arm in before.arms}
+    arms = []
+    for given in settings.arms:
+        digest = keep_model_file(current.folder, Path(given.model))
+        same = given.name in known and known[given.name].model == digest
+        turn = known[given.name].turn if same else before.number + 1  # a number that no turn of the arm had before
+        arms.append(Arm(given.name, digest, given.share, given.role, turn))
+    return arms
+
+
+def _check_arms(current: Current, champion: str, arms: Sequence[Arm]) -> None:
+    """Refuse arms whose decisions could not stand in one log with those of the champion: `ConfigError`."""
+    if not arms:
+        return
+    expected = load_served_model(current.folder, champion)
+    if WARM_UP in expected.facts:
+        raise ConfigError(f"arm {arms[0].name}: got no model for the champion; give one, or wait until one has grown")
+    for arm in arms:
+        model = load_served_model(current.folder, arm.model)
+        if model.action_space != expected.action_space:
+            spaces = f"got a model of {model.action_space}, expected one of {expected.action_space}"
+            raise ConfigError(f"arm {arm.name}: {spaces}, as the champion's is")
+        if model.fitted.fingerprint != expected.fitted.fingerprint:
+            remedy = "train it on the service's own log, or by the same schema on the log of the champion's training"
+            raise ConfigError(f"arm {arm.name}: got a model with another schema than the champion's; {remedy}")
 
 
 def _kept_model(current: Current, model_file: Path | None) -> str:

@@ -13,8 +13,8 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.policies.model import Model
 from zoosim.serving.bodies import ProductBody
 from zoosim.serving.clock import Clock
-from zoosim.serving.current import Current
-from zoosim.serving.events import Choice
+from zoosim.serving.current import Current, ServedArm
+from zoosim.serving.events import CHAMPION, Choice
 from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
@@ -120,6 +120,25 @@ class Endpoint(ABC):
     async def change_product(self, name: str, body: ProductBody) -> None:
         """Add a product or change it; raises as `zoosim.serving.service.Service.change_product`."""
         raise PolicyError(f"products: this model {self.what}, those that it was trained for; train it anew for others")
+
+    def assigned(self, body: Any, decision_id: str, refusals: Mapping[str, Exception]) -> ServedArm:
+        """Return the arm that decides on a request.
+
+        Args:
+            body: The request.
+            decision_id: The id of the decision.
+            refusals: The arms that cannot decide on it, and why. Such an arm leaves it to the champion.
+
+        Raises:
+            PolicyError: the champion would have to decide, and cannot; or what its policy raised.
+        """
+        name = self._current.assignment.arm_for(body.visitor_id, decision_id)
+        if name in refusals:
+            self._parts.counts[f"left to the champion by {name}"] += name != CHAMPION
+            name = CHAMPION
+        if name in refusals:
+            raise refusals[name]
+        return self._current.arms[name]
 
     def check_model(self) -> None:
         """Refuse requests where the model that decides now is of another action space: `PolicyError`."""

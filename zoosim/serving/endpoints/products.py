@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,12 +10,16 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import FloatArray, frozen
+from zoosim.policies.base import Policy
 from zoosim.policies.model import product_ids
+from zoosim.serving.arms import mixture_of
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown, SlotBody, Value, hash_of
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.clipped import ClippedColumns
+from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
 from zoosim.serving.events import (
+    CHAMPION,
     Choice,
     Decision,
     Kind,
@@ -31,7 +35,7 @@ from zoosim.serving.events import (
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id
 from zoosim.serving.products import Products
-from zoosim.serving.ranker import Drawn, Slot, Units, check_slots, draw
+from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, draw
 from zoosim.serving.unexpressed import unexpressed_in
 
 TRIAL_VALUE = "2024-01-01T12:00:00Z"
@@ -61,39 +65,73 @@ class ProductEndpoint(Endpoint):
     ) -> tuple[Decision, DecisionAnswer]:
         """Return the record and the answer of a new decision; `slots` are what to fill where slots differ."""
         self.check_model()
-        if body.candidates is None:
-            candidates = self._current.catalogue.everything()
-            ignored: list[str] = []
-        else:
-            usable = await self._products.usable(body.candidates, partial(self._check_slots, body, slots))
-            candidates = self._current.catalogue.candidates(usable.versions)  # which may be another catalogue by now
-            ignored = usable.ignored
-        decided = self._decide_among(candidates, slots, body, request, decision_id, ignored)
+        offers = await self._offers(body, slots)
+        decided = self._decide_among(offers, slots, body, request, decision_id)
         visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
         self._clipped.note(self._current.model.fitted.visitors, visitors)
         return decided
 
+    async def _offers(self, body: DecideBody, slots: Sequence[SlotBody]) -> dict[str, "_Offer | PolicyError"]:
+        """Return among what each arm can decide, once the log holds it, or why it cannot."""
+        if body.candidates is None:
+            return {name: _Offer(arm.catalogue.everything(), []) for name, arm in self._current.arms.items()}
+        while True:
+            origins = self._current.origins
+            offers: dict[str, _Offer | PolicyError] = {}
+            for name, arm in self._current.arms.items():
+                try:
+                    usable = await self._products.usable(
+                        arm, body.candidates, partial(self._check_slots, arm, body, slots)
+                    )
+                    offers[name] = _Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
+                except PolicyError as error:
+                    if len(self._current.arms) == 1:
+                        raise
+                    offers[name] = error
+            if self._current.origins == origins:  # else another model may decide, which reads other features
+                return offers
+
     def _decide_among(
         self,
-        candidates: Candidates,
+        offers: Mapping[str, "_Offer | PolicyError"],
         slots: Sequence[SlotBody],
         body: DecideBody,
         request: bytes,
         decision_id: str,
-        ignored: Sequence[str] = (),
     ) -> tuple[Decision, DecisionAnswer]:
-        """Return the record and the answer of a decision among candidates; moves no state, and stores nothing."""
-        if not candidates.names:
-            raise PolicyError("candidates: got none, expected at least one product that may be shown")
-        visitor = self._encoded(body.visitor)
-        to_fill = self._slots(body, slots, visitor, candidates.names)
-        drawn = self._drawn(decision_id, to_fill, candidates)
+        """Return the record and the answer of a decision among candidates; moves no state, and stores nothing.
+
+        Args:
+            offers: What each arm may show, by its name, or why it cannot decide.
+            slots, body, request, decision_id: As in `decide`.
+        """
+        tasks: dict[str, _Task] = {}
+        refusals: dict[str, Exception] = {}
+        for name, offer in offers.items():
+            try:
+                tasks[name] = self._task(self._current.arms[name], offer, body, slots)
+            except PolicyError as error:
+                refusals[name] = error
+        arm = self.assigned(body, decision_id, refusals)
+        units = Units(self._parts.secret, decision_id)
+        try:
+            drawn = self._drawn(tasks[arm.name], units)
+        except Exception as error:  # whatever a policy of the user's own raises, the champion can decide
+            if arm.name == CHAMPION:
+                raise
+            refusals[arm.name] = error
+            del tasks[arm.name]
+            arm = self.assigned(body, decision_id, refusals)
+            drawn = self._drawn(tasks[arm.name], units)
+        candidates, ignored = tasks[arm.name].offer
+        to_fill = tasks[arm.name].slots
+        products = [candidates.names[place] for place in drawn.shown]
         decision = Decision(
             request=request,
-            model=self._current.start.model,
-            state=self._current.state,
+            model=arm.start.model,
+            state=arm.state,
             visitor_id=body.visitor_id,
-            visitor=pack_floats(visitor),
+            visitor=pack_floats(tasks[arm.name].visitor),
             versions=pack_whole(candidates.versions),
             propensities=pack_floats(drawn.propensities),
             shown=drawn.shown,
@@ -101,15 +139,36 @@ class ProductEndpoint(Endpoint):
             deferred=body.defer,
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
-            unexpressed=self._unexpressed(body, slots, candidates.names),
-            products=[candidates.names[place] for place in drawn.shown],
-            turn=self._current.start.turn,
+            unexpressed=self._unexpressed(arm, body, slots, candidates.names),
+            products=products,
+            turn=arm.start.turn,
             excluded=drawn.excluded,
             baseline=drawn.baseline,
-            agrees=self._agrees(decision_id, to_fill[0], candidates, drawn),
+            agrees=self._agrees(tasks[arm.name], drawn, units),
             ignored=list(ignored),
+            arm=arm.name,
+            mixture=self._mixture(tasks, arm.name, products, drawn.chances) if len(tasks) > 1 else [],
         )
         return decision, _answer(decision_id, decision, candidates.names)
+
+    def _mixture(
+        self, tasks: Mapping[str, "_Task"], decided: str, products: Sequence[str], chances: list[float]
+    ) -> list[float]:
+        """Return how likely what was shown was before the arm was drawn, each product given those above it."""
+        by_arm = {decided: chances}
+        for name, task in tasks.items():
+            if name == decided:
+                continue
+            if len(task.slots) != len(products):  # the arm does not know all candidates, and would show fewer
+                by_arm[name] = [0.0] * len(products)
+                continue
+            place_of = {product: place for place, product in enumerate(task.offer.candidates.names)}
+            shown = [place_of.get(product, -1) for product in products]
+            try:
+                by_arm[name] = chances_of(shown, *self._asked(task))
+            except Exception:  # it would have left the decision to the champion
+                continue
+        return mixture_of(self._current.assignment.weights(by_arm), by_arm)
 
     async def answer_again(self, decision_id: str, choice: Decision, body: DecideBody | None = None) -> DecisionAnswer:
         """Return what was answered to a decision; where the candidates are not known, without the names of them."""
@@ -140,7 +199,9 @@ class ProductEndpoint(Endpoint):
         return self._clipped.by_column()
 
     def note_stored(self, choice: Decision) -> None:
-        """Count what the schema does not express of the request."""
+        """Count what the schema of the champion, which may grow, does not express of the request."""
+        if choice.arm != CHAMPION:
+            return
         self._parts.note_unexpressed(choice.unexpressed)
 
     async def change_product(self, name: str, body: ProductBody) -> None:
@@ -150,23 +211,14 @@ class ProductEndpoint(Endpoint):
     def try_requests(self) -> None:
         """Decide among a few products, and among all of them."""
         visitor: dict[str, Value] = dict.fromkeys(self._current.model.fitted.visitors.names, TRIAL_VALUE)
-        for candidates in self._trial_candidates():
-            body = DecideBody(visitor, list(candidates.names), count=min(2, len(candidates.names)))
-            record, answer = self._decide_among(candidates, (), body, hash_of(body), TRIAL)
+        trials = [_trial_candidates(arm) for arm in self._current.arms.values()]
+        for candidates in zip(*trials, strict=False):
+            names = candidates[0].names
+            body = DecideBody(visitor, list(names), count=min(2, len(names)))
+            offers = {name: _Offer(each, []) for name, each in zip(self._current.arms, candidates, strict=True)}
+            record, answer = self._decide_among(offers, (), body, hash_of(body), TRIAL)
             pack(record)
             msgspec.json.encode(answer)
-
-    def _trial_candidates(self) -> Iterator[Candidates]:
-        """Yield a few products, then all of them; of a service without a catalogue two that are made up."""
-        catalogue = self._current.catalogue
-        everything = catalogue.everything()
-        if not everything.names:
-            names = ("a", "b")
-            features = frozen(np.zeros((2, self._current.model.fitted.products.width)))
-            yield Candidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
-            return
-        yield catalogue.candidates(everything.versions[:2].tolist())
-        yield everything
 
     async def _names_in(self, decision: Decision) -> Sequence[str] | None:
         """Return the names of a decision's candidates, None where they are not known.
@@ -175,14 +227,13 @@ class ProductEndpoint(Endpoint):
         just now, are read from the log.
         """
         versions = unpack_whole(decision.versions).tolist()
-        if decision.origin != self._current.start.origin:
+        arm = self._current.arms.get(decision.arm)
+        if arm is None or decision.origin != arm.origin:
             return await self._earlier_names(versions)
         for version in versions:
-            if version not in self._current.catalogue:
-                row = await self._current.ask(self._parts.reader.row, version)
-                if not self._current.version_from(row, version):
-                    return None
-        return self._current.catalogue.candidates(versions).names
+            if version not in arm.catalogue:
+                self._current.take_version(await self._current.ask(self._parts.reader.row, version), version)
+        return arm.catalogue.candidates(versions).names if arm.catalogue.has_all(versions) else None
 
     async def _earlier_names(self, versions: Sequence[int]) -> list[str] | None:
         """Return the names of products that came with requests to an earlier model, None where one is not known."""
@@ -195,29 +246,37 @@ class ProductEndpoint(Endpoint):
             names.append(product.name)
         return names
 
-    def _unexpressed(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> bytes:
-        fitted = self._current.model.fitted
+    def _unexpressed(self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> bytes:
+        fitted = arm.model.fitted
         return pack_unexpressed(unexpressed_in(body, slots, fitted, names, self._current.is_warming_up))
 
-    def _agrees(self, decision_id: str, slot: Slot, candidates: Candidates, drawn: Drawn) -> bool | None:
+    def _agrees(self, task: "_Task", drawn: Drawn, units: Units) -> bool | None:
         """Tell whether an apprentice would show what the shop does; None where there is none, or it fails."""
         if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
             return None
         try:
-            wanted = draw(self._current.model.policy, [slot], candidates, 0.0, Units(self._parts.secret, decision_id))
+            wanted = draw(task.arm.model.policy, task.slots[:1], task.offer.candidates, 0.0, units)
         except Exception:  # what is shown does not hang on an apprentice
             return None
         return wanted.shown[0] == drawn.baseline
 
-    def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
-        return frozen(self._current.model.fitted.visitors.encode_one(columns))
+    def _task(
+        self, arm: ServedArm, offer: "_Offer | PolicyError", body: DecideBody, slots: Sequence[SlotBody]
+    ) -> "_Task":
+        """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
+        if isinstance(offer, PolicyError):
+            raise offer
+        if not offer.candidates.names:
+            raise PolicyError("candidates: got none, expected at least one product that may be shown")
+        visitor = _encoded(arm, body.visitor)
+        return _Task(arm, offer, visitor, self._slots(arm, body, slots, visitor, offer.candidates.names))
 
-    def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
+    def _check_slots(self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
-        check_slots(self._slots(body, slots, self._encoded(body.visitor), names), len(names))
+        check_slots(self._slots(arm, body, slots, _encoded(arm, body.visitor), names), len(names))
 
     def _slots(
-        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, names: Sequence[str]
+        self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, names: Sequence[str]
     ) -> list[Slot]:
         """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
 
@@ -234,17 +293,54 @@ class ProductEndpoint(Endpoint):
         to_fill = []
         for slot in slots:
             excluded = tuple(places[name] for name in slot.excluded if name in places)
-            features = self._encoded({**body.visitor, **slot.visitor})
+            features = _encoded(arm, {**body.visitor, **slot.visitor})
             to_fill.append(Slot(features, places.get(slot.baseline), excluded))
         return to_fill
 
-    def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
-        unit = Units(self._parts.secret, decision_id)
+    def _drawn(self, task: "_Task", units: Units) -> Drawn:
+        return draw(*self._asked(task), units)
+
+    def _asked(self, task: "_Task") -> tuple[Policy | None, Sequence[Slot], Candidates, float]:
+        """Return what `draw` takes of an arm: who decides on what, and the share of draws that is even."""
+        exploration = self._current.settings.exploration
+        policy: Policy | None = task.arm.model.policy
         if self._current.settings.mode != "online":
-            return draw(None, slots, candidates, 0.0, unit)
-        if self._current.is_warming_up:
-            return draw(None, slots, candidates, max(self._current.settings.exploration, EXPLORATION), unit)
-        return draw(self._current.model.policy, slots, candidates, self._current.settings.exploration, unit)
+            policy, exploration = None, 0.0
+        elif self._current.is_warming_up:
+            policy, exploration = None, max(exploration, EXPLORATION)
+        return policy, task.slots, task.offer.candidates, exploration
+
+
+class _Offer(NamedTuple):
+    """What an arm may show, and the names of the candidates of the request that it cannot."""
+
+    candidates: Candidates
+    ignored: list[str]
+
+
+class _Task(NamedTuple):
+    """The slots that an arm has to fill, from what, and for whom: the visitor's features `(d_u,)`."""
+
+    arm: ServedArm
+    offer: _Offer
+    visitor: FloatArray
+    slots: list[Slot]
+
+
+def _encoded(arm: ServedArm, columns: Mapping[str, Any]) -> FloatArray:
+    return frozen(arm.model.fitted.visitors.encode_one(columns))
+
+
+def _trial_candidates(arm: ServedArm) -> Iterator[Candidates]:
+    """Yield a few products, then all of them; of an arm without a catalogue two that are made up."""
+    everything = arm.catalogue.everything()
+    if not everything.names:
+        names = ("a", "b")
+        features = frozen(np.zeros((2, arm.model.fitted.products.width)))
+        yield Candidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
+        return
+    yield arm.catalogue.candidates(everything.versions[:2].tolist())
+    yield everything
 
 
 def _answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -> DecisionAnswer:
@@ -262,4 +358,5 @@ def _answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -
         model=decision.model,
         state=decision.state,
         ignored=decision.ignored,
+        arm=decision.arm,
     )

@@ -1,5 +1,6 @@
 """Searches: the boosts that rank the products of a request."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
@@ -10,7 +11,9 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray
 from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.arms import mixture_of
 from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody, SearchVisitor, hash_of
+from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
 from zoosim.serving.events import Search, pack, pack_floats, unpack_floats
 from zoosim.serving.ids import product_id
@@ -52,28 +55,33 @@ class SearchEndpoint(Endpoint):
 
     def try_requests(self) -> None:
         """Rank the first products of the catalogue."""
-        schema = self._model.requests.schema
+        self.check_model()
+        model = _model_of(self._current.champion)
+        schema = model.requests.schema
         visitor = SearchVisitor(schema.segments[0], next(iter(schema.query_types)))
-        body = SearchBody(visitor, dict.fromkeys(self._model.requests.names[: schema.k], 0.0))
+        body = SearchBody(visitor, dict.fromkeys(model.requests.names[: schema.k], 0.0))
         record, answer = self._rank(body, hash_of(body), TRIAL)
         pack(record)
         msgspec.json.encode(answer)
 
-    @property
-    def _model(self) -> BoostModel:
-        self.check_model()
-        return cast(BoostModel, self._current.model)
-
     def _rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
         """Return the record and the answer of a search; moves no state, and stores nothing."""
-        model = self._model
+        self.check_model()
         check_size(body.candidates, self._current.settings)
-        is_drawn = self._current.settings.mode == "online"
-        ranked = rank(model, body, Units(self._parts.secret, decision_id).generator() if is_drawn else None)
+        refusals: dict[str, Exception] = {}
+        while True:
+            arm = self.assigned(body, decision_id, refusals)
+            model = _model_of(arm)
+            is_drawn = self._current.settings.mode == "online"
+            try:
+                ranked = rank(model, body, Units(self._parts.secret, decision_id).generator() if is_drawn else None)
+                break
+            except Exception as error:  # whatever a policy of the user's own raises, the champion can decide
+                refusals[arm.name] = error
         search = Search(
             request=request,
-            model=self._current.start.model,
-            state=self._current.state,
+            model=arm.start.model,
+            state=arm.state,
             visitor_id=body.visitor_id,
             visitor=ranked.visitor,
             products=ranked.products,
@@ -82,8 +90,10 @@ class SearchEndpoint(Endpoint):
             density=ranked.density,
             ranking=ranked.ranking,
             deferred=body.defer,
-            turn=self._current.start.turn,
+            turn=arm.start.turn,
             ignored=ranked.ignored,
+            arm=arm.name,
+            mixture=self._mixture(body, arm.name, ranked),
         )
         if ranked.ignored:
             self._complaints.add(
@@ -91,6 +101,22 @@ class SearchEndpoint(Endpoint):
                 f"{len(model.requests.names):,} products; train another model when your catalogue changes"
             )
         return search, _answer(decision_id, search)
+
+    def _mixture(self, body: SearchBody, decided: str, ranked: "Ranked") -> float | None:
+        """Return the density of boosts before the arm was drawn, None where they were not, or one arm is alone."""
+        if ranked.density is None or len(self._current.arms) == 1:
+            return None
+        densities = {decided: [ranked.density]}
+        for name, arm in self._current.arms.items():
+            if name != decided:
+                with contextlib.suppress(Exception):  # it would have left the decision to the champion
+                    densities[name] = [_density(_model_of(arm), body, ranked.boosts)]
+        (density,) = mixture_of(self._current.assignment.weights(densities), densities)
+        return density
+
+
+def _model_of(arm: ServedArm) -> BoostModel:
+    return cast(BoostModel, arm.model)
 
 
 def _answer(decision_id: str, search: Search) -> SearchAnswer:
@@ -103,6 +129,7 @@ def _answer(decision_id: str, search: Search) -> SearchAnswer:
         model=search.model,
         state=search.state,
         ignored=search.ignored,
+        arm=search.arm,
     )
 
 
@@ -146,6 +173,12 @@ def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -
     products = [model.requests.names[row] for row in request.rows]
     ranking = model.requests.ranking(request.context, boosts).tolist()
     return Ranked(visitor, products, request.context.base_scores, boosts, density, ranking, ignored)
+
+
+def _density(model: BoostModel, body: SearchBody, boosts: FloatArray) -> float:
+    """Return the density of boosts for a search, by a model that may know other products; raises as `rank`."""
+    request = model.request(msgspec.to_builtins(body.visitor), _known_candidates(model, body.candidates)[0])
+    return float(model.distribution(request.context).density(boosts))
 
 
 def _known_candidates(model: BoostModel, candidates: dict[str, float] | list[ScoredProduct]) -> tuple[Any, list[str]]:

@@ -1,0 +1,72 @@
+"""Arms: which of a service's models decides on a request, and how likely what it chose was over all of them.
+
+An arm is drawn by a hash of the visitor's id, so that a visitor keeps it; where a request names no visitor, by that of
+the decision's id. Names, shares and the salt of the hash stand in the log, so that all who read it draw alike.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from zoosim.serving.events import CHAMPION, Start
+
+
+class Assignment:
+    """Assigns requests to arms.
+
+    Attributes:
+        shares: The share of each arm by its name, the champion's last: what the others leave.
+    """
+
+    def __init__(self, start: Start) -> None:
+        """Take the arms and the salt of a start."""
+        self.shares = {arm.name: arm.share for arm in start.arms}
+        self.shares[CHAMPION] = max(1.0 - math.fsum(self.shares.values()), 0.0)
+        self._salt = start.salt
+        self._names = "/".join(sorted(self.shares)).encode()
+        self._last = [name for name, share in self.shares.items() if share][-1]
+
+    def arm_for(self, visitor_id: str, decision_id: str) -> str:
+        """Return the arm of a visitor; of a decision for nobody in particular where `visitor_id` is empty."""
+        if len(self.shares) == 1:
+            return CHAMPION
+        who = f"visitor/{visitor_id}" if visitor_id else f"decision/{decision_id}"
+        hashed = hashlib.blake2b(self._names + b"/" + who.encode(), key=self._salt, digest_size=8).digest()
+        left = (int.from_bytes(hashed, "big") >> 11) * 2.0**-53
+        for name, share in self.shares.items():
+            if left < share:
+                return name
+            left -= share
+        return self._last  # shares that miss the sum of 1 by rounding
+
+    def weights(self, able: Iterable[str]) -> dict[str, float]:
+        """Return how likely each arm is to decide on a request that only some arms can decide on; their sum is 1.
+
+        An arm that cannot leaves it to the champion; where that cannot either, the request is refused.
+
+        Args:
+            able: The names of the arms that can.
+        """
+        weights = {name: self.shares[name] for name in able}
+        if CHAMPION in weights:
+            weights[CHAMPION] = max(1.0 - math.fsum(share for name, share in weights.items() if name != CHAMPION), 0.0)
+        total = math.fsum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
+
+def mixture_of(weights: Mapping[str, float], chances: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return how likely each part of a choice was, given those above it, before the arm was drawn.
+
+    Args:
+        weights: How likely each arm was to decide.
+        chances: How likely each part is by each arm, given those above it; equally many of every arm.
+    """
+    reached = dict(weights)
+    total = math.fsum(reached.values())
+    mixture = []
+    for part in range(len(next(iter(chances.values())))):
+        reached = {name: weight * chances[name][part] for name, weight in reached.items()}
+        now = math.fsum(reached.values())
+        mixture.append(now / total)
+        total = now
+    return mixture

@@ -507,12 +507,13 @@ def serve(
     config: option.ServiceSettings = None,
     host: option.Host = None,
     port: option.Port = None,
+    arm: option.Arms = None,
     debug: option.Debug = False,
 ) -> None:
     """Make decisions for real visitors over HTTP. Logs each with its propensity, and learns from feedback."""
     from zoosim.api.service import run_service
 
-    run_service(model, config, {"store": store, "host": host, "port": port}, announce=echo)
+    run_service(model, config, {"store": store, "host": host, "port": port, "arms": arm or None}, announce=echo)
 
 
 @app.command()

@@ -326,6 +326,15 @@ ServiceSettings = Annotated[
         "--config", metavar="FILE.yaml", help="File of settings; environment variables ZOOSIM_SERVE_NAME override them."
     ),
 ]
+Arms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arm",
+        metavar="NAME=MODEL.zoosim:SHARE",
+        help="Model that decides for a share of the visitors beside MODEL (repeatable), such as new=new.zoosim:0.2; "
+        "with :holdback behind it, it never learns. --arm none ends them [default: those of the store].",
+    ),
+]
 ServedLog = Annotated[
     str,
     typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),

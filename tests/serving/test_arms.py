@@ -26,7 +26,7 @@ from zoosim.serving.ranker import Slot, chances_of
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
-from zoosim.serving.settings import Settings, read_settings
+from zoosim.serving.settings import read_settings
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import Address, open_store
 
@@ -300,7 +300,7 @@ def test_settings_that_are_no_arms_are_refused_in_one_line(arms: list[str], mess
 def test_arms_come_from_a_file_a_variable_or_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "serve.yaml"
     file.write_text("arms: [{name: new, model: m.zoosim, share: 0.2}]\n")
-    expected = Settings(arms=["new=m.zoosim:0.2"]).arms
+    expected = read_settings(None, {}, {"arms": ["new=m.zoosim:0.2"]}).arms
     assert read_settings(file, {}, {}).arms == expected
     assert read_settings(None, {"ZOOSIM_SERVE_ARMS": "new=m.zoosim:0.2"}, {}).arms == expected
     assert read_settings(file, {"ZOOSIM_SERVE_ARMS": "none"}, {}).arms == []

@@ -23,7 +23,7 @@ GRACE = 10
 """Whole seconds from a signal until a command that goes on is killed."""
 
 _channel: int | None = None
-"""Where the command's process tells the one that watches it; None in one that nobody watches."""
+"""Pipe from the command's process to the one that watches it; None in one that nobody watches."""
 
 
 def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
@@ -61,12 +61,17 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
 
 
 def end_quickly() -> None:
-    """Let this process end without a last look through all its objects for unused ones, which takes up to a second."""
+    """Spare this process a last look through all its objects for unused ones, which takes up to a second."""
     atexit.register(gc.freeze)
 
 
 def limit_time(seconds: float | None, what: str) -> None:
-    """Set how long `what` comes next may take, None for any time; where nobody watches, nothing is limited."""
+    """Limit the time of what comes next; where nobody watches, nothing is limited.
+
+    Args:
+        seconds: The limit; None for any time.
+        what: What it is the limit of, for the message.
+    """
     _tell({"limit": seconds, "what": what})
 
 
@@ -99,7 +104,7 @@ def _tell(message: dict[str, Any]) -> None:
 
 
 class _Watch:
-    """What the watching process knows of the other one."""
+    """The watching process's knowledge of the other one."""
 
     def __init__(self, name: str, process: int, status: int, interrupted: str) -> None:
         self._name = name

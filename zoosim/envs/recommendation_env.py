@@ -38,9 +38,15 @@ class RecommendationEnv(WorldEnv):
     def __init__(
         self, config: EnvConfig | Mapping[str, Any] | None = None, steps: int = 40_000, *, flat: bool = False
     ) -> None:
-        """Prepare the shop that `config` describes, by default 50 products without shocks; raises `ConfigError`.
+        """Prepare the shop.
 
-        `steps` is the horizon over which `random_shocks` are spread; nothing else depends on it.
+        Args:
+            config: The shop; by default 50 products without shocks.
+            steps: Visits over which `random_shocks` are spread; nothing else depends on it.
+            flat: Whether an observation is the visitor's features alone.
+
+        Raises:
+            ConfigError: `config` or `steps` is invalid.
         """
         self._config = read_config(config, steps)
         super().__init__(*make_spaces(self._config), "user", flat)
@@ -66,7 +72,15 @@ class RecommendationEnv(WorldEnv):
 
 
 def read_config(config: EnvConfig | Mapping[str, Any] | None, steps: int) -> EnvConfig:
-    """Check a configuration and settle its random shocks for `steps` visits; raises `ConfigError`."""
+    """Check a configuration and settle its random shocks.
+
+    Args:
+        config: A configuration, its fields by name, or None for the default one.
+        steps: Visits over which random shocks are spread, at least 1.
+
+    Raises:
+        ConfigError: an argument is invalid.
+    """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ConfigError(f"steps: got {steps!r}, expected a whole number of at least 1")
     if config is None or isinstance(config, Mapping):
@@ -99,7 +113,15 @@ def _features(rows: tuple[int, ...], labels: int, noise: int) -> spaces.Box:
 
 
 def check_action(action: Any, available: BoolArray) -> int:
-    """Return `action` as the index of an available product, or raise `ActionError`."""
+    """Return an action as the index of a product.
+
+    Args:
+        action: A whole number.
+        available: Which products may be shown, `(K,)`.
+
+    Raises:
+        ActionError: it is no index, or that of a product that is not available.
+    """
     last = len(available) - 1
     try:
         index = -1 if isinstance(action, bool | np.bool_) else operator.index(action)

@@ -34,7 +34,17 @@ class RecommendationVectorEnv(WorldVectorEnv):
         *,
         flat: bool = False,
     ) -> None:
-        """Prepare `num_envs` shops of one `config`; raises `ConfigError`. See `RecommendationEnv`."""
+        """Prepare shops of one configuration.
+
+        Args:
+            num_envs: Number N of shops, at least 1.
+            config: As for `RecommendationEnv`.
+            steps: As for `RecommendationEnv`.
+            flat: Whether an observation is the visitors' features alone, `(N, d_u)`.
+
+        Raises:
+            ConfigError: an argument is invalid.
+        """
         self._config = read_config(config, steps)
         context_space, action_space = make_spaces(self._config)
         user_space: Any = context_space["user"]

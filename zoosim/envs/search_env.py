@@ -38,7 +38,15 @@ class SearchEnv(WorldEnv):
     """
 
     def __init__(self, config: SearchConfig | Mapping[str, Any] | None = None, *, flat: bool = False) -> None:
-        """Prepare the shop that `config` describes, by default 10,000 products; raises `ConfigError`."""
+        """Prepare the shop.
+
+        Args:
+            config: The shop; by default 10,000 products.
+            flat: Whether an observation is the visit's features alone.
+
+        Raises:
+            ConfigError: `config` is invalid.
+        """
         self._config = read_search_config(config)
         super().__init__(observation_space(self._config), boost_space(self._config), "features", flat)
 
@@ -74,7 +82,15 @@ class SearchTemplatesEnv(SearchEnv):
     """
 
     def __init__(self, config: SearchConfig | Mapping[str, Any] | None = None, *, flat: bool = False) -> None:
-        """Prepare the shop; see `SearchEnv`."""
+        """Prepare the shop.
+
+        Args:
+            config: The shop; by default 10,000 products.
+            flat: Whether an observation is the visit's features alone.
+
+        Raises:
+            ConfigError: `config` is invalid.
+        """
         self._config = read_search_config(config)
         WorldEnv.__init__(self, template_space(self._config), spaces.Discrete(len(TEMPLATES)), "user", flat)
 
@@ -93,9 +109,16 @@ class SearchTemplatesEnv(SearchEnv):
 def info_of(world: SearchView, visit: Visit, result: Result) -> dict[str, Any]:
     """Return what there is to say of a visit that is over.
 
-    `feedback` is what a shop would log (see `feedback_of`); `baseline (k,)` ids of the base ranker's own ranking;
-    `rank_change`, the products that `left` the top and the `symmetric_difference` of both tops; and apart from it
-    `simulator`, what only a simulator knows: `examined (k,)`, `utilities (k,)`, `satisfaction (k,)`.
+    Args:
+        world: The world that it was in.
+        visit: The visit.
+        result: What came of its ranking.
+
+    Returns:
+        `step`, the number of the visit; `feedback`, what a shop would log (see `feedback_of`); `baseline (k,)`, ids of
+        the base ranker's own ranking; `rank_change`, the number of products that `left` the top and the
+        `symmetric_difference` of both tops; and apart from it `simulator`, what only a simulator knows:
+        `examined (k,)`, `utilities (k,)`, `satisfaction (k,)`.
     """
     outcome = result.outcome
     left = result.parts.rank_change

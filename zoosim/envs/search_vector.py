@@ -30,7 +30,16 @@ class SearchVectorEnv(WorldVectorEnv):
     def __init__(
         self, num_envs: int = 1, config: SearchConfig | Mapping[str, Any] | None = None, *, flat: bool = False
     ) -> None:
-        """Prepare `num_envs` shops of one `config`; raises `ConfigError`."""
+        """Prepare shops of one configuration.
+
+        Args:
+            num_envs: Number N of shops, at least 1.
+            config: As for `SearchEnv`.
+            flat: Whether an observation is the visits' features alone, a row each.
+
+        Raises:
+            ConfigError: an argument is invalid.
+        """
         self._one = self.single(config, flat=flat)
         super().__init__(num_envs, self._one.observation_space, self._one.action_space)
         self._flat = flat

@@ -27,7 +27,14 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def __init__(
         self, context_space: spaces.Dict, action_space: spaces.Space[Any], user_field: str, flat: bool
     ) -> None:
-        """Prepare an environment without a world; `user_field` names the visitor's features in a context."""
+        """Prepare an environment without a world.
+
+        Args:
+            context_space: Space of contexts.
+            action_space: Space of actions.
+            user_field: Field of a context that holds the visitor's features.
+            flat: Whether an observation is these features alone.
+        """
         user_space = context_space[user_field]
         assert isinstance(user_space, spaces.Box)
         self.observation_space = flat_space(user_space) if flat else context_space

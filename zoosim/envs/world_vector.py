@@ -20,7 +20,16 @@ class WorldVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (as in VectorEnv)
 
     def __init__(self, num_envs: int, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> None:
-        """Prepare `num_envs` rows without worlds, each with the same spaces; raises `ConfigError`."""
+        """Prepare rows without worlds.
+
+        Args:
+            num_envs: Number N of rows, at least 1.
+            observation_space: Space of the observations of one row.
+            action_space: Space of the actions of one row.
+
+        Raises:
+            ConfigError: `num_envs` is no whole number of at least 1.
+        """
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
             raise ConfigError(f"num_envs: got {num_envs!r}, expected a whole number of at least 1")
         self.num_envs = num_envs

@@ -47,14 +47,29 @@ class AdwinState(NamedTuple):
 
 
 def new_adwin(n: int, delta: float = 0.002, rows: int = 24) -> AdwinState:
-    """Return `n` detectors with an empty window, which can grow to 4 times 2^rows observations."""
+    """Return detectors with an empty window.
+
+    Args:
+        n: Number of detectors.
+        delta: Bound on the probability of a false alarm per observation.
+        rows: Rows of buckets; a window of 4 to 5 times 2^rows observations is full, and loses its oldest ones.
+    """
     buckets = np.zeros((n, rows, MAX_BUCKETS + 1, 2))
     return AdwinState(buckets, np.zeros((n, rows), np.int64), np.zeros((n, 3)), delta)
 
 
 @jit
 def observe(state: AdwinState, i: int, x: float) -> bool:
-    """Add x in [0, 1] to detector i; True when a change is found, and then its window holds what came after."""
+    """Add a number to a detector.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+        x: The observation, in [0, 1].
+
+    Returns:
+        True when a change is found; the window then holds what came after it.
+    """
     buckets = state.buckets[i]
     filled = state.filled[i]
     totals = state.totals[i]
@@ -72,7 +87,12 @@ def observe(state: AdwinState, i: int, x: float) -> bool:
 
 @jit
 def reset(state: AdwinState, i: int) -> None:
-    """Make detector i forget all it has seen."""
+    """Make a detector forget all it has seen.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+    """
     state.buckets[i] = 0.0
     state.filled[i] = 0
     state.totals[i] = 0.0

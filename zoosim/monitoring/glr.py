@@ -42,13 +42,29 @@ class GLRState(NamedTuple):
 
 
 def new_glr(n: int, delta: float = 0.01, rings: int = 18, size: int = 32) -> GLRState:
-    """Return `n` detectors that have seen nothing."""
+    """Return detectors that have seen nothing.
+
+    Args:
+        n: Number of detectors.
+        delta: Probability of ever raising a false alarm.
+        rings: Rings of splits; each reaches back twice as far as the one before.
+        size: Splits that each ring holds.
+    """
     return GLRState(np.zeros((n, rings, size)), np.zeros((n, 2)), delta)
 
 
 @jit
 def observe(state: GLRState, i: int, x: float) -> bool:
-    """Add x in [0, 1] to detector i; True when a change is found, and then it starts anew."""
+    """Add a number to a detector.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+        x: The observation, in [0, 1].
+
+    Returns:
+        True when a change is found; the detector then starts anew.
+    """
     prefixes = state.prefixes[i]
     totals = state.totals[i]
     totals[COUNT] += 1.0
@@ -68,7 +84,12 @@ def observe(state: GLRState, i: int, x: float) -> bool:
 
 @jit
 def reset(state: GLRState, i: int) -> None:
-    """Make detector i forget all it has seen."""
+    """Make a detector forget all it has seen.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+    """
     state.prefixes[i] = 0.0
     state.totals[i] = 0.0
 
@@ -104,7 +125,12 @@ def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bo
 
 @jit
 def ratio(n0: float, s0: float, n: float, total: float) -> float:
-    """Return the log-likelihood ratio of a change after n0 of n observations, whose sums are s0 and `total`."""
+    """Return the log-likelihood ratio of a change after n0 of n observations.
+
+    Args:
+        n0, s0: Number of observations before the change, above 0 and below n, and their sum.
+        n, total: Number of all observations, and their sum; the mean lies inside (0, 1).
+    """
     mean = total / n
     return n0 * kl(s0 / n0, mean) + (n - n0) * kl((total - s0) / (n - n0), mean)
 
@@ -113,7 +139,9 @@ def ratio(n0: float, s0: float, n: float, total: float) -> float:
 def kl(p: float, q: float) -> float:
     """Return the relative entropy of two Bernoulli distributions, p ln(p/q) + (1-p) ln((1-p)/(1-q)).
 
-    q lies inside (0, 1); p is cut to [0, 1].
+    Args:
+        p: Probability of the first one, cut to [0, 1], as rounding may bring it just outside.
+        q: Probability of the second one, inside (0, 1).
     """
     p = min(max(p, 0.0), 1.0)
     first = p * math.log(p / q) if p > 0.0 else 0.0

@@ -43,13 +43,29 @@ class PageHinkleyState(NamedTuple):
 def new_page_hinkley(
     n: int, delta: float = 0.005, threshold: float = 80.0, min_observations: int = 30
 ) -> PageHinkleyState:
-    """Return `n` detectors that have seen nothing."""
+    """Return detectors that have seen nothing.
+
+    Args:
+        n: Number of detectors.
+        delta: Deviation from the mean that is let pass, in units of the observations.
+        threshold: Sum of deviations above which a change is found.
+        min_observations: Observations before a change can be found.
+    """
     return PageHinkleyState(np.zeros((n, 4)), delta, threshold, min_observations)
 
 
 @jit
 def observe(state: PageHinkleyState, i: int, x: float) -> bool:
-    """Add the finite number x to detector i; True when a change is found, and then it starts anew."""
+    """Add a number to a detector.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+        x: The observation, finite.
+
+    Returns:
+        True when a change is found; the detector then starts anew.
+    """
     cell = state.cells[i]
     count = cell[COUNT] + 1.0
     mean = cell[MEAN] + (x / count - cell[MEAN] / count)
@@ -66,7 +82,12 @@ def observe(state: PageHinkleyState, i: int, x: float) -> bool:
 
 @jit
 def reset(state: PageHinkleyState, i: int) -> None:
-    """Make detector i forget all it has seen."""
+    """Make a detector forget all it has seen.
+
+    Args:
+        state: The detectors; changed in place.
+        i: Number of the detector.
+    """
     state.cells[i] = 0.0
 
 

@@ -186,10 +186,23 @@ def cem_optimize_many(
     base_action: Any = None,
     radius: Any = None,
 ) -> CEMResults:
-    """Search for m requests at once: `objective` takes actions `(m, n, d)` and returns values `(m, n)`.
+    """Search the best actions for m requests at once.
 
-    `init_mean` and `base_action` are `(m, d)`, or `(d,)` for all; `radius` is `(m,)`, or a number for all. Each request
-    gets what `cem_optimize` gives in m calls with the same `rng`, if the objective values it alike.
+    Each request gets what `cem_optimize` gives in m calls with the same `rng`, if the objective values it alike.
+
+    Args:
+        objective: Takes actions `(m, n, d)`, returns their values `(m, n)`.
+        n_requests: m, at least 1.
+        action_dim: d, at least 1.
+        config: How to search; None for `CEMConfig()`.
+        rng: Each start of each request draws one number from it.
+        init_mean: Where first starts begin, `(m, d)`, or `(d,)` for all; by default the base action, or 0.
+        base_action: Centres of the trust regions, `(m, d)`, or `(d,)` for all.
+        radius: Radii of the trust regions, `(m,)`, or a number for all; by default `config.trust_region_delta`.
+
+    Raises:
+        ConfigError: An argument does not fit, or of base action and radius only one is known.
+        ObjectiveError: The objective returned NaN, infinity or another shape.
     """
     config = _checked_config(config)
     region = make_region(config, n_requests, action_dim, rng, init_mean, base_action, radius)
@@ -271,7 +284,15 @@ def _in_units_of(region: Region, value: float | None, default_share: float) -> F
 def draw(
     mean: FloatArray, std: FloatArray, active: BoolArray, region: Region, iteration: int, samples: FloatArray
 ) -> None:
-    """Fill `samples (r, n, d)`: the mean of each start, and normal draws around it, put into the region."""
+    """Draw the samples of an iteration: the mean of each start, and normal draws around it, put into the region.
+
+    Args:
+        mean, std: Distributions of the r starts, each `(r, d)`.
+        active: Starts that go on, `(r,)`; all samples of the others are their means.
+        region: Where samples may lie, and the key of each start's draws.
+        iteration: Number of the iteration, from 0; it picks the draws.
+        samples: Filled, `(r, n, d)`.
+    """
     rows, n, d = samples.shape
     for i in range(rows):
         if active[i]:
@@ -287,9 +308,18 @@ def draw(
 def refit_all(
     samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, around_elites: bool, search: Search
 ) -> int:
-    """Fit each start that goes on to its elites; return -1, or the number of the first value that is not finite.
+    """Fit each start that goes on to its elites.
 
-    Nothing is changed where one is not.
+    Args:
+        samples: The samples of the r starts, `(r, n, d)`.
+        values: Their values, `(r, n)`.
+        n_elites: Number of samples that each start is fitted to.
+        alpha: Weight of the former mean and deviation, in [0, 1].
+        around_elites: Whether deviations are taken from the elites' mean; else from the former one.
+        search: The state of the search; changed in place.
+
+    Returns:
+        -1, or the number of the first value that is not finite; nothing is changed then.
     """
     rows, n, _ = samples.shape
     for i in range(rows * n):
@@ -333,10 +363,15 @@ def refit(
     mean: FloatArray,
     std: FloatArray,
 ) -> None:
-    """Move `mean (d,)` and `std (d,)` to those of the elites among `samples (n, d)`, with weight `alpha` on the former.
+    """Move the distribution of a start to that of its elites.
 
-    Deviations are divided by the number of elites, and taken from the former mean, or with `around_elites` from the
-    elites' own.
+    Args:
+        samples: The samples of the start, `(n, d)`.
+        elites: Numbers of the elites among them; deviations are divided by how many there are.
+        alpha: Weight of the former mean and deviation, in [0, 1].
+        min_std: Least deviation.
+        around_elites: Whether deviations are taken from the elites' mean; else from the former one.
+        mean, std: The distribution, each `(d,)`; changed in place.
     """
     for k in range(mean.shape[0]):
         elite_mean = 0.0

@@ -41,17 +41,28 @@ def _project_all(points: FloatArray, centre: FloatArray, radius: float, a_max: f
 
 @jit
 def copy(a: FloatArray, out: FloatArray) -> None:
-    """Write `a (d,)` over `out`; an assignment of slices takes seconds to compile."""
+    """Write an array over another one; an assignment of slices takes seconds to compile.
+
+    Args:
+        a: What is written, `(d,)`.
+        out: Overwritten, at least as long.
+    """
     for k in range(a.shape[0]):
         out[k] = a[k]
 
 
 @jit
 def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
-    """Replace `a (d,)` by the nearest point of ball and box; with an infinite `radius` of the box, whatever `centre`.
+    """Replace a point by the nearest point of ball and box.
 
     The loop solves for `share` (s above) without sorting: with no side of the box reached it is too small; each pass
     takes the sides that it already reaches as reached, so it only grows, and at most d passes end at the exact one.
+
+    Args:
+        a: The point, `(d,)`; changed in place.
+        centre: Centre `(d,)` of the ball, inside the box.
+        radius: Radius of the ball; infinite for the box alone, whatever `centre`.
+        a_max: Half the width of the box.
     """
     if _distance(a, centre, a_max, 1.0) <= radius:
         _place(a, centre, a_max, 1.0)

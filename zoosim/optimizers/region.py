@@ -40,9 +40,19 @@ class Region(NamedTuple):
 def make_region(
     config: Bounds, n_requests: int | None, d: int, rng: np.random.Generator, init: Any, base: Any, radius: Any
 ) -> Region:
-    """Check the arguments of a search, of several requests or (None) a single one, and draw a key for each start.
+    """Check the arguments of a search, and draw a key for each start.
 
-    Raises `ConfigError`.
+    Args:
+        config: Half the width of the box, the radius where a call gives none, and the number of starts per request.
+        n_requests: Number m of requests; None for a single one, whose arrays have no axis of requests.
+        d: Length of an action.
+        rng: Each start draws one number from it.
+        init: Where first starts begin, `(m, d)` or `(d,)`, inside the box; None for `base`, or 0 without it.
+        base: Centres of the trust regions, `(m, d)` or `(d,)`, inside the box; None for no trust region.
+        radius: Radii of the trust regions, `(m,)` or a number; None for `config.trust_region_delta`.
+
+    Raises:
+        ConfigError: An argument is out of range or of another shape, or of base and radius only one is known.
     """
     requests = 1 if n_requests is None else n_requests
     check_whole("n_requests", requests, 1, 10_000_000)
@@ -90,10 +100,16 @@ def _place_starts(
 def best_starts(
     best: FloatArray, best_value: FloatArray, history: list[FloatArray], starts: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Take for each of m requests its best start, the first of those that tie: actions, values and histories.
+    """Take for each of m requests its best start, the first of those that tie.
 
-    `best (r, d)`, `best_value (r,)` and `history`, t times `(r,)`, are of every start: they become `(m, d)`, `(m,)` and
-    `(m, t)`.
+    Args:
+        best: The best action of each of the r starts, `(r, d)`.
+        best_value: Its value, `(r,)`.
+        history: The best values so far, t times `(r,)`.
+        starts: Starts per request, r / m.
+
+    Returns:
+        Actions `(m, d)`, values `(m,)`, and the best value of any start at each time, `(m, t)`.
     """
     chosen = best_value.reshape(-1, starts).argmax(axis=1) + np.arange(0, len(best), starts)
     best_yet = np.array(history).reshape(len(history), -1, starts).max(axis=2)

@@ -29,10 +29,10 @@ class Policy(ABC):
     """
 
     name: str = ""
-    """How the policy is called on the command line; the class name in kebab case when left empty."""
+    """Name of the policy on the command line; the class name in kebab case when left empty."""
 
     past_visits: int = 0
-    """How many visits of a uniformly random past `fit` wants before the first decision; 0 for none."""
+    """Visits of a uniformly random past that `fit` wants before the first decision; 0 for none."""
 
     chooses: ClassVar[tuple[str, ...]] = ("products", "templates")
     """The action spaces that the policy can choose in: of "products", "templates" and "boosts"."""

@@ -1,4 +1,4 @@
-"""What policies derive from the products of a request, kept for the next request with the same ones."""
+"""Arrays that policies derive from the products of a request, kept for the next request with the same ones."""
 
 from abc import abstractmethod
 from collections import OrderedDict
@@ -35,6 +35,16 @@ class AttachingPolicy(Policy):
     """Sets of one product, which are what a service learns of, that are kept beside the newest few sets."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that has derived nothing yet.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self._attached: list[Attached] = []
         self._singles: OrderedDict[tuple[int, int], Attached] = OrderedDict()
@@ -104,7 +114,7 @@ class AttachingPolicy(Policy):
         return attached._replace(candidates=candidates, version=self._version)
 
     def _forget_candidates(self) -> None:
-        """Let all that was derived from candidates be derived anew, as the state that it refers to has changed."""
+        """Mark all that was derived from candidates as out of date, since the state that it refers to has changed."""
         self._version += 1
 
     def _is_attached(self, context: Context) -> bool:

@@ -22,10 +22,14 @@ def draw_number(draw: float) -> int:
 
 @jit
 def posterior_key(key: np.ndarray, updates: IntArray) -> np.uint64:
-    """Return the key of the posterior draws after so many updates: `key (1,)`, `updates (1,)`.
+    """Return the key of the posterior draws after so many updates.
 
     The draws change with what was learned, not with each decision: so the distribution of a decision is a function of
     the state, and asking for it moves nothing.
+
+    Args:
+        key: The policy's key, `(1,)` of 64 bits.
+        updates: Number of updates so far, `(1,)`.
     """
     return np.uint64(key[0] ^ mix(np.uint64(updates[0])))
 
@@ -82,7 +86,13 @@ def _equal(a: FloatArray, b: FloatArray) -> bool:
 
 @jit
 def first_of_each(group_of: IntArray, available: BoolArray, groups: int) -> IntArray:
-    """Return the first available product of each category `(groups,)`, -1 where there is none."""
+    """Return the first available product of each category `(groups,)`, -1 where there is none.
+
+    Args:
+        group_of: The category of each product, `(K,)`.
+        available: Which products may be shown, `(K,)`.
+        groups: Number of categories.
+    """
     found = np.full(groups, -1)
     for k in range(available.shape[0] - 1, -1, -1):
         if available[k]:
@@ -92,7 +102,13 @@ def first_of_each(group_of: IntArray, available: BoolArray, groups: int) -> IntA
 
 @jit
 def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
-    """Return the available product with the highest score of its row, the lowest index on ties."""
+    """Return the available product with the highest score of its row, the lowest index on ties, -1 where there is none.
+
+    Args:
+        scores: Score of each distinct row, `(R,)`.
+        row_of: The row of each product, `(K,)`.
+        available: Which products may be shown, `(K,)`.
+    """
     best, top = -1, -np.inf
     for k in range(row_of.shape[0]):
         if available[k] and (best < 0 or scores[row_of[k]] > top):
@@ -102,7 +118,12 @@ def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
 
 @jit
 def pick(available: BoolArray, draw: float) -> int:
-    """Pick an available product uniformly by `draw` in [0, 1)."""
+    """Pick an available product uniformly; -1 where there is none.
+
+    Args:
+        available: Which products may be shown, `(K,)`.
+        draw: A number in [0, 1) that settles the choice.
+    """
     count = 0
     for k in range(available.shape[0]):
         count += available[k]
@@ -117,7 +138,13 @@ def pick(available: BoolArray, draw: float) -> int:
 
 @jit
 def add_share(available: BoolArray, total: float, out: FloatArray) -> None:
-    """Add `total`, spread evenly over what is available, to `out (K,)`."""
+    """Spread probability evenly over what is available.
+
+    Args:
+        available: Which products may be shown, `(K,)`.
+        total: The probability.
+        out: Probabilities that it is added to, `(K,)`.
+    """
     count = 0
     for k in range(available.shape[0]):
         count += available[k]

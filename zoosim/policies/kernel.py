@@ -56,7 +56,13 @@ class Kernel:
 
 @jit
 def nothing_decided(state: Any, candidates: Any, user_id: int, user: FloatArray, action: int) -> None:
-    """Move nothing at a decision."""
+    """Move nothing at a decision.
+
+    Args:
+        state, candidates: Learned arrays, and what is derived from the candidates; as of every kernel function here.
+        user_id, user: The visitor's id, and features `(d_u,)`.
+        action: The candidate that was chosen.
+    """
 
 
 class Draws(NamedTuple):
@@ -89,6 +95,16 @@ class DrawingPolicy(AttachingPolicy):
     floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that has warned of nothing yet.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self._warned = False
 
@@ -195,6 +211,16 @@ class KernelPolicy(DrawingPolicy):
         """The compiled functions: one `kernel = Kernel(...)` of the class, or one that the parameters choose."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that has learned nothing.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: Keys of all draws are taken from it, so that decisions do not depend on how they are asked for.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self.state = self._new_state()
         self.draws = new_draws(rng)
@@ -399,7 +425,11 @@ class KernelPolicy(DrawingPolicy):
         return {name: array for name, array in self._learned_arrays() if name in self.unconfirmed}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
-        """Let `change` write into the learned arrays, by their names in `state_dict`; nothing is copied or checked."""
+        """Change learned arrays in place; nothing is copied or checked.
+
+        Args:
+            change: Called with the arrays by their names in `state_dict`; it writes into them.
+        """
         arrays = dict(self._learned_arrays())
         before = [arrays[name].copy() for name in self.candidates_rest_on]
         change(arrays)
@@ -533,7 +563,12 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def saved_length(saved: Mapping[str, Any], name: str) -> int:
-    """Return how many rows an array of a saved state has, -1 where there is no such array."""
+    """Return how many rows an array of a saved state has, -1 where there is no such array.
+
+    Args:
+        saved: The saved state, by name.
+        name: Name of the array.
+    """
     value = saved.get(name)
     return len(value) if isinstance(value, np.ndarray) and value.ndim else -1
 

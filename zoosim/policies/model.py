@@ -301,7 +301,11 @@ def name_of(candidate: Any) -> str:
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
-    """Write a model to a file that ends in `.zoosim`, whole or not at all.
+    """Write a model to a file, whole or not at all.
+
+    Args:
+        model: The model.
+        path: The file; it ends in `.zoosim`.
 
     Raises:
         ConfigError: another ending, or a folder that is not there.

@@ -45,13 +45,23 @@ def no_open_decisions() -> OpenDecisions:
 
 @jit
 def hash_decision(model: int, x: FloatArray) -> int:
-    """Return the hash of a decision: the number of a model, and its features `(d,)`."""
+    """Return the hash of a decision.
+
+    Args:
+        model: Number of the model that it was made by.
+        x: Its features, `(d,)`.
+    """
     return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))  # type: ignore[return-value]
 
 
 @jit
 def open_decision(decisions: OpenDecisions, key: int) -> None:
-    """Count a decision that was made now."""
+    """Count a decision that was made now.
+
+    Args:
+        decisions: The open decisions; changed in place.
+        key: The decision's hash.
+    """
     slot, is_new = claim_slot(decisions.table, key)
     if is_new:
         decisions.total[0] -= decisions.counts[slot]  # of the decision that made room, if any
@@ -63,7 +73,15 @@ def open_decision(decisions: OpenDecisions, key: int) -> None:
 
 @jit
 def settle_decision(decisions: OpenDecisions, key: int) -> bool:
-    """Take back a decision whose reward has come; False when it was not open: another policy made it."""
+    """Take back a decision whose reward has come.
+
+    Args:
+        decisions: The open decisions; changed in place.
+        key: The decision's hash.
+
+    Returns:
+        False when it was not open: another policy made it.
+    """
     slot = find_slot(decisions.table, key)
     if slot == UNKNOWN and decisions.given_up[0] > 0:
         decisions.given_up[0] -= 1  # most likely one that made room: what it showed has been counted
@@ -81,7 +99,7 @@ def settle_decision(decisions: OpenDecisions, key: int) -> bool:
 
 @jit
 def give_up_decisions(decisions: OpenDecisions) -> None:
-    """Let nothing be open."""
+    """Forget all open decisions."""
     forget_ids(decisions.table)
     decisions.counts[:] = 0
     decisions.total[0] = 0

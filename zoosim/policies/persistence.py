@@ -1,6 +1,6 @@
-"""What a policy has learned, in a file: class, parameters and task as JSON, and arrays; nothing in it is executed.
+"""Learned policies in files: class, parameters and task as JSON, and arrays; nothing in a file is executed.
 
-Models, saved policies and the snapshots of a service hold it in the same way, and read it by the same functions.
+Models, saved policies and the snapshots of a service hold a policy in the same way, and read it by the same functions.
 """
 
 import inspect
@@ -38,12 +38,19 @@ MOST = {"user_dim": 10**7, "product_dim": 10**7, "n_users": 10**15, "steps": 10*
 
 
 def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
-    """Write what a policy has learned to a file that ends in `.npz`; see `load_policy`.
+    """Write what a policy has learned to a file; see `load_policy`.
 
-    A policy of your own is found again by its file and class, so keep the file where it is. Raises `ConfigError` for
-    another ending or a folder that is not there, and `PolicyError` for a task of a class of your own, for a state that
-    holds something else than arrays and plain values, and for a policy that its class, parameters and state do not
-    bring back, such as a guardrail around a policy with parameters of its own.
+    A policy of your own is found again by its file and class, so keep the file where it is.
+
+    Args:
+        policy: The policy.
+        path: The file; it ends in `.npz`.
+
+    Raises:
+        ConfigError: another ending, or a folder that is not there.
+        PolicyError: the task is of a class of your own, the state holds something else than arrays and plain values, or
+            class, parameters and state do not bring the policy back, as with a guardrail around a policy with
+            parameters of its own.
     """
     where = Path(path)
     if where.suffix != SUFFIX or not where.parent.is_dir():
@@ -85,13 +92,29 @@ def _state_of(policy: Policy) -> dict[str, Any]:
 
 
 def packed_values(policy: Policy, values: Mapping[str, Any]) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return what the `state_dict` of a policy returned as JSON has it, and its arrays by name."""
+    """Return a state as JSON has it, and its arrays by name, not copied.
+
+    Args:
+        policy: The policy that it is of, for messages.
+        values: What its `state_dict` returned.
+
+    Raises:
+        PolicyError: the state holds something else than arrays and plain values.
+    """
     arrays: dict[str, np.ndarray] = {}
     return _packed(policy_name(type(policy)), values, arrays), arrays
 
 
 def unpack_state(policy: Policy, packed: Any, arrays: Mapping[str, np.ndarray]) -> None:
-    """Give a policy what `packed_state` returned; raises `DataError`, and then changes nothing, for what it did not."""
+    """Give a policy a state; nothing is changed where that fails.
+
+    Args:
+        policy: The policy.
+        packed, arrays: What `packed_state` returned.
+
+    Raises:
+        DataError: the state does not fit the policy.
+    """
     with _named(f"state of {policy_name(type(policy))}: does not fit it"):
         policy.load_state_dict(_unpacked(packed, arrays))
 
@@ -118,9 +141,16 @@ def load_policy(path: str | os.PathLike[str], policy: str | type[Policy] | None 
 
 
 def class_of_saved(path: Path, header: Mapping[str, Any], policy: str | type[Policy] | None) -> type[Policy]:
-    """Return the class of the policy in a file's `header`: a built-in one, or the one that the caller names.
+    """Return the class of the policy in a file; what the file names is never imported.
 
-    What the file names is never imported.
+    Args:
+        path: The file, for messages.
+        header: Its header, which names a built-in policy or one of your own.
+        policy: The class that the caller names, in place of the file's.
+
+    Raises:
+        ConfigError, PolicyError: `policy` names no policy.
+        DataError: the policy is no built-in one, and `policy` is None.
     """
     source = header.get("policy")
     is_built_in = isinstance(source, str) and source in BUILT_IN
@@ -135,7 +165,13 @@ def class_of_saved(path: Path, header: Mapping[str, Any], policy: str | type[Pol
 
 
 def unpacked_policy(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], policy_class: type[Policy]) -> Policy:
-    """Make the policy of which `packed_policy` returned this, and give it its state."""
+    """Make the policy of which `packed_policy` returned this, and give it its state; what that raises is passed on.
+
+    Args:
+        header: Class, parameters, task and state as JSON has them.
+        arrays: The arrays, by name.
+        policy_class: The class; what the header names is not looked at.
+    """
     spec = _unpacked_spec(header["spec"])
     with without_user_code(), holding(sum(array.size for array in arrays.values())):
         policy = policy_class(spec, np.random.default_rng(0), **header["params"])

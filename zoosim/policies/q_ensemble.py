@@ -31,10 +31,11 @@ from zoosim.models.moments import Moments
 
 @dataclass(frozen=True)
 class QEnsembleConfig:
-    """How many members, the widths of their hidden layers, Adam's learning rate, and the seed of all draws.
+    """Settings of an ensemble of networks.
 
-    With `bootstrap` each member weighs the data in its own way; without, members differ by their first weights and the
-    order of their batches alone. `device` is "cpu": at this size a graphics card would spend its time waiting.
+    `n_ensembles` members, the widths of their hidden layers, Adam's learning rate, and the seed of all draws. With
+    `bootstrap` each member weighs the data in its own way; without, members differ by their first weights and the order
+    of their batches alone. `device` is "cpu": at this size a graphics card would spend its time waiting.
     """
 
     n_ensembles: int = 5
@@ -64,7 +65,15 @@ class QEnsembleRegressor:
     """
 
     def __init__(self, state_dim: int, action_dim: int, config: QEnsembleConfig | None = None) -> None:
-        """Make an ensemble that has seen nothing; raises `ConfigError`."""
+        """Make an ensemble that has seen nothing.
+
+        Args:
+            state_dim, action_dim: Lengths of states and of actions, 1 to 100,000.
+            config: How to learn; None for `QEnsembleConfig()`.
+
+        Raises:
+            ConfigError: an argument is invalid.
+        """
         self.config = QEnsembleConfig() if config is None else config
         if not isinstance(self.config, QEnsembleConfig):
             raise ConfigError(f"config: got {shown(config)}, expected a QEnsembleConfig")
@@ -86,11 +95,20 @@ class QEnsembleRegressor:
         *,
         weights: Any = None,
     ) -> None:
-        """Train on `states (n, state_dim)`, `actions (n, action_dim)` and `rewards (n,)`, going on from before.
+        """Train on n visits, going on from before; nothing is learned where it raises.
 
-        `weights (n_ensembles, n)` of the rows take the place of the bootstrap's. Raises `DataError` for wrong shapes,
-        no rows, or what is NaN, infinite or beyond 1e9, and `ConfigError` for `n_epochs` or `batch_size` below 1,
-        before anything is learned.
+        Args:
+            states: `(n, state_dim)`.
+            actions: `(n, action_dim)`.
+            rewards: `(n,)`.
+            n_epochs: Passes over the rows, at least 1.
+            batch_size: Rows per step of training, at least 1.
+            weights: Of the rows for each member, `(n_ensembles, n)`, in place of the bootstrap's.
+
+        Raises:
+            ConfigError: `n_epochs` or `batch_size` is out of range.
+            DataError: an array is empty, of another shape, or holds what is NaN, infinite or beyond 1e9; or training
+                diverged.
         """
         rows = self._rows(states, actions)
         targets = check_array("rewards", rewards, (len(rows),))
@@ -122,7 +140,16 @@ class QEnsembleRegressor:
         return mean, std
 
     def objective(self, states: FloatArray, beta: float = 0.0) -> EnsembleObjective:
-        """Return mean + beta std as a function of actions, for one state `(state_dim,)` or m of them, a row each."""
+        """Return mean + beta std as a function of actions.
+
+        Args:
+            states: One state `(state_dim,)`, or m of them, a row each.
+            beta: Weight of the standard deviation over members, up to 1e6 in size.
+
+        Raises:
+            ConfigError: `beta` is out of range.
+            DataError: `states` is of another shape, or not finite.
+        """
         lead = () if np.ndim(states) == 1 else (None,)
         checked = check_array("states", states, (*lead, self.state_dim))
         weight = check_number("beta", beta, -1e6, 1e6)

@@ -81,7 +81,7 @@ class PolicyEntry:
 
     @property
     def built_in(self) -> bool:
-        """Tell whether the policy comes with zoosim."""
+        """Whether the policy comes with zoosim."""
         return isinstance(self.source, str) and self.source in BUILT_IN
 
     @property
@@ -91,7 +91,7 @@ class PolicyEntry:
 
     @property
     def past_visits(self) -> int:
-        """How many visits of a random past the policy wants to learn from before a run; 0 for none."""
+        """Visits of a random past that the policy wants to learn from before a run; 0 for none."""
         return int(self.params.get("past_visits", self.cls.past_visits))
 
     def make(self, spec: PolicySpec, rng: np.random.Generator, schema: "FittedSchema | None" = None) -> Policy:
@@ -102,7 +102,18 @@ class PolicyEntry:
 def make_entry(
     source: str | type[Policy], name: str | None = None, params: dict[str, Any] | None = None
 ) -> PolicyEntry:
-    """Return a checked entry; raises `ConfigError` or `PolicyError`, and `DataError` for a broken file of a policy."""
+    """Return a checked entry.
+
+    Args:
+        source: A built-in name, `FILE.py:Class`, a class, or the file of a trained policy.
+        name: Name in the run; by default the policy's, or that of its file.
+        params: Parameters by name; the others take their defaults. A trained policy takes none.
+
+    Raises:
+        ConfigError: there is no such policy, or the name or a parameter is invalid.
+        DataError: the file of a trained policy is broken.
+        PolicyError: the class is no policy, or cannot be imported.
+    """
     if isinstance(source, str) and is_file(source):
         return _saved_entry(source, name, params or {})
     cls = find_class(source)
@@ -153,7 +164,7 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
 
 @contextmanager
 def without_user_code() -> Iterator[None]:
-    """Let `find_class` refuse code of the user's own: what it is asked for comes from a file."""
+    """Refuse code of the user's own in `find_class` meanwhile: what it is asked for comes from a file."""
     before = _refuses_user_code.set(True)
     try:
         yield

@@ -23,7 +23,15 @@ class Request(NamedTuple):
 
 
 def checked_request(context: Context, spec: PolicySpec) -> Request:
-    """Return read-only views of a request, or raise `PolicyError` for a wrong shape, NaN, infinity or an empty mask."""
+    """Return read-only views of a request.
+
+    Args:
+        context: The request.
+        spec: The task, which says how long `user` is.
+
+    Raises:
+        PolicyError: a shape is wrong, a feature is NaN, infinite or too large, or no product is available.
+    """
     user = _numbers("user", context.user).view()
     check_shape("user", user, (spec.user_dim,))
     check_finite("user", user)
@@ -42,7 +50,15 @@ def checked_request(context: Context, spec: PolicySpec) -> Request:
 
 
 def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, FloatArray]:
-    """Return the ids `(K,)` and features `(K, d_p)` of a request's candidates, or raise `PolicyError`."""
+    """Return the ids `(K,)` and features `(K, d_p)` of a request's candidates.
+
+    Args:
+        context: The request.
+        spec: The task, which says how many features products have.
+
+    Raises:
+        PolicyError: a shape is wrong, an id is no whole number, or a feature is NaN, infinite or too large.
+    """
     ids = np.asarray(context.product_ids)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise PolicyError(f"product_ids: got {shown(context.product_ids)}, expected whole numbers (K,)")
@@ -53,7 +69,15 @@ def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, Fl
 
 
 def checked_past_features(log: PastLog, spec: PolicySpec) -> FloatArray:
-    """Return the features `(n, d_u)` of a log's visitors, or raise `PolicyError` for them or those of products."""
+    """Return the features `(n, d_u)` of a log's visitors; those of its products are checked as well.
+
+    Args:
+        log: The log.
+        spec: The task, which says how many features there are.
+
+    Raises:
+        PolicyError: a shape is wrong, or a feature is NaN, infinite or too large.
+    """
     users = _numbers("features", log.features)
     check_shape("features", users, (len(log), spec.user_dim))
     check_finite("features", users)
@@ -72,13 +96,30 @@ def _numbers(what: str, value: Any) -> FloatArray:
 
 
 def check_shape(what: str, array: np.ndarray, wanted: tuple[int, ...]) -> None:
-    """Raise `PolicyError` unless `array` has the shape that the policy's spec, or the number of candidates, says."""
+    """Refuse an array of another shape.
+
+    Args:
+        what: Name of the array, for the message.
+        array: The array.
+        wanted: The shape that the policy's spec, or the number of candidates, says.
+
+    Raises:
+        PolicyError: the shape is another one.
+    """
     if array.shape != wanted:
         raise PolicyError(f"{what}: got shape {array.shape}, expected {wanted} by the policy's spec and product_ids")
 
 
 def check_finite(what: str, array: FloatArray) -> None:
-    """Raise `PolicyError` for NaN, infinity, or a number larger than `LARGEST`."""
+    """Refuse features that are not finite, or too large.
+
+    Args:
+        what: Name of the array, for the message.
+        array: The features, contiguous.
+
+    Raises:
+        PolicyError: one is NaN, infinite, or larger than `LARGEST` in size.
+    """
     largest = _largest(array.reshape(-1))
     if not largest < np.inf:
         raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
@@ -100,7 +141,11 @@ def _largest(values: FloatArray) -> float:
 
 
 def dense_propensities(policy: Any, context: Context) -> FloatArray:
-    """Return a policy's propensities `(K,)`, unchecked, or those of a `Distribution`: 0 for whom it leaves out.
+    """Return a policy's propensities `(K,)`, unchecked, or those of a `Distribution`: 0 for what it leaves out.
+
+    Args:
+        policy: The policy.
+        context: The request of K candidates.
 
     Raises:
         PolicyError: the answer names what is no candidate, or one twice.
@@ -125,14 +170,30 @@ def dense_propensities(policy: Any, context: Context) -> FloatArray:
 
 
 def checked_action(action: Any, candidates: int) -> int:
-    """Return an action as an index of one of the candidates, or raise `PolicyError`."""
+    """Return an action as an index of one of the candidates.
+
+    Args:
+        action: A whole number.
+        candidates: Number of candidates.
+
+    Raises:
+        PolicyError: it is none from 0 to `candidates - 1`.
+    """
     if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < candidates:
         raise PolicyError(f"action: got {shown(action)}, expected a whole number from 0 to {candidates - 1}")
     return int(action)
 
 
 def checked_reward(reward: Any, low: float, high: float) -> float:
-    """Return a reward from `low` to `high`, or raise `PolicyError`."""
+    """Return a reward as a float.
+
+    Args:
+        reward: A number.
+        low, high: Its range, both ends included.
+
+    Raises:
+        PolicyError: it is none, or out of range.
+    """
     number = isinstance(reward, int | float | np.integer | np.floating) and bool(low <= reward <= high)
     if not number:
         finite = "finite " if high == LARGEST else ""

@@ -96,9 +96,11 @@ class SavedEntry(PolicyEntry):
 
 
 def make_saved_entry(source: str, name: str | None = None) -> SavedEntry:
-    """Return the entry of a file of a trained policy, `FILE.zoosim`, `FILE.npz` or `FILE@FILE.py:Class`.
+    """Return the entry of a file of a trained policy.
 
-    It is called as the file is, without the ending unless that is the name of a built-in policy.
+    Args:
+        source: `FILE.zoosim`, `FILE.npz` or `FILE@FILE.py:Class`.
+        name: Name in the run; by default that of the file, with its ending where the rest is a built-in policy's name.
 
     Raises:
         ConfigError: a file that is not there.

@@ -403,7 +403,12 @@ COLUMN_TYPES: Mapping[str, type[Column]] = {
 
 
 def split_words(value: Any, separator: str) -> set[str] | None:
-    """Return the words of a list, or of a text with separators; None where it is missing."""
+    """Return the words of a value; None where it is missing.
+
+    Args:
+        value: A list of words, or a text.
+        separator: What stands between the words of a text.
+    """
     if isinstance(value, list | tuple | set | pl.Series | np.ndarray):
         parts = list(value)
     else:

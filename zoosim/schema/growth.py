@@ -1,4 +1,4 @@
-"""Let a fitted schema grow by what it does not express: new columns, new levels, columns whose type was wrong.
+"""Grow a fitted schema by what it does not express: new columns, new levels, columns whose type was wrong.
 
 A value becomes a level, and so part of every file that holds the schema, only where `FEWEST_VISITORS` visitors had it;
 what fewer had is hashed. Ranges of numbers are rounded, so that they name nobody's number either.
@@ -256,7 +256,12 @@ def _two_digits(number: float, rounded: Any) -> float:
 
 
 def series_of(name: str, values: Sequence[Any]) -> pl.Series:
-    """Return values as a column: of numbers, of yes and no, of lists of numbers or of words, else of texts."""
+    """Return values as a column: of numbers, of yes and no, of lists of numbers or of words, else of texts.
+
+    Args:
+        name: Name of the column.
+        values: The values; None for a missing one.
+    """
     known = [value for value in values if value is not None]
     if known and all(isinstance(value, list) for value in known):
         is_numeric = all(isinstance(part, int | float) for value in known for part in value)

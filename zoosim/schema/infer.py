@@ -135,12 +135,28 @@ def _infer_words(sample: Sequence[object], levels: int, n: int) -> Inferred:
 
 
 def infer_roles(names: Sequence[str], table: pl.DataFrame | None = None) -> dict[str, str]:
-    """Return which column is likely what, by role, by its name and, where there is a `table`, by its values."""
+    """Guess which column has which role.
+
+    Args:
+        names: Names of the columns.
+        table: The table; its values must fit the role, too. None to go by the names alone.
+
+    Returns:
+        Names of columns by role, of the roles that one was found for.
+    """
     return _first_match(names, ROLES, table)
 
 
 def infer_rewards(names: Sequence[str], table: pl.DataFrame | None = None) -> dict[str, str]:
-    """Return which columns are likely rewards, by the reward's name; see `infer_roles`."""
+    """Guess which columns are rewards.
+
+    Args:
+        names: Names of the columns.
+        table: The table; its values must fit a reward, too. None to go by the names alone.
+
+    Returns:
+        Names of columns by the name of the reward, of those that one was found for.
+    """
     return _first_match(names, REWARDS, table)
 
 

@@ -186,7 +186,12 @@ def _previous(visitors: IntArray) -> IntArray:
 
 
 def describes_product(column: pl.Series, action: pl.Series) -> bool:
-    """Return whether a column has one value for each product, so that it is no reward."""
+    """Return whether a column has one value for each product, so that it is no reward.
+
+    Args:
+        column: The column, `(n,)`.
+        action: The product shown in each row, `(n,)`.
+    """
     if {type(series.dtype) for series in (column, action)} & set(UNREADABLE):
         return False
     rows = _sampled_rows(column.len(), None)
@@ -194,7 +199,12 @@ def describes_product(column: pl.Series, action: pl.Series) -> bool:
 
 
 def known_too_late(column: pl.Series, sample: LogSample) -> str:
-    """Say why a column is no feature of visitors: it depends on the product shown, or on a reward; else nothing."""
+    """Return why a column is no feature of visitors: it depends on the product shown, or on a reward; else nothing.
+
+    Args:
+        column: The column, of all rows of the log.
+        sample: The rows of the log by which it is tested.
+    """
     if isinstance(column.dtype, UNREADABLE):
         return ""
     column = column.gather(sample.rows)
@@ -337,7 +347,17 @@ def _depends_on_reward(column: pl.Series, sample: LogSample) -> str:
 
 
 def separation(levels: IntArray, rewarded: BoolArray, sample: LogSample, rows: IntArray | None = None) -> float:
-    """Return the AUC of the share of rewarded rows by level, learned from one half of the visitors for the other."""
+    """Return the AUC of the share of rewarded rows by level, learned from one half of the visitors for the other.
+
+    Args:
+        levels: Level of the column in each row, from 0, `(m,)`.
+        rewarded: Rows that earned the reward, `(m,)`.
+        sample: The rows of the log, which are split into halves of visitors.
+        rows: The rows of the sample that these are, `(m,)`; None for all.
+
+    Returns:
+        From 0 to 1; 0 where the rows are too few to show that it is above `LEAST_AUC`.
+    """
     halves = sample.halves if rows is None else sample.halves[rows]
     shares = np.zeros(len(levels))
     n_levels = int(levels.max(initial=0)) + 1

@@ -23,7 +23,12 @@ def _is_a_rule(n_by_chance: float, n_exceptions: int) -> bool:
 
 
 def follows(column: pl.Series, given: pl.Series) -> bool:
-    """Return whether rows with one value of `given` have one value of the column; the first of each proves nothing."""
+    """Return whether rows with one value of `given` have one value of the column; the first of each proves nothing.
+
+    Args:
+        column: What may follow, `(n,)`.
+        given: What it may follow from, `(n,)`.
+    """
     pairs = pl.DataFrame({"value": column, "given": given}).group_by("given", "value").len("count")
     usual = pairs.group_by("given").agg(pl.col("count").max())["count"]
     commonest: Any = pairs.group_by("value").agg(pl.col("count").sum())["count"].max()
@@ -32,7 +37,12 @@ def follows(column: pl.Series, given: pl.Series) -> bool:
 
 
 def needs(held: BoolArray, earned: BoolArray) -> bool:
-    """Return whether a column, known by where it holds something, does so only where the reward does."""
+    """Return whether a column holds something only where a reward was earned.
+
+    Args:
+        held: Rows in which it holds something, `(n,)`.
+        earned: Rows that earned the reward, `(n,)`.
+    """
     return _is_a_rule(held.sum() * (1.0 - earned.mean()), int((held & ~earned).sum()))
 
 
@@ -50,7 +60,12 @@ def _is_something(value: Any) -> bool:
 
 
 def is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:
-    """Return whether a column holds the numbers of a reward, but for units and rounding."""
+    """Return whether a column holds the numbers of a reward, but for units and rounding.
+
+    Args:
+        column: The column, `(n,)`.
+        reward: The reward, `(n,)`; rows in which either is no number are left out.
+    """
     both = np.stack([numbers_of(column), numbers_of(reward)])
     both = both[:, np.isfinite(both).all(axis=0)]
     if both.shape[1] < EVIDENCE or not (both.std(axis=1) > 0.0).all():

@@ -312,6 +312,11 @@ def sample_of(table: pl.DataFrame, columns: Columns, rewards: Sequence[str]) -> 
     """Return the rows of a table by which its columns are tested for leaks; see `sample_log`.
 
     Where candidates differ by row, propensities are left out: what could be shown is not compared.
+
+    Args:
+        table: A row per product shown.
+        columns: Its columns, by role.
+        rewards: Names of the columns that are rewards.
     """
     return sample_log(
         table,

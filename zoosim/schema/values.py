@@ -176,9 +176,12 @@ def truth_of(value: Any) -> bool | None:
 
 
 def time_of(value: Any, time_zone: ZoneInfo, epoch: Epoch | None = None) -> datetime | None:
-    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one.
+    """Return a value as a time in a zone; None where it is missing or none.
 
-    With `epoch` numbers count its units since 1970.
+    Args:
+        value: A text, a time or a number.
+        time_zone: The zone; a value that names none of its own is taken to be in it.
+        epoch: The unit of numbers, which count from 1970; None where numbers are no times.
     """
     if text_of(value) is None:
         return None
@@ -265,7 +268,12 @@ def distinct_values(column: pl.Series) -> tuple[list[Any], IntArray]:
 
 
 def which(column: pl.Series, condition: Callable[[Any], bool]) -> BoolArray:
-    """Return where a condition holds `(n,)`; each different value is tested once."""
+    """Return where a condition holds, `(n,)`.
+
+    Args:
+        column: The values, `(n,)`.
+        condition: Called once for each different value.
+    """
     values, value_of_row = distinct_values(column)
     return np.asarray(np.array([condition(value) for value in values], bool)[value_of_row])
 

@@ -16,7 +16,7 @@ from zoosim.policies.base import Policy, policy_name
 from zoosim.ranking.product_table import ProductTable
 
 BOX = (1e-9, 1e9)
-"""What `a_max` may be."""
+"""Range of `a_max`."""
 ROUNDING = 1e-9
 """Boosts may be outside the box by this share of a_max."""
 
@@ -30,7 +30,7 @@ REPORTED = 500
 
 @dataclass(frozen=True, kw_only=True)
 class BoostSpec(PolicySpec):
-    """What a boost policy knows when it is made: `user_dim` features, `product_dim` boosts in [-`a_max`, `a_max`].
+    """The task of a boost policy: `user_dim` features, `product_dim` boosts in [-`a_max`, `a_max`].
 
     `reward` is what a visit's parts count; `k` products are shown, fewer where a request has fewer; products are of
     `n_categories`, by number from 0. The context features begin with `n_segments` and then `n_kinds` one-hot columns,
@@ -168,7 +168,16 @@ class BoostPolicy(Policy):
 
 
 def checked_table(name: str, spec: BoostSpec, context: Context) -> ProductTable:
-    """Return the products of a request as numbers; raises `DataError` for a column that does not fit."""
+    """Return the products of a request as numbers.
+
+    Args:
+        name: Name of the policy, for messages.
+        spec: Its task.
+        context: A request of K products; each column of its table is `(K,)`.
+
+    Raises:
+        DataError: a column is missing, of another shape or not finite, or a category is unknown.
+    """
     count = len(context.product_ids)
     columns: dict[str, Any] = {
         column: check_array(f"{name}: product_table {column}", getattr(context.product_table, column, None), (count,))
@@ -180,7 +189,16 @@ def checked_table(name: str, spec: BoostSpec, context: Context) -> ProductTable:
 
 
 def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntArray:
-    """Return numbers of categories as whole numbers; raises `DataError` for one that the spec does not know."""
+    """Return numbers of categories as whole numbers.
+
+    Args:
+        label: Name of what is checked, for messages.
+        numbers: Numbers of categories, `(n,)`.
+        spec: The task, which says how many categories there are.
+
+    Raises:
+        DataError: one is no whole number from 0 to `spec.n_categories - 1`.
+    """
     highest = spec.n_categories - 1
     wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
     if wrong.any():
@@ -192,7 +210,12 @@ def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntA
 
 
 def is_same_table(one: ProductTable, other: Any) -> bool:
-    """Return whether two tables are the same arrays, none of which can change."""
+    """Return whether two tables are the same arrays, none of which can change.
+
+    Args:
+        one: The table that was read.
+        other: What may be that table, of any type.
+    """
     if not isinstance(other, ProductTable):
         return False
     columns = zip(one, other, strict=True)

@@ -62,7 +62,16 @@ class ItemCritic(BoostPolicy):
     refit_share: float = parameter(0.05, low=0.001, high=1, help="models are fitted after so many more visits")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Begin with the prior."""
+        """Begin with the prior.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: One key of all its draws is taken from it.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         width = 0.5 * spec.a_max
         self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)

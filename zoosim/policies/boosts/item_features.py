@@ -15,18 +15,18 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.boosts.base import TASTES, BoostSpec
 
 COLUMNS = ("price", "label", "cm2", "discount", "bestseller", "strategic")
-"""What is known of a product, in the order of x behind its first number, which is 1; price as log(1 + price)."""
+"""Properties of a product, in the order of x behind its first number, which is 1; price as log(1 + price)."""
 
 WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
-"""How far the prior lets each number of x count: most for what a shop knows of tastes for."""
+"""Prior widths of the numbers of x: largest for what a shop knows of tastes for."""
 
 
 MOST_CROSSED = 64
-"""What a segment buys of each category has a weight of its own where there are at most so many."""
+"""Pairs of segment and category have weights of their own where there are at most so many."""
 
 
 class Crossed(NamedTuple):
-    """How many segments and categories have a number for each pair of them, 0 where these are too many."""
+    """Numbers of segments and categories whose pairs have a column each; 0 where these are too many."""
 
     segments: int
     categories: int
@@ -89,7 +89,15 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
 
 
 def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
-    """Return a visitor's features u (1, segment one-hot, tastes) and the query type, 0 where there is none."""
+    """Split the features of a context into those of the visitor and of the query.
+
+    Args:
+        spec: The task, which says which columns there are.
+        features: The features of a context, `(user_dim,)`.
+
+    Returns:
+        The visitor's features u (1, segment one-hot, tastes), and the number of the query type, 0 where there is none.
+    """
     tastes = spec.n_segments + spec.n_kinds
     chosen = [np.ones(1), features[: spec.n_segments], features[tastes : tastes + spec.n_tastes]]
     kind = int(np.argmax(features[spec.n_segments : tastes])) if spec.n_kinds else 0
@@ -97,7 +105,14 @@ def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
 
 
 def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: int) -> FloatArray:
-    """Return the pair features r `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
+    """Return the pair features r of n products, `(n, size)`: base score, boost features, category one-hot.
+
+    Args:
+        base: Base scores, `(n,)`.
+        features: Boost features, `(n, d)`.
+        category: Numbers of categories, `(n,)`.
+        size: Length of r: 1 + d + the number of categories.
+    """
     d = features.shape[1]
     out = np.zeros((len(base), size))
     out[:, 0] = base
@@ -108,7 +123,15 @@ def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: i
 
 @jit
 def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, crossed: Crossed, out: FloatArray) -> None:
-    """Write the row of one product to `out`: u (x) x, then r, then the segments (x) categories that are `crossed`."""
+    """Write the row of one product: u (x) x, then r, then the segments (x) categories that have weights of their own.
+
+    Args:
+        visitor: u, features of the visitor.
+        product: x, features of the product.
+        pair: r, features of the pair.
+        crossed: How many segments and categories are crossed.
+        out: Overwritten; as long as `Sizes.row`.
+    """
     offset = 0
     for i in range(visitor.shape[0]):
         for j in range(product.shape[0]):

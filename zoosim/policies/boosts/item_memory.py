@@ -19,7 +19,7 @@ DEPTH = 12
 """Positions from the top that are remembered."""
 
 FAINT = 0.01
-"""What was looked at with less probability is left out."""
+"""Positions that were looked at with less probability are left out."""
 
 REACHED = 4.0
 LOOKED = 2.4
@@ -27,13 +27,13 @@ LOOKED = 2.4
 
 SMOOTH = 15.0
 POOLED = 10.0
-"""How many positions reached the rate of all positions counts as for each one, and that of all types for each type."""
+"""Positions reached that the rate of all positions counts as for each one, and that of all types for each type."""
 
 BUYS = (1.0, 0.3)
 """Mean and deviation, before anything is known, of the log odds of a purchase for one of the log odds of a click."""
 
 BUYS_WIDTH = 0.5
-"""How far purchases may depart from clicks, in units of the prior deviations of clicks."""
+"""Prior width of what sets purchases apart from clicks, in units of the prior deviations of clicks."""
 
 
 SHARES = Limits(0.0, 1.0)
@@ -84,7 +84,12 @@ class Examples(NamedTuple):
 
 
 def new_memory(spec: BoostSpec, capacity: int) -> Memory:
-    """Return a memory of at most `capacity` visits, with models that have seen nothing."""
+    """Return an empty memory, with models that have seen nothing.
+
+    Args:
+        spec: The task.
+        capacity: Most visits that it holds.
+    """
     sizes = sizes_of(spec)
     means, deviations = prior_of(spec)
     depth = min(DEPTH, spec.k)
@@ -109,7 +114,18 @@ def new_memory(spec: BoostSpec, capacity: int) -> Memory:
 
 @jit
 def look_through(memory: Memory, crossed: Crossed, v: int, rows: FloatArray, seen: FloatArray) -> int:
-    """Write the rows of visit `v` to `rows (m, d)` and how probably each was looked at to `seen (m,)`; returns m."""
+    """Write the rows of a visit, and how probably each of its m positions was looked at.
+
+    Args:
+        memory: The visits and the models.
+        crossed: How many segments and categories are crossed.
+        v: Number of the visit among those held.
+        rows: Filled up to m, `(depth, d)`.
+        seen: Filled up to m, `(depth,)`.
+
+    Returns:
+        m.
+    """
     m: int = memory.shown[v]
     chances = np.empty(m)
     product = np.empty(memory.columns.shape[2] + 1)
@@ -123,7 +139,14 @@ def look_through(memory: Memory, crossed: Crossed, v: int, rows: FloatArray, see
 
 @jit
 def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray) -> Examples:
-    """Return the examples of the first `visits` held; adds to `looks (T, m, 2)` what was reached and looked at."""
+    """Return the examples of the first visits held.
+
+    Args:
+        memory: The visits and the models.
+        crossed: How many segments and categories are crossed.
+        visits: Number of visits.
+        looks: `(T, m, 2)`; positions reached and looked at are added to it, by query type.
+    """
     depth = memory.clicks.shape[1]
     d = memory.click.mean.shape[0]
     rows = np.empty((depth, d))
@@ -151,7 +174,13 @@ def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray
 
 @jit
 def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
-    """Fit both models and the table to all that is held, in `rounds` of expectation and maximisation."""
+    """Fit both models and the table of looks to all that is held.
+
+    Args:
+        memory: The visits and the models; changed in place.
+        crossed: How many segments and categories are crossed.
+        rounds: Rounds of expectation and maximisation.
+    """
     for _ in range(rounds):
         looks = memory.looks.copy()
         examples = examples_of(memory, crossed, memory.held[0], looks)
@@ -162,7 +191,13 @@ def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
 
 @jit
 def drop_oldest(memory: Memory, crossed: Crossed, visits: int) -> None:
-    """Drop the oldest `visits`: their curvature goes into the models' priors, their looks into the counts."""
+    """Drop the oldest visits: their curvature goes into the models' priors, their looks into the counts.
+
+    Args:
+        memory: The visits and the models; changed in place.
+        crossed: How many segments and categories are crossed.
+        visits: Number of visits to drop, at most those held.
+    """
     examples = examples_of(memory, crossed, visits, memory.looks)
     absorb(memory.click, examples.rows, examples.clicked, examples.weights)
     absorb(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))

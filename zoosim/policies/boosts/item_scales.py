@@ -65,7 +65,16 @@ def scales_of(columns: FloatArray) -> Scales:
 
 
 def meet(met: MetProducts, ids: IntArray, columns: FloatArray) -> Scales | None:
-    """Add products with `ids (n,)` and `columns (n, 6)`; returns new scales, None where they stay as they are."""
+    """Add products to those that scales are made from.
+
+    Args:
+        met: The products so far; changed in place.
+        ids: Ids of the products, `(n,)`.
+        columns: Their columns, `(n, 6)`.
+
+    Returns:
+        New scales; None where they stay as they are.
+    """
     if met.counts[SETTLED]:
         return None
     count = int(met.counts[MET])
@@ -93,7 +102,12 @@ def settle(met: MetProducts) -> None:
 
 
 def scaled(scales: Scales, columns: FloatArray) -> FloatArray:
-    """Return x of products with `columns (n, 6)`, `(n, 7)`: 1, and the standardised columns."""
+    """Return x of n products, `(n, 7)`: 1, and the standardised columns, 0 where products do not differ.
+
+    Args:
+        scales: Centres and scales of the columns.
+        columns: The columns, `(n, 6)`.
+    """
     out = np.zeros((len(columns), columns.shape[1] + 1))
     out[:, 0] = 1.0
     np.divide(columns - scales.means, scales.spreads, out=out[:, 1:], where=scales.spreads > 0.0)
@@ -102,7 +116,13 @@ def scaled(scales: Scales, columns: FloatArray) -> FloatArray:
 
 @jit
 def scale_row(scales: Scales, columns: FloatArray, out: FloatArray) -> None:
-    """Write x of one product with `columns (6,)` to `out (7,)`."""
+    """Write x of one product, as `scaled` returns it.
+
+    Args:
+        scales: Centres and scales of the columns.
+        columns: The columns, `(6,)`.
+        out: Overwritten, `(7,)`.
+    """
     out[0] = 1.0
     for j in range(columns.shape[0]):
         spread = scales.spreads[j]

@@ -21,7 +21,15 @@ class Goods(NamedTuple):
 
 @jit
 def contracted(weights: FloatArray, visitor: FloatArray, products: int, crossed: Crossed, out: FloatArray) -> None:
-    """Contract `weights` of rows with one visitor's features; writes weights of x, then of r to `out`."""
+    """Contract weights of rows with one visitor's features.
+
+    Args:
+        weights: Weights of rows, as `join` writes them.
+        visitor: u, features of the visitor.
+        products: Length of x.
+        crossed: How many segments and categories are crossed.
+        out: Overwritten with weights of x, then of r.
+    """
     out[:products] = 0.0
     for i in range(visitor.shape[0]):
         for j in range(products):
@@ -38,7 +46,15 @@ def contracted(weights: FloatArray, visitor: FloatArray, products: int, crossed:
 
 @jit
 def log_odds(weights: FloatArray, goods: Goods, base: FloatArray, features: FloatArray, p: int) -> float:
-    """Return the log odds by `weights` of x and r for product `p`: `base (K,)` scores, boost `features (K, d)`."""
+    """Return the log odds of a product.
+
+    Args:
+        weights: Weights of x and r, as `contracted` writes them.
+        goods: The K products.
+        base: Base scores, `(K,)`.
+        features: Boost features, `(K, d)`.
+        p: Number of the product.
+    """
     x = goods.products.shape[1]
     d = features.shape[1]
     total = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
@@ -57,10 +73,18 @@ def value_items(
     crossed: Crossed,
     out: FloatArray,
 ) -> None:
-    """Write to `out (K,)` what each product earns in EUR if it is looked at.
+    """Write what each of K products earns in EUR if it is looked at.
 
-    `click` are weights of rows, `purchase` those of the log odds of a click and of rows; `visitor` is u, and
-    `per_click` what a click counts.
+    Args:
+        click: Weights of rows for clicks.
+        purchase: Weights for purchases: of the log odds of a click, then of rows.
+        visitor: u, features of the visitor.
+        goods: The products.
+        base: Base scores, `(K,)`.
+        features: Boost features, `(K, d)`.
+        per_click: What a click counts, in EUR.
+        crossed: How many segments and categories are crossed.
+        out: Overwritten, `(K,)`.
     """
     x = goods.products.shape[1]
     click_weights = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x - crossed.segments * crossed.categories)

@@ -42,7 +42,7 @@ TOP = 10
 """The k of the base ranker's top k that the trust region `ranking` is about."""
 
 FADE = 0.8
-"""What a position counts in a profile, in units of the one above it."""
+"""Weight of a position in a profile, in units of the one above it."""
 
 FIRST_STEPS = 300
 """Batches to train on when the warm-up is over."""
@@ -95,7 +95,16 @@ class QEnsemble(BoostPolicy):
     limit: int = parameter(3, low=0, high=1_000, help="of ranking: how many of the base ranker's top 10 may leave")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make a policy that has seen nothing; raises `ConfigError`."""
+        """Make a policy that has seen nothing.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self._q = self._untrained(int(rng.integers(2**62)))
         self._average = self._q.network().trained.copy()

@@ -44,7 +44,16 @@ class QOffline(BoostPolicy):
     epochs: int = parameter(20, low=1, high=100_000, help="times that training goes through the log")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make a policy that has seen no log: it boosts nothing."""
+        """Make a policy that has seen no log: it boosts nothing.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: A key and the first weights are drawn from it.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self._key = draw_key(rng)
         inputs = spec.user_dim + spec.product_dim

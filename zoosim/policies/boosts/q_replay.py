@@ -23,7 +23,7 @@ LIMITS = dict.fromkeys(("states", "actions", "rewards"), Limits(-LARGEST, LARGES
 """Of what is held of visits; the moments of rewards may be larger."""
 
 ROUNDING = 1e-6
-"""How far rounding may take the sum of squares from what it is a sum of."""
+"""Largest relative error that rounding may leave in a sum of squares."""
 
 LEAST = 0.1
 """The least deviation of a segment, in units of that of all rewards."""
@@ -39,7 +39,13 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """The last `capacity` visits, each with the number of its segment."""
+    """The last visits, each with the number of its segment.
+
+    Args:
+        capacity: Most visits that are held.
+        state_dim, action_dim: Lengths of the states and actions that are held.
+        segments: Number of segments.
+    """
 
     def __init__(self, capacity: int, state_dim: int, action_dim: int, segments: int) -> None:
         self._states = np.zeros((capacity, state_dim))

@@ -47,7 +47,17 @@ class RankGuardrail(BoostPolicy):
     k: int = parameter(10, low=1, high=1_000, help="the k of that top k")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make the guardrail and the policy inside; raises `ConfigError`. See `around` for one that is there."""
+        """Make the guardrail and the policy inside. See `around` for one that is there.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of the random draws of the policy inside.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+            PolicyError: `policy` is no policy of boosts, or a guardrail itself.
+        """
         super().__init__(spec, rng, **params)
         cls = find_class(self.policy)
         if not issubclass(cls, BoostPolicy) or issubclass(cls, RankGuardrail):
@@ -104,11 +114,11 @@ class RankGuardrail(BoostPolicy):
         return min(self.k, len(context.base_scores))
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
-        """Let the policy inside learn from what was done."""
+        """Teach the policy inside what was done."""
         self.inside.learn(context, action, reward, feedback)
 
     def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
-        """Let the policy inside learn from a log."""
+        """Teach the policy inside by a log."""
         return self.inside.fit(log, progress)
 
     def density(self, context: Context, action: Any) -> float:

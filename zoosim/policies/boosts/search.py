@@ -11,7 +11,7 @@ from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.ranking.top_k import top_of
 
 RIDGE = 0.1
-"""What is added to the regression's matrix, in units of its mean diagonal: boost features may be collinear."""
+"""Ridge of the regression, in units of its matrix's mean diagonal: boost features may be collinear."""
 
 LEAST = 1e-3
 """Values are raised to this share of the highest one before their logarithm is taken."""
@@ -34,7 +34,13 @@ class Request(NamedTuple):
 
 @jit
 def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None:
-    """Write to `out (n,)` what the rankings by `actions (n, d)` are worth, in EUR."""
+    """Write what the rankings by some boosts are worth, in EUR.
+
+    Args:
+        request: The request.
+        actions: Boosts, `(n, d)`.
+        out: Overwritten, `(n,)`.
+    """
     shown = max(request.reach.shape[0], request.kept if request.penalty > 0.0 else 0)
     baseline = top_of(request.base, min(request.kept, request.base.shape[0]))
     scores = np.empty(request.base.shape[0])
@@ -59,6 +65,10 @@ def projected(request: Request, a_max: float) -> FloatArray:
     """Return boosts `(d,)` along which log values rise, as large as the box allows.
 
     The direction is that of the regression of log values on boost features, weighted by the values, with a ridge.
+
+    Args:
+        request: The request.
+        a_max: Half the width of the box.
     """
     features = request.features
     values = np.maximum(request.values, LEAST * np.max(request.values))
@@ -85,7 +95,13 @@ def projected(request: Request, a_max: float) -> FloatArray:
 
 
 def best_boosts(request: Request, config: CEMConfig, rng: np.random.Generator) -> FloatArray:
-    """Return the boosts `(d,)` in the box of `config` that a search from the projected ones finds best."""
+    """Return the boosts `(d,)` that a search from the projected ones finds best.
+
+    Args:
+        request: The request.
+        config: How to search, and the box.
+        rng: The search draws one number per start from it.
+    """
 
     def objective(actions: FloatArray) -> FloatArray:
         out = np.empty(len(actions))

@@ -32,7 +32,17 @@ class Shown(NamedTuple):
 
 
 def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, depth: int) -> Shown:
-    """Return the first `depth` positions of what a visit showed; raises `DataError` for what cannot be learned from."""
+    """Return the first positions of what a visit showed.
+
+    Args:
+        name: Name of the policy, for messages.
+        spec: Its task.
+        feedback: What the visit showed, by position, as in `info["feedback"]`.
+        depth: Most positions that are returned.
+
+    Raises:
+        DataError: a column is missing, of another shape, NaN or infinite, or a purchase has no click.
+    """
     columns = _checked_columns(name, feedback)
     clicks = _counts(f"{name}: clicks", columns["clicks"], None)
     n_positions = len(clicks)

@@ -15,7 +15,13 @@ from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 
 
 class CutNormal:
-    """Independent normal distributions around a `centre (d,)`, with one `scale`, cut to [-a_max, a_max]."""
+    """Independent normal distributions, cut to the box.
+
+    Args:
+        centre: Their means before the cut, `(d,)`.
+        scale: Their standard deviation before the cut.
+        a_max: Half the width of the box [-a_max, a_max]^d.
+    """
 
     def __init__(self, centre: FloatArray, scale: float, a_max: float) -> None:
         self._centre = centre
@@ -78,7 +84,16 @@ class NormalBoosts(RandomBoosts):
     spread: float = parameter(0.3, low=0.01, high=100, help="the standard deviation, in units of a_max, before the cut")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Read the centre; raises `ConfigError` where it does not fit the box."""
+        """Read the centre.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown or out of range, or the centre does not fit the box.
+        """
         super().__init__(spec, rng, **params)
         self._centre = read_boosts("normal-boosts.boosts", self.boosts, spec)
         self._distribution = CutNormal(self._centre, self.spread * spec.a_max, spec.a_max)
@@ -104,7 +119,16 @@ class ConstantBoosts(BoostPolicy):
     boosts: str = parameter("0", help="numbers with spaces between, in units of a_max; one stands for all")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Read the boosts; raises `ConfigError` where they do not fit the box."""
+        """Read the boosts.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: Not used.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, or the boosts do not fit the box.
+        """
         super().__init__(spec, rng, **params)
         self._boosts = read_boosts("constant-boosts.boosts", self.boosts, spec)
 
@@ -121,9 +145,15 @@ class ConstantBoosts(BoostPolicy):
 
 
 def read_boosts(label: str, text: str, spec: BoostSpec) -> FloatArray:
-    """Read boosts `(product_dim,)` written in units of a_max: one number for all, or one per boost.
+    """Read boosts `(product_dim,)` written in units of a_max.
 
-    Raises `ConfigError` where they do not fit the box.
+    Args:
+        label: Name of the parameter, for messages.
+        text: Numbers from -1 to 1 with spaces between: one for all, or one per boost.
+        spec: The task, which says how many boosts there are and how large they may be.
+
+    Raises:
+        ConfigError: the text is anything else.
     """
     try:
         numbers = np.array([float(part) for part in text.split()])

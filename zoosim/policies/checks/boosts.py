@@ -20,7 +20,7 @@ from zoosim.policies.checks.search_shop import SHOPS, SMALL, VISITS, BoostShop
 WRONG = (float("nan"), float("inf"), -float("inf"))
 
 APART = 1e-6
-"""How far boosts may be apart, in units of a_max, where nothing but the order of summation differs."""
+"""Largest difference of boosts, in units of a_max, where nothing but the order of summation differs."""
 
 DRAWN = 1_000
 TRIED = 4_000
@@ -54,7 +54,7 @@ def _learns(maker: Maker) -> None:
 
 
 def _update(policy: BoostPolicy, shop: BoostShop, visit: int, action: FloatArray) -> None:
-    """Let `policy` learn what boosts earn at a visit, from fresh arrays."""
+    """Teach a policy what boosts earn at a visit, from fresh arrays."""
     policy.update(shop.context(visit), action.copy(), *shop.feedback(visit, action))
 
 
@@ -165,7 +165,7 @@ def _density_is_honest(maker: Maker) -> None:
 
 
 def _ratio_of_a_draw(policy: BoostPolicy, context: Context, middle: FloatArray, width: FloatArray) -> float:
-    """Let the policy draw boosts; return the density of the normal law there over that of the policy."""
+    """Draw boosts by the policy; return the density of the normal law there over that of the policy."""
     before = copy.deepcopy(policy)
     action = policy.select_action(context)
     normal = np.exp(-0.5 * ((action - middle) / width) ** 2) / (np.sqrt(2.0 * np.pi) * width)

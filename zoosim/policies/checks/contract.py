@@ -12,7 +12,15 @@ class ContractViolation(Exception):
 
 
 def must(holds: Any, message: str) -> None:
-    """Raise `ContractViolation` unless something holds."""
+    """Refuse where something does not hold.
+
+    Args:
+        holds: What is to be true.
+        message: One line that says where, and what was expected.
+
+    Raises:
+        ContractViolation: `holds` is not true.
+    """
     if not holds:
         raise ContractViolation(message)
 
@@ -31,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How a check ended; one that was not `asked`, because one before it failed, is not `ok` either."""
+    """The result of a check; one that was not `asked`, because one before it failed, is not `ok` either."""
 
     name: str
     ok: bool
@@ -42,9 +50,15 @@ class CheckResult:
 def ask_checks(
     checks: Sequence[Check], subject: Any, asking: Callable[[str], None] = lambda name: None
 ) -> list[CheckResult]:
-    """Ask checks about `subject.cls` in their order, but not those that need one that failed.
+    """Ask checks in their order, but not those that need one that failed.
 
-    `asking` is called with the name of each check before it is asked.
+    Args:
+        checks: What is asked.
+        subject: What it is asked about; `subject.cls` is the class.
+        asking: Called with the name of each check before it is asked.
+
+    Returns:
+        One result per check, in their order.
     """
     results = dict[str, CheckResult]()
     for check in checks:
@@ -63,7 +77,15 @@ def ask_checks(
 
 
 def run_check(check: Check, subject: Any) -> None:
-    """Ask one check; raises `ContractViolation`, also for whatever the subject raised, with the place in its file."""
+    """Ask one check.
+
+    Args:
+        check: What is asked.
+        subject: What it is asked about; `subject.cls` is the class.
+
+    Raises:
+        ContractViolation: the answer is no, or the subject raised something; the place in its file is named.
+    """
     try:
         check.run(subject)
     except ContractViolation:

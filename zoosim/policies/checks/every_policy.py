@@ -21,7 +21,18 @@ def is_made(maker: Maker, shops: Sequence[MadeUpShop]) -> None:
 
 
 def leaves_inputs_alone(maker: Maker, shops: Sequence[MadeUpShop], questions: Mapping[str, Question]) -> None:
-    """Hand out writable arrays first, so that the change is named; then frozen ones, as a run does."""
+    """Check that a policy changes nothing that it is given.
+
+    Writable arrays are handed out first, so that the change is named; then frozen ones, as a run does.
+
+    Args:
+        maker: Makes the policy.
+        shops: The shops that it decides in.
+        questions: What is asked beside `select_action` and `update`, by the name of the method.
+
+    Raises:
+        ContractViolation: an argument has changed.
+    """
     for frozen in (False, True):
         for shop in shops:
             policy = maker.ready(shop)
@@ -52,7 +63,15 @@ def _update_alters_nothing(policy: Policy, context: Context, action: Any, outcom
 
 
 def repeats(maker: Maker, shops: Sequence[MadeUpShop]) -> None:
-    """Let two policies that were made with the same seed decide and learn."""
+    """Check that two policies that were made with the same seed decide alike.
+
+    Args:
+        maker: Makes the policies.
+        shops: The shops that they decide and learn in.
+
+    Raises:
+        ContractViolation: they differ.
+    """
     for shop in shops:
         one, two = (walk(maker.ready(shop, 7), shop) for _ in range(2))
         must_choose_alike(
@@ -61,7 +80,16 @@ def repeats(maker: Maker, shops: Sequence[MadeUpShop]) -> None:
 
 
 def must_choose_alike(one: list[Any], two: list[Any], who: str, advice: str) -> None:
-    """Raise `ContractViolation` where two lists of actions differ."""
+    """Refuse two lists of actions that differ.
+
+    Args:
+        one, two: The actions, as many of each.
+        who: Whose they are, for the message.
+        advice: What to do about it.
+
+    Raises:
+        ContractViolation: they differ.
+    """
     for visit, (a, b) in enumerate(zip(one, two, strict=True)):
         if not same(a, b):
             fault = f"{who} choose {a} and {b} at decision {visit}; {advice}"
@@ -69,7 +97,15 @@ def must_choose_alike(one: list[Any], two: list[Any], who: str, advice: str) -> 
 
 
 def saves(maker: Maker, shops: Sequence[MadeUpShop]) -> None:
-    """Load the state of a policy into a new one, and let both decide and learn on."""
+    """Check that a policy with a loaded state decides and learns as the one that it is of.
+
+    Args:
+        maker: Makes the policies.
+        shops: The shops that they decide and learn in.
+
+    Raises:
+        ContractViolation: their decisions or states differ, or a saved state changed later.
+    """
     for shop in shops:
         policy = maker.ready(shop)
         walk(policy, shop)

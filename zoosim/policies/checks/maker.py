@@ -38,7 +38,16 @@ class Maker:
 
 
 def walk(policy: Policy, shop: MadeUpShop, visits: Iterable[int] | None = None) -> list[Any]:
-    """Let a policy decide and learn at some visits, all that its spec plans by default; return its actions."""
+    """Play some visits with a policy, which decides and learns at each.
+
+    Args:
+        policy: The policy.
+        shop: The shop of the visits.
+        visits: Their numbers; by default all that the shop's spec plans.
+
+    Returns:
+        The actions.
+    """
     actions = []
     for visit in range(shop.spec.steps) if visits is None else visits:
         context = shop.context(visit)

@@ -12,10 +12,14 @@ from zoosim.policies.registry import check_own_name, find_class, make_entry
 
 
 def check_policy(source: str | type, asking: Callable[[str], None] = lambda name: None) -> list[CheckResult]:
-    """Ask every check about a policy: a built-in name, `FILE.py:Class` or a class.
+    """Ask every check about a policy.
 
-    `asking` is called with the name of each check before it is asked. Raises `PolicyError` or `ConfigError` when there
-    is no such class, or where no run would take it.
+    Args:
+        source: A built-in name, `FILE.py:Class` or a class.
+        asking: Called with the name of each check before it is asked.
+
+    Raises:
+        ConfigError, PolicyError: there is no such class, or no run would take it.
     """
     check_own_name(make_entry(source))
     maker = Maker(find_class(source))

@@ -28,10 +28,10 @@ from zoosim.policies.checks.shop import APART, LARGER, SHOPS, SMALL, VISITS
 from zoosim.policies.requests import dense_propensities
 
 ASKED = 200
-"""How often a policy is asked the same thing to see whether it draws."""
+"""Times that a policy is asked the same thing to see whether it draws."""
 
 NEAR = 0.25
-"""How far apart two distributions of one policy may be on average when only draws differ."""
+"""Largest total variation distance of two distributions of one policy when only draws differ."""
 
 
 def _acts(maker: Maker) -> None:

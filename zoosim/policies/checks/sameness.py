@@ -1,4 +1,4 @@
-"""Whether two states, contexts or answers are the same to the bit."""
+"""Equality of states, contexts and answers, to the bit."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -36,7 +36,16 @@ class FromLog(AttachingPolicy):
     explore: float = parameter(0.1, low=0, high=1, help="share of decisions spent on a random product")
 
     def __init__(self, spec: Any, rng: np.random.Generator, **params: Any) -> None:
-        """Make a policy that cannot decide before `fit` or `load_state_dict`; raises `ConfigError` as `Policy` does."""
+        """Make a policy that cannot decide before `fit` or `load_state_dict`.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         super().__init__(spec, rng, **params)
         self._model: dict[str, np.ndarray] = {}
 

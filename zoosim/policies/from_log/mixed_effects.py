@@ -91,9 +91,16 @@ def rounds_for(n_products: int) -> int:
 
 
 def traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:
-    """Return the scaled features of products as their traits, and the block that each trait is in.
+    """Return the scaled features of products as their traits.
 
     Where there are more than `most`, the largest blocks of features are replaced by what products differ in most there.
+
+    Args:
+        products: Features of products, `(K, d_p)`.
+        most: Most traits that are wanted.
+
+    Returns:
+        The traits, and the number of the block that each one is in, `(p,)`.
     """
     scaling = scale_blocks(products)
     is_kept = np.ones(products.shape[1], bool)

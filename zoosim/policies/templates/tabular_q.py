@@ -14,10 +14,21 @@ from zoosim.core.types import FloatArray
 
 
 class TabularQFunction:
-    """A table of values, `Q (n_contexts, n_actions)`, that start at `initial_value`."""
+    """A table of values, `Q (n_contexts, n_actions)`.
+
+    All methods raise `DataError` for what is no context or no action.
+    """
 
     def __init__(self, n_contexts: int, n_actions: int, initial_value: float = 0.0) -> None:
-        """Make the table; raises `ConfigError`."""
+        """Make the table.
+
+        Args:
+            n_contexts, n_actions: Its size, at least 1 each.
+            initial_value: The value that all entries start at, finite.
+
+        Raises:
+            ConfigError: an argument is invalid.
+        """
         for name, value in (("n_contexts", n_contexts), ("n_actions", n_actions)):
             if not _is_whole(value) or value < 1:
                 raise ConfigError(f"{name}: got {shown(value)}, expected a whole number of at least 1")
@@ -28,14 +39,21 @@ class TabularQFunction:
         self.Q: FloatArray = np.full((n_contexts, n_actions), float(initial_value))
 
     def get(self, x: int, a: int) -> float:
-        """Return Q(x, a); raises `DataError` for what is no context or action, as all methods do."""
+        """Return Q(x, a)."""
         self._check(x, a)
         return float(self.Q[x, a])
 
     def update(self, x: int, a: int, target: float, lr: float = 0.1) -> None:
         """Set Q(x, a) to (1 - lr) Q(x, a) + lr target: a gradient step on (Q - target)^2 / 2.
 
-        Raises `DataError` for a target that is no finite number, `ConfigError` for a step `lr` outside (0, 1].
+        Args:
+            x, a: The context and the action.
+            target: The value to move to, finite.
+            lr: Size of the step, in (0, 1].
+
+        Raises:
+            ConfigError: `lr` is out of range.
+            DataError: there is no such context or action, or `target` is no finite number.
         """
         self._check(x, a)
         if not _is_finite(target):

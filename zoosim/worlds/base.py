@@ -271,5 +271,10 @@ class World(Parametrised, ABC):
 
 
 def numbered(name: str, count: int) -> tuple[str, ...]:
-    """Return names for features that have none: `visitor 1`, `visitor 2` and so on."""
+    """Return names for features that have none.
+
+    Args:
+        name: What the features are of, such as "visitor".
+        count: Number of features; they are called `visitor 1`, `visitor 2` and so on.
+    """
     return tuple(f"{name} {number}" for number in range(1, count + 1))

@@ -85,7 +85,12 @@ def check_world(source: str) -> list[CheckResult]:
 
 
 def check_worlds_of(cls: type[World], make: Callable[[int], World]) -> list[CheckResult]:
-    """Ask every check about worlds of a class, which `make` returns for each seed."""
+    """Ask every check about worlds of a class.
+
+    Args:
+        cls: The class.
+        make: Returns the world of a seed.
+    """
     return ask_checks(CHECKS, MadeWorlds(cls, make))
 
 

@@ -1,4 +1,4 @@
-"""What the contexts of each action space hold, and what may be wrong with one."""
+"""Checks of the contexts of each action space."""
 
 from typing import Any
 
@@ -9,7 +9,13 @@ from zoosim.core.types import Context, PolicySpec
 
 
 def context_fault(context: Any, action_space: str, spec: PolicySpec) -> str:
-    """Say what is wrong with the context of a visit; nothing for one that keeps the contract."""
+    """Return what is wrong with the context of a visit; empty for one that keeps the contract.
+
+    Args:
+        context: What the world returned.
+        action_space: Name of the action space, which says which fields there are.
+        spec: The world's task, which says how many features there are.
+    """
     if not isinstance(context, Context):
         return f"context returned {type(context).__name__}, expected zoosim.Context"
     fields = find_action_space(action_space).context_fields

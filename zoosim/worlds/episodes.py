@@ -57,7 +57,12 @@ def checked_next(world: "World", outcome: "Outcome") -> Next | None:
 
 
 def feedback_of(world: "World", outcome: "Outcome") -> Mapping[str, Any] | None:
-    """Return what policies hear of an outcome: its feedback, and in episodic worlds what became of the visitor."""
+    """Return what policies hear of an outcome: its feedback, and in episodic worlds what became of the visitor.
+
+    Args:
+        world: The world, which says whether visitors come back.
+        outcome: What came of the decision.
+    """
     if not world.episodic:
         return outcome.feedback
     following = outcome.next

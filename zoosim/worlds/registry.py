@@ -107,7 +107,17 @@ def world_source(source: str) -> str:
 
 
 def make_world(cls: type[World], seed: int, steps: int, params: Mapping[str, Any]) -> World:
-    """Return the world of a seed; raises `WorldError` where it cannot be made."""
+    """Return the world of a seed.
+
+    Args:
+        cls: Class of the world.
+        seed: Seed of all its draws.
+        steps: Length of the run, in visits.
+        params: Parameters by name.
+
+    Raises:
+        WorldError: the world cannot be made.
+    """
     with _making(cls, seed):
         world = cls(seed, steps, **params)
         if getattr(world, "seed", None) != seed:
@@ -116,7 +126,16 @@ def make_world(cls: type[World], seed: int, steps: int, params: Mapping[str, Any
 
 
 def world_for_policy(world: World, action_space: str, params: Mapping[str, Any]) -> World:
-    """Return a world as a policy with `params` sees it that chooses from an action space; raises `WorldError`."""
+    """Return a world as a policy sees it.
+
+    Args:
+        world: The world of a seed.
+        action_space: Name of the action space that the policy chooses from.
+        params: The policy's parameters by name.
+
+    Raises:
+        WorldError: the world cannot be made.
+    """
     with _making(type(world), world.seed):
         seen = world.for_policy(action_space, params)
         spec = seen.spec(world.steps)

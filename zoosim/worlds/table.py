@@ -27,7 +27,7 @@ CHUNK = 1_000
 """Visits that are drawn together."""
 
 NO_REWARDS = frozen(np.zeros((0, 0)))
-"""What stands for settled rewards where clicks are drawn."""
+"""The settled rewards where clicks are drawn: none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,13 @@ class Visits(NamedTuple):
 
 @jit
 def earn(visits: Visits, i: int, action: int) -> float:
-    """Settle what `action` earns at visit `i` of these: a click, 1.0 or 0.0, by common random numbers, or a reward."""
+    """Settle what an action earns: a click, 1.0 or 0.0, by common random numbers, or a reward.
+
+    Args:
+        visits: The visits.
+        i: Place of the visit among them.
+        action: The candidate that is shown.
+    """
     if visits.rewards.shape[0] > 0:
         reward: float = visits.rewards[visits.visitors[i], action]
         return reward
@@ -76,7 +82,13 @@ def earn(visits: Visits, i: int, action: int) -> float:
 
 @jit
 def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArray:
-    """Draw the users of visits `start` to `stop - 1`, uniform over the users."""
+    """Draw the users of visits, uniformly.
+
+    Args:
+        key: Key of the draws, by the number of the visit.
+        start, stop: The visits are `start` to `stop - 1`.
+        n_users: Number of users.
+    """
     out = np.empty(stop - start, np.int64)
     for i in range(stop - start):
         out[i] = int(uniform(key, start + i, 0) * n_users)
@@ -84,14 +96,25 @@ def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArr
 
 
 def chosen_and_best(visits: Visits, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the expected rewards of the chosen and of the best available product, each `(n,)`."""
+    """Return the expected rewards of the chosen and of the best available product, each `(n,)`.
+
+    Args:
+        visits: The n visits.
+        actions: The candidate shown at each, `(n,)`.
+    """
     segments = visits.segments[visits.visitors]
     chosen = visits.table[segments, visits.groups[actions]]
     return chosen, best_by_segment(visits.table, visits.groups, visits.available)[segments]
 
 
 def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -> FloatArray:
-    """Return the highest expected reward of each segment over what may be shown, `(S,)`."""
+    """Return the highest expected reward of each segment over what may be shown, `(S,)`.
+
+    Args:
+        table: Expected reward by segment and group of products, `(S, G)`.
+        groups: Group of each candidate, `(K,)`.
+        available: Candidates that may be shown, `(K,)`.
+    """
     best: FloatArray = table[:, np.unique(groups[available])].max(axis=1)
     return best
 
@@ -119,13 +142,13 @@ class TableVisit(NamedTuple):
 
     @property
     def visitor(self) -> int:
-        """Who comes, as a row of the users of these visits."""
+        """The visitor, as a row of the users of these visits."""
         return int(self.visits.visitors[self.place])
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableWorld(World):
-    """Who may come, what is for sale, who clicks what and when that changes.
+    """A world as a table: visitors, products, click rates, and when these change.
 
     `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `periods` in order of their start, the
     first at 0. `shocks` divide a run into phases. `schedule`, where given, fixes who comes

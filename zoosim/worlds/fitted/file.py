@@ -50,7 +50,15 @@ TASTES = ("keys", "information", "target")
 
 
 def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted shop to a file that ends in `.world`; raises `ConfigError` for another ending."""
+    """Write a fitted shop to a file.
+
+    Args:
+        shop: The shop.
+        path: The file; it ends in `.world`.
+
+    Raises:
+        ConfigError: another ending, or a folder that is not there.
+    """
     where = Path(path)
     if where.suffix != WORLD_FILE or not where.parent.is_dir():
         expected = f"expected a file in a folder that is there, ending in {WORLD_FILE}"

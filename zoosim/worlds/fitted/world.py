@@ -38,7 +38,16 @@ class Fitted(BuiltWorld):
     has_past = True
 
     def __init__(self, seed: int, steps: int, **params: Any) -> None:
-        """Prepare the world of a seed; see `World`."""
+        """Prepare the world of a seed.
+
+        Args:
+            seed: Seed of all its draws.
+            steps: Length of the run, in visits.
+            **params: Parameters by name; by default those of the file.
+
+        Raises:
+            DataError: the file is none, or broken.
+        """
         super().__init__(seed, steps, **(params or facts_of(load_world(self.file), steps)))
         self.reward_scale = CLICKS if self.config.pays == "clicks" else AMOUNTS
 
@@ -87,12 +96,25 @@ class Fitted(BuiltWorld):
 
 
 def facts_of(shop: FittedShop, steps: int) -> dict[str, Any]:
-    """Return the parameters of a fitted world, for a run of `steps` visits."""
+    """Return the parameters of a fitted world.
+
+    Args:
+        shop: The shop.
+        steps: Length of the run, in visits.
+    """
     return {"pays": "clicks" if shop.sizes is None else "amounts", "changes": change_steps(shop, steps)}
 
 
 def world_of_file(file: str, *, finished: bool) -> type[Fitted]:
-    """Return the class of the world that a file holds; that of a `finished` run need not be there any more."""
+    """Return the class of the world that a file holds.
+
+    Args:
+        file: The file that `fit-world` wrote.
+        finished: Whether the run is over, so that the file need not be there any more.
+
+    Raises:
+        DataError: the file is none, or broken, and the run is not over.
+    """
     members: dict[str, Any] = {"__module__": __name__, "file": file}
     if not finished:
         shop = load_world(file)
@@ -148,7 +170,7 @@ class FittedWorld(TableWorld):
 
     @property
     def schedule_of_rows(self) -> IntArray:
-        """Which row of the log each visit is."""
+        """The row of the log that each visit is."""
         assert self.schedule is not None
         return self.schedule
 
@@ -172,7 +194,16 @@ def draw_amounts(
     click_key: np.uint64,
     size_key: np.uint64,
 ) -> FloatArray:
-    """Draw what each product earns at visits from `start` on `(n, K)`: nothing, or an amount with a residual."""
+    """Draw what each product earns at each of n visits, `(n, K)`: nothing, or an amount with a residual.
+
+    Args:
+        start: Number of the first visit.
+        chances: Chance of a response, `(n, K)`.
+        typical: Typical amount, or its logarithm, `(n, K)`.
+        residuals: Residuals that one is drawn from, `(m,)`.
+        are_logs: Whether amounts and residuals are logarithms.
+        click_key, size_key: Keys of the draws of responses, and of residuals, by (visit, place of the product).
+    """
     n_visits, n_products = chances.shape
     amounts = np.zeros((n_visits, n_products))
     for i in range(n_visits):
@@ -184,7 +215,13 @@ def draw_amounts(
 
 
 def build_fitted_world(shop: FittedShop, *, seed: int, steps: int) -> FittedWorld:
-    """Return the world of a seed, for a run of `steps` visits."""
+    """Return the world of a seed.
+
+    Args:
+        shop: The fitted shop.
+        seed: Seed of all draws.
+        steps: Length of the run, in visits.
+    """
     n_products = shop.n_products
     everything = frozen(np.arange(n_products))
     return FittedWorld(
@@ -218,7 +255,12 @@ def reward_range(shop: FittedShop) -> tuple[float, float]:
 
 
 def change_steps(shop: FittedShop, steps: int) -> list[int]:
-    """Return at which visit of a run each change is: at the same share as in the log."""
+    """Return the visit of a run that each change is at: at the same share as in the log.
+
+    Args:
+        shop: The fitted shop.
+        steps: Length of the run, in visits.
+    """
     return [max(1, int(change.row * steps / shop.n_rows)) for change in shop.changes]
 
 
@@ -226,6 +268,11 @@ def visits_in_time(shop: FittedShop, steps: int, rng: np.random.Generator) -> In
     """Draw which row of the log each visit of a run is, with replacement and in order of time.
 
     So visitors come as often, and at the times of the day and of the week, as in the log, and changes at their share.
+
+    Args:
+        shop: The fitted shop.
+        steps: Length of the run, in visits.
+        rng: Source of the draws.
     """
     rows = [0, *(change.row for change in shop.changes), shop.n_rows]
     visits = [0, *change_steps(shop, steps), steps]

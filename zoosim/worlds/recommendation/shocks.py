@@ -17,10 +17,19 @@ SILENT = Shock(step=25_000, name="cat connoisseurs love dog toys", set={"cat_con
 
 
 def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Generator) -> list[Shock]:
-    """Draw `count` shocks at uniform times in 5-95% of `steps`.
+    """Draw shocks at uniform times in 5-95% of a run.
 
     Each redraws 1 to 4 cells of one persona from Beta(.7, 2) cut to [.01, .9]; with probability .7 one of them becomes
-    that persona's best, by U(.1, .3). Raises `ConfigError` when the run is too short for so many.
+    that persona's best, by U(.1, .3).
+
+    Args:
+        config: The shop, with the click table that the first shock changes.
+        count: Number of shocks.
+        steps: Length of the run, in visits.
+        rng: Source of the draws.
+
+    Raises:
+        ConfigError: the run is too short for so many.
     """
     possible = np.arange(max(1, steps // 20), max(2, steps - steps // 20))
     if count > len(possible) or steps < 2:
@@ -32,7 +41,12 @@ def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Gen
 
 
 def random_chances(rng: np.random.Generator, count: int) -> list[float]:
-    """Draw `count` click probabilities from Beta(.7, 2), cut to [.01, .9]."""
+    """Draw click probabilities from Beta(.7, 2), cut to [.01, .9].
+
+    Args:
+        rng: Source of the draws.
+        count: Number of probabilities.
+    """
     return [round(chance, 4) for chance in np.clip(rng.beta(0.7, 2.0, count), 0.01, 0.9).tolist()]
 
 

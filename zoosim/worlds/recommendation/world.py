@@ -120,7 +120,15 @@ class Recommendation(BuiltWorld):
 
 
 def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
-    """Return the world that `config` describes, as generator family `seed` fills it."""
+    """Return the world of a seed.
+
+    Args:
+        config: The shop; `random_shocks` are settled (see `resolve_shocks`), or say over how many visits they come.
+        seed: Seed of all draws.
+
+    Raises:
+        ConfigError: `random_shocks` do not say over how many visits they come.
+    """
     config = drawn(config, seed)
     groups, offers = _with_newcomers(config, _assign_groups(config, seed), seed)
     segments = _assign_segments(config, seed)
@@ -144,9 +152,16 @@ def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
 
 
 def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
-    """Replace `random_shocks` that are the same for every world by their schedule, for a run of `steps`.
+    """Replace `random_shocks` that are the same for every world by their schedule.
 
     Those that each world draws for itself are told how long the run is, and so is `turnover`.
+
+    Args:
+        config: The shop.
+        steps: Length of the run, in visits.
+
+    Raises:
+        ConfigError: the run is too short for so many shocks.
     """
     if config.turnover is not None and config.turnover.over is None:
         config = config.model_copy(update={"turnover": config.turnover.model_copy(update={"over": steps})})
@@ -162,7 +177,15 @@ def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
 
 
 def drawn(config: EnvConfig, seed: int) -> EnvConfig:
-    """Return what `config` leaves to each world, click table and shocks, as the world of `seed` draws it."""
+    """Draw what a configuration leaves to each world: click table and shocks.
+
+    Args:
+        config: The shop.
+        seed: Seed of the world.
+
+    Raises:
+        ConfigError: `random_shocks` do not say over how many visits they come, or are too many.
+    """
     if config.random_personas is not None:
         categories = config.categories
         chances = iter(random_chances(stream(seed, "click table"), len(config.personas) * len(categories)))
@@ -178,7 +201,7 @@ def drawn(config: EnvConfig, seed: int) -> EnvConfig:
 
 
 def _with_newcomers(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray, dict[int, IntArray]]:
-    """Let products come and go: return the category of every product there ever is, and what is offered from when.
+    """Replace products in a run: return the category of every product there ever is, and what is offered from when on.
 
     A newcomer takes the place of a product of its category. Without turnover nothing is replaced.
     """

@@ -1,4 +1,4 @@
-"""How a visitor goes through a ranking: examines a position or leaves, clicks, buys, and grows more or less satisfied.
+"""The behaviour of a visitor in a ranking: examines a position or leaves, clicks, buys, grows more or less satisfied.
 
 Compiled functions of a single visit. All chance is counter-based, so the same visitor meets the same luck under every
 ranking.
@@ -74,7 +74,12 @@ class Keys(NamedTuple):
 
 @jit
 def keys_of_replicate(keys: Keys, replicate: int) -> Keys:
-    """Return the keys by which a visit is drawn again; replicate 0 is the visit as it happens."""
+    """Return the keys by which a visit is drawn again.
+
+    Args:
+        keys: The keys of the visit as it happens.
+        replicate: Number of the replicate; 0 is the visit as it happens.
+    """
     other = mix(np.uint64(replicate)) if replicate > 0 else np.uint64(0)
     return Keys(
         np.uint64(keys.utility ^ other),
@@ -107,7 +112,7 @@ class Slate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What happened at each position of a ranking, `(k,)`: `clicks`, `purchases`, and what only a simulator knows.
+    """The outcome at each position of a ranking, `(k,)`: `clicks`, `purchases`, and what only a simulator knows.
 
     `examined`, `utilities`, `satisfaction` after each position, and the chances of `examine`, `click` and `purchase`,
     NaN where the visitor did not get that far.
@@ -141,7 +146,14 @@ def sigmoid(x: float) -> float:
 
 @jit
 def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_taste: float, label_taste: float) -> float:
-    """Return the utility of the product at position `n`, before noise."""
+    """Return the utility of a product, before noise.
+
+    Args:
+        behaviour: Coefficients of the utility.
+        slate: The products shown.
+        n: Position of the product, from 0.
+        price_taste, label_taste: The visitor's tastes for price and for private label.
+    """
     price = behaviour.price * price_taste * slate.log_price[n]
     label = behaviour.private_label * label_taste * slate.label[n]
     relevance = behaviour.intercept + behaviour.score * slate.score[n]
@@ -155,21 +167,45 @@ def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_tas
 def draw_utility(
     behaviour: BehaviourParameters, slate: Slate, n: int, tastes: tuple[float, float], keys: Keys, visit: int
 ) -> float:
-    """Return the utility of the product at position `n` with the noise of a visit."""
+    """Return the utility of a product, with the noise of a visit.
+
+    Args:
+        behaviour: Coefficients of the utility.
+        slate: The products shown.
+        n: Position of the product, from 0.
+        tastes: The visitor's tastes for price and for private label.
+        keys: Keys of the draws.
+        visit: Number of the visit.
+    """
     noise = behaviour.utility_sd * normal(keys.utility, visit, slate.products[n])
     return mean_utility(behaviour, slate, n, tastes[0], tastes[1]) + noise
 
 
 @jit
 def examine_chance(behaviour: BehaviourParameters, slate: Slate, query_type: int, n: int, satisfaction: float) -> float:
-    """Return the chance that position `n` is examined."""
+    """Return the chance that a position is examined.
+
+    Args:
+        behaviour: Biases by query type and position; the last position's stands for all further ones.
+        slate: The products shown.
+        query_type: Number of the query type.
+        n: The position, from 0.
+        satisfaction: The visitor's satisfaction before it.
+    """
     bias = behaviour.bias[query_type, min(n, behaviour.bias.shape[1] - 1)] + slate.examination
     return sigmoid(bias + behaviour.examine_satisfaction * satisfaction)
 
 
 @jit
 def purchase_chance(behaviour: BehaviourParameters, slate: Slate, n: int, utility: float) -> float:
-    """Return the chance that the product at position `n`, of some `utility`, is bought once it is clicked."""
+    """Return the chance that a product is bought once it is clicked.
+
+    Args:
+        behaviour: Coefficients of the log odds.
+        slate: The products shown.
+        n: Position of the product, from 0.
+        utility: Its utility, with noise.
+    """
     by_price = behaviour.purchase_price * slate.log_price[n]
     return sigmoid(behaviour.purchase_slope * utility + behaviour.purchase_bias + by_price + slate.purchase[n])
 
@@ -178,9 +214,18 @@ def purchase_chance(behaviour: BehaviourParameters, slate: Slate, n: int, utilit
 def react(
     behaviour: BehaviourParameters, keys: Keys, visit: int, product: int, utility: float, chance: float
 ) -> tuple[bool, bool, float]:
-    """Draw what a visitor does with an examined product that is bought, once clicked, with some `chance`.
+    """Draw what a visitor does with an examined product.
 
-    Returns whether it is clicked, whether it is bought, and the change in satisfaction.
+    Args:
+        behaviour: What clicks and purchases do to satisfaction.
+        keys: Keys of the draws.
+        visit: Number of the visit.
+        product: Index of the product.
+        utility: Its utility, with noise.
+        chance: Chance that it is bought once it is clicked.
+
+    Returns:
+        Whether it is clicked, whether it is bought, and the change in satisfaction.
     """
     if uniform(keys.clicks, visit, product) >= sigmoid(utility):
         return False, False, behaviour.skip_satisfaction
@@ -200,7 +245,17 @@ def behave(
     visit: int,
     out: Outcome,
 ) -> None:
-    """Let a visitor with `tastes` for price and private label go through a ranking; `out` is an empty outcome."""
+    """Simulate a visitor who goes through a ranking.
+
+    Args:
+        behaviour: How people behave.
+        slate: The k products shown.
+        query_type: Number of the query type.
+        tastes: The visitor's tastes for price and for private label.
+        keys: Keys of the draws.
+        visit: Number of the visit.
+        out: An empty outcome of k positions, which is filled.
+    """
     satisfaction = 0.0
     bought = 0
     present = True
@@ -236,9 +291,18 @@ def replicate_value(
 ) -> float:
     """Return what a ranking earns in one replicate of a visit, clicks and purchases counted by their chances.
 
-    `values (k + 1,)` in EUR are those of a purchase at each position, and last that of a click. How far the visitor
-    gets is drawn; at each position reached, the chances of a click and a purchase take the place of draws. So the mean
-    over replicates is the expected reward, and varies less than rewards do (Rao 1945, Blackwell 1947).
+    How far the visitor gets is drawn; at each position reached, the chances of a click and a purchase take the place of
+    draws. So the mean over replicates is the expected reward, and varies less than rewards do (Rao 1945, Blackwell
+    1947).
+
+    Args:
+        behaviour: How people behave.
+        slate: The k products shown.
+        query_type: Number of the query type.
+        tastes: The visitor's tastes for price and for private label.
+        keys: Keys of the replicate's draws.
+        visit: Number of the visit.
+        values: Worth in EUR of a purchase at each position, and last that of a click, `(k + 1,)`.
     """
     satisfaction = 0.0
     bought = 0

@@ -27,7 +27,7 @@ AMOUNTS = (-np.inf, np.inf)
 """The range of rewards in EUR."""
 
 REPLICATES = 8
-"""How often a visit is drawn again to estimate the expected reward of a ranking."""
+"""Replicates of a visit from which the expected reward of a ranking is estimated."""
 
 
 class SearchView(World):
@@ -54,7 +54,7 @@ class SearchView(World):
         return self.shop.arrive(step)
 
     def serve(self, visit: Visit, action: Any) -> Outcome:
-        """Let the visitor go through the ranking of an action; returns the reward in EUR and the log's feedback."""
+        """Serve the ranking of an action; returns the reward in EUR and the log's feedback."""
         return self.outcome(visit, self.shop.serve(visit, self.rank(visit, action)))
 
     def outcome(self, visit: Visit, result: Result) -> Outcome:
@@ -133,15 +133,23 @@ def cell_names(config: SearchConfig) -> tuple[str, ...]:
 
 
 def cell_of(shop: SearchShop, visit: Visit) -> int:
-    """Return the number of a visit's cell, its pair of segment and query type."""
+    """Return the number of a visit's cell, its pair of segment and query type.
+
+    Args:
+        shop: The shop.
+        visit: The visit.
+    """
     return visit.segment * len(shop.world.config.query_types) + visit.query_type
 
 
 def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyContext:
     """Return the context of a visit for a boost policy, in read-only arrays.
 
-    The product table is `shared` by all visits of a market, which saves policies work; Gymnasium asks that all arrays
-    of an observation are its own.
+    Args:
+        shop: The shop.
+        visit: The visit.
+        shared: Whether all visits of a market share one product table, which saves policies work; else the context has
+            arrays of its own, as Gymnasium asks of observations.
     """
     table = table_of(shop, visit)
     candidates = shop.candidates(visit)
@@ -165,7 +173,12 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
 
 
 def table_of(shop: SearchShop, visit: Visit) -> ProductTable:
-    """Return the product table at a visit: the same read-only arrays at all visits of a market."""
+    """Return the product table at a visit: the same read-only arrays at all visits of a market.
+
+    Args:
+        shop: The shop.
+        visit: The visit.
+    """
     catalogue = shop.world.markets[visit.market].catalogue
     columns = {name: getattr(catalogue, name) for name in ProductTable._fields}
     return ProductTable(**columns)
@@ -177,10 +190,16 @@ def _copied(table: ProductTable) -> ProductTable:
 
 
 def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
-    """Return the feedback that a shop would log, by position of the k products shown.
+    """Return the feedback that a shop would log.
 
-    `shown (k,)` ids, their `products` (one column per property) and `boost_features (k, 10)`, `base_scores (k,)`,
-    `clicks (k,)`, `purchases (k,)`; and `reward_parts`.
+    Args:
+        shop: The shop.
+        visit: The visit.
+        result: What came of it.
+
+    Returns:
+        By position of the k products shown: `shown (k,)` ids, their `products` (one column per property) and
+        `boost_features (k, 10)`, `base_scores (k,)`, `clicks (k,)`, `purchases (k,)`; and `reward_parts`.
     """
     return {
         "shown": product_ids(shop, visit, result.shown),
@@ -194,12 +213,26 @@ def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any
 
 
 def product_ids(shop: SearchShop, visit: Visit, products: IntArray) -> IntArray:
-    """Return the ids of products at a visit, given by index."""
+    """Return the ids of products at a visit, `(n,)`.
+
+    Args:
+        shop: The shop.
+        visit: The visit, which says which catalogue is on sale.
+        products: Indices of the products, `(n,)`.
+    """
     return shop.world.markets[visit.market].catalogue.ids[products]
 
 
 def check_boosts(action: Any, config: SearchConfig) -> FloatArray:
-    """Return an action as boosts `(10,)` inside the box, or raise `ActionError`."""
+    """Return an action as boosts `(10,)` inside the box.
+
+    Args:
+        action: Ten numbers.
+        config: The shop, which says how large boosts may be, and whether larger ones are clipped.
+
+    Raises:
+        ActionError: it is of another shape, holds NaN, or lies outside the box and is not to be clipped.
+    """
     try:
         boosts = np.array(action, np.float64)
     except (TypeError, ValueError):

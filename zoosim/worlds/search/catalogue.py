@@ -34,7 +34,15 @@ class Catalogue(NamedTuple):
 
 
 def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[Catalogue, Catalogue | None]:
-    """Draw a catalogue from the distributions in `config`, and a successor for each product if shifts renew it."""
+    """Draw a catalogue from the distributions in a configuration.
+
+    Args:
+        config: The shop.
+        rng: Source of the draws.
+
+    Returns:
+        The catalogue, and a successor for each product if shifts renew it, else None.
+    """
     products = _draw_properties(config, rng)
     centres = _draw_centres(config, rng)
     products = products._replace(embeddings=_draw_around(config, centres, products.category, rng))
@@ -46,7 +54,13 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[C
 
 
 def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
-    """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
+    """Draw an embedding around the centre of its category for each product, `(d, K)`.
+
+    Args:
+        config: The shop.
+        category: Category of each product by number, `(K,)`.
+        rng: Source of the draws.
+    """
     return _draw_around(config, _draw_centres(config, rng), category, rng)
 
 
@@ -93,5 +107,11 @@ def _draw_around(config: SearchConfig, centres: FloatArray, category: IntArray, 
 
 
 def per_row(records: Mapping[str, Any], setting: str, numbers: IntArray) -> FloatArray:
-    """Return a setting of categories or segments for each row `(n,)`, by the number of the one that it belongs to."""
+    """Return a setting of categories or segments for each row `(n,)`.
+
+    Args:
+        records: Settings of the categories or segments, in their order.
+        setting: Name of the setting.
+        numbers: Number of the category or segment that each row belongs to, `(n,)`.
+    """
     return np.array([getattr(record, setting) for record in records.values()], float)[numbers]

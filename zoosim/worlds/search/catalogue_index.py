@@ -67,7 +67,14 @@ def _covariance(embeddings: FloatArray, mean: FloatArray) -> FloatArray:
 
 @jit
 def match_scale(index: CatalogueIndex, user: FloatArray) -> tuple[float, float]:
-    """Return mean and 1 / standard deviation, 0 where it is constant, of the match of `user (d,)` and products."""
+    """Return mean and 1 / standard deviation of the match of a user and products.
+
+    The latter is 0 where the match is constant, up to rounding.
+
+    Args:
+        index: The catalogue.
+        user: Embedding of the user, `(d,)`.
+    """
     mean = 0.0
     variance = 0.0
     length = 0.0

@@ -29,7 +29,12 @@ class Group(NamedTuple):
 
 
 def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
-    """Return the groups that come in some market: `all` visits, each `segment`, or each `cell` with a query type."""
+    """Return the groups of visits that come in some market.
+
+    Args:
+        shop: The shop.
+        by: "all" for one group, "segment", or "cell" for each segment with a query type.
+    """
     world = shop.world
     config = world.config
     if by == "all":
@@ -50,7 +55,13 @@ def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
 
 
 def share_of(shop: SearchShop, market: int, group: Group) -> float:
-    """Return the share of a market's visits that are of a group."""
+    """Return the share of a market's visits that are of a group.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        group: The group.
+    """
     if group.segment is None:
         return 1.0
     conditions = shop.world.markets[market]
@@ -61,9 +72,15 @@ def share_of(shop: SearchShop, market: int, group: Group) -> float:
 
 
 def visits_of(shop: SearchShop, market: int, group: Group, first: int, n: int) -> Queries:
-    """Return `n` visits of one group, the earliest from number `first` on, as they would be in a market.
+    """Return visits of one group, as they would be in a market.
 
-    Fewer come back where a query type is so rare that a thousand times as many visits do not hold them.
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        group: The group.
+        first: Number of the visit from which on they are taken.
+        n: Number of visits. Fewer come back where a query type is so rare that a thousand times as many do not hold
+            them.
     """
     conditions = shop.world.markets[market]
     if group.segment is not None:
@@ -102,7 +119,14 @@ def boost_rewards(
 
 
 def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates: int = 1) -> FloatArray:
-    """Return what each template earns at each of n visits of a market, `(8, n)`; see `boost_rewards`."""
+    """Return what each template earns at visits of a market, `(8, n)`; see `boost_rewards`.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        queries: The n visits.
+        replicates: Times that each visit is drawn again, the same for all templates.
+    """
     no_boosts = np.zeros((0, len(FEATURES)))
     return _run(shop, market, queries, shop.template_boosts(market), no_boosts, replicates)
 

@@ -111,7 +111,20 @@ def import_searches(
     like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
 ) -> Imported:
-    """Convert a table of searches to a log, by a schema as above; see `zoosim.import_log`."""
+    """Convert a table of searches to a log; `zoosim.import_log` calls it.
+
+    Args:
+        table: A file or a data frame, a row per search.
+        schema: A YAML file or a mapping, as above.
+        out: The log to write; it ends in `.parquet`.
+        products, like: Refused: the schema names the shop's tables.
+        time_zone: Time zone of times that name none, where the schema does not say it.
+        skip_bad: Whether invalid rows are dropped and counted, rather than refused.
+
+    Raises:
+        ConfigError: an argument or the schema is invalid.
+        DataError: the table does not fit the schema.
+    """
     if products is not None or like is not None:
         raise ConfigError("import: leave out --products and --like; the schema of searches names the shop's tables")
     path = Path(out)

@@ -38,7 +38,12 @@ def markets_of(
 ) -> tuple[Market, ...]:
     """Return the opening market of a world, and that after each shift.
 
-    `keys` draw the products on promotion, and those whose places `successors` take.
+    Args:
+        config: The shop.
+        catalogue: The opening catalogue.
+        successors: The products that take the places of others when shifts renew it; None where none does.
+        users: The opening population.
+        keys: They draw the products on promotion, and those whose places `successors` take.
     """
     types = _cumulative([query_type.share for query_type in config.query_types.values()])
     shares = [Shares(_cumulative(list(mix.values())), types) for mix in config.mixes]
@@ -63,7 +68,12 @@ def markets_of(
 
 
 def only_segment(market: Market, segment: int) -> Market:
-    """Return a market to which one segment comes."""
+    """Return a market to which one segment comes.
+
+    Args:
+        market: The market.
+        segment: Number of the segment.
+    """
     cumulative = np.where(np.arange(len(market.shares.segments)) >= segment, 1.0, 0.0)
     return market._replace(shares=market.shares._replace(segments=cumulative))
 

@@ -112,7 +112,15 @@ def best_of_group(
     progress: Callable[[str], None] = lambda line: None,
     sizes: Sizes | None = None,
 ) -> Optimum:
-    """Return the optimum of a group of visits in a market; from disk where it was computed before."""
+    """Return the optimum of a group of visits in a market; from disk where it was computed before.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        group: The group.
+        progress: Called with a line about each stage.
+        sizes: Numbers of visits that the search and the judging take; None for the usual ones.
+    """
     sizes = sizes or USUAL
     config = shop.world.config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
     key = (config.model_dump_json(), digest(config), shop.world.seed, market, group, tuple(sizes))
@@ -152,7 +160,16 @@ def _rewards_of(
 def best_boosts(
     shop: SearchShop, market: int, group: Group, strata: Strata, progress: Callable[[str], None], sizes: Sizes
 ) -> FloatArray:
-    """Search the boosts `(10,)` that earn most in a group of visits: widely on few visits, then closely on many."""
+    """Search the boosts `(10,)` that earn most in a group of visits: widely on few visits, then closely on many.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        group: The group.
+        strata: Its parts and their shares.
+        progress: Called with a line about each stage.
+        sizes: Numbers of visits of the two stages.
+    """
     a_max = shop.world.config.a_max
     best = np.zeros(len(FEATURES))
     wide = CEMConfig(n_samples=64, n_iters=40, a_max=a_max)
@@ -175,9 +192,17 @@ def best_boosts(
 
 
 def strata_of(shop: SearchShop, market: int, group: Group) -> Strata:
-    """Divide a group of visits by segment, with the share of each, which lowers the variance of means (stratification).
+    """Divide a group of visits by segment, which lowers the variance of means (stratification).
 
     A few segments spend most, and their rewards vary most.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        group: The group.
+
+    Returns:
+        Each part with its share of the market's visits, above 0; of a group of one segment (1, the group).
     """
     if group.segment is not None:
         return [(1.0, group)]

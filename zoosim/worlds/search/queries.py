@@ -1,4 +1,4 @@
-"""Who comes to a search shop and what each visitor types, drawn from tastes or from a shop's own table of queries."""
+"""Visitors of a search shop and what they type, drawn from tastes or from a shop's own table of queries."""
 
 from typing import Any, NamedTuple
 
@@ -59,7 +59,13 @@ class Queries(NamedTuple):
 
 
 def empty_queries(start: int, stop: int, tokens: int, dim: int) -> Queries:
-    """Return the visits `start` to `stop - 1`, which are still to be drawn."""
+    """Return visits that are still to be drawn.
+
+    Args:
+        start, stop: The visits are `start` to `stop - 1`.
+        tokens: Number of random tokens of each query.
+        dim: Length of embeddings.
+    """
     n = stop - start
     users, intents, types, rows = np.zeros((4, n), np.int64)
     return Queries(
@@ -84,9 +90,18 @@ def draw_queries(
     vocabulary: int,
     query_sd: float,
 ) -> None:
-    """Draw who comes and what is typed: write the columns of `out`.
+    """Draw who comes and what is typed.
 
-    All is counter-based by (visit, number of the draw) under the keys `visits`, and `noise` for embeddings.
+    All is counter-based by (visit, number of the draw), so that a visit is the same in every batch.
+
+    Args:
+        out: The visits, whose columns are filled.
+        visits, noise: Keys of the draws; `noise` is that of embeddings.
+        shares: Cumulative shares of segments and query types.
+        users: The population.
+        table: The shop's own queries, or a table without any.
+        vocabulary: Number of tokens that random ones are drawn from.
+        query_sd: Standard deviation of a query's embedding around the user's.
     """
     for i in range(out.users.shape[0]):
         t = out.steps[i]

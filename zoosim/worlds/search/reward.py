@@ -20,7 +20,12 @@ class RewardParts(NamedTuple):
 
 
 def reward(weights: RewardWeights, parts: Any) -> Any:
-    """Return the weighed sum of the parts of a visit, `RewardParts`, or of many visits, in arrays."""
+    """Return the weighed sum of the parts of rewards.
+
+    Args:
+        weights: The weights; `rank_change` is a price.
+        parts: `RewardParts` of a visit, or of many visits, in arrays.
+    """
     gmv, cm2, strategic, clicks, rank_change = parts
     earned = weights.gmv * gmv + weights.cm2 * cm2 + weights.strategic * strategic
     return earned + weights.clicks * clicks - weights.rank_change * rank_change
@@ -33,7 +38,12 @@ def weight_array(weights: RewardWeights) -> FloatArray:
 
 @jit
 def left_top(baseline: IntArray, shown: IntArray, k: int) -> int:
-    """Count the products of the baseline's top k that the top k shown lacks; half the symmetric difference."""
+    """Count the products of the baseline's top k that the top k shown lacks; half the symmetric difference.
+
+    Args:
+        baseline, shown: Indices of products from the top.
+        k: Length of the tops.
+    """
     left = 0
     for p in baseline[:k]:
         left += not np.any(shown[:k] == p)

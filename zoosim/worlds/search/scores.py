@@ -38,9 +38,19 @@ def score_request(
     row: int,
     out: FloatArray,
 ) -> int:
-    """Write the base scores of visit `step` to `out (K,)`, -inf for what is no candidate; returns how many there are.
+    """Write the base scores of a visit.
 
-    `query (d,)` is its embedding, `row` its row of the `table`.
+    Args:
+        relevance: The base ranker.
+        step: Number of the visit.
+        index: The catalogue.
+        query: Embedding of the query, `(d,)`.
+        table: The shop's queries.
+        row: Row of the query in the table.
+        out: Overwritten, `(K,)`; -inf for what is no candidate.
+
+    Returns:
+        The number of candidates.
     """
     if table.starts.shape[0] == 0:
         fill_normals(relevance.key, step, out)
@@ -57,7 +67,14 @@ def score_request(
 
 @jit
 def add_match(index: CatalogueIndex, vector: FloatArray, first: int, out: FloatArray) -> None:
-    """Add to `out (n,)` the inner products of `vector (d,)` with the embeddings of the n products from `first` on."""
+    """Add the inner products of a vector with the embeddings of products.
+
+    Args:
+        index: The catalogue.
+        vector: The vector, `(d,)`.
+        first: Index of the first product.
+        out: What they are added to, `(n,)`, for the n products from `first` on.
+    """
     for i in range(vector.shape[0]):
         row = index.embeddings[i, first : first + out.shape[0]]
         scale = vector[i]
@@ -75,9 +92,15 @@ def base_scores(
     noise_sd: float,
     out: FloatArray,
 ) -> None:
-    """Replace noise from N(0, 1) in `out (K,)` by base relevance.
+    """Write base relevance.
 
-    `query (d,)`; `shared (C,)` how many tokens the query shares with each category; weights of cosine and of tokens.
+    Args:
+        index: The catalogue.
+        query: Embedding of the query, `(d,)`.
+        shared: Number of tokens that the query shares with each category, `(C,)`.
+        cosine, tokens: Weights of the cosine, and of log(1 + shared tokens).
+        noise_sd: Standard deviation of the noise.
+        out: Noise from N(0, 1), `(K,)`, which is replaced.
     """
     length = np.sqrt(np.sum(query * query))
     unit = query * (cosine / length if length > 0.0 else 0.0)
@@ -95,9 +118,11 @@ def base_scores(
 
 @jit
 def weights_of(action: FloatArray, signs: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights that boosts `action (10,)` give the static features, `(6,)`, and the match.
+    """Return the weights that boosts give the static features, `(6,)`, and the match.
 
-    `signs (3,)` of price taste, label taste and specificity.
+    Args:
+        action: Boosts, `(10,)`.
+        signs: Signs of price taste, label taste and specificity, `(3,)`.
     """
     static = np.empty(len(STATIC))
     for n, feature in enumerate(STATIC):
@@ -111,7 +136,16 @@ def weights_of(action: FloatArray, signs: FloatArray) -> tuple[FloatArray, float
 def boosted_scores(
     index: CatalogueIndex, base: FloatArray, user: FloatArray, signs: FloatArray, action: FloatArray, out: FloatArray
 ) -> None:
-    """Write base + phi . action to `out (K,)`: `base (K,)`, `user (d,)` embedding, `signs (3,)`, `action (10,)`."""
+    """Write base scores + boost features @ boosts.
+
+    Args:
+        index: The catalogue.
+        base: Base scores, `(K,)`.
+        user: Embedding of the user, `(d,)`.
+        signs: Signs of price taste, label taste and specificity, `(3,)`.
+        action: Boosts, `(10,)`.
+        out: Overwritten, `(K,)`.
+    """
     static, match = weights_of(action, signs)
     mean, scale = match_scale(index, user)
     vector = user * (match * scale)
@@ -125,7 +159,13 @@ def boosted_scores(
 
 @jit
 def matches(index: CatalogueIndex, user: FloatArray, out: FloatArray) -> None:
-    """Write the standardised match of a user `(d,)` and each product to `out (K,)`."""
+    """Write the standardised match of a user and each product.
+
+    Args:
+        index: The catalogue.
+        user: Embedding of the user, `(d,)`.
+        out: Overwritten, `(K,)`.
+    """
     mean, scale = match_scale(index, user)
     for first in range(0, out.shape[0], BLOCK):
         part = out[first : first + BLOCK]
@@ -137,7 +177,16 @@ def matches(index: CatalogueIndex, user: FloatArray, out: FloatArray) -> None:
 def matched_scores(
     index: CatalogueIndex, base: FloatArray, match: FloatArray, signs: FloatArray, action: FloatArray, out: FloatArray
 ) -> None:
-    """Write what `boosted_scores` does, up to rounding, from a user's `matches (K,)` computed before."""
+    """Write what `boosted_scores` does, up to rounding, from matches that were computed before.
+
+    Args:
+        index: The catalogue.
+        base: Base scores, `(K,)`.
+        match: What `matches` wrote for the user, `(K,)`.
+        signs: Signs of price taste, label taste and specificity, `(3,)`.
+        action: Boosts, `(10,)`.
+        out: Overwritten, `(K,)`.
+    """
     static, weight = weights_of(action, signs)
     for first in range(0, out.shape[0], BLOCK):
         part = out[first : first + BLOCK]
@@ -158,7 +207,15 @@ def _add_static(index: CatalogueIndex, weights: FloatArray, first: int, out: Flo
 def boost_features(
     index: CatalogueIndex, user: FloatArray, signs: FloatArray, products: IntArray, out: FloatArray
 ) -> None:
-    """Write the boost features of `products (n,)` to `out (n, 10)`."""
+    """Write the boost features of some products.
+
+    Args:
+        index: The catalogue.
+        user: Embedding of the user, `(d,)`.
+        signs: Signs of price taste, label taste and specificity, `(3,)`.
+        products: Indices of the products, `(n,)`.
+        out: Overwritten, `(n, 10)`.
+    """
     mean, scale = match_scale(index, user)
     for n in range(products.shape[0]):
         p = products[n]

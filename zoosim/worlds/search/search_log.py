@@ -1,4 +1,4 @@
-"""What a shop with base scores of its own writes to logs beside its boosts: see `zoosim.logs.searches`."""
+"""Columns that a shop with base scores of its own writes to logs beside its boosts: see `zoosim.logs.searches`."""
 
 from typing import Any
 

@@ -197,7 +197,7 @@ class SearchShop:
         return shown
 
     def serve(self, visit: Visit, shown: IntArray) -> Result:
-        """Let the visitor go through the products `shown (k,)`."""
+        """Serve the products `shown (k,)` to the visitor."""
         weights = self.world.config.reward
         outcome = empty_outcome(len(shown))
         arrays = self.arrays(visit.market)

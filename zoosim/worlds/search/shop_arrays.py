@@ -38,7 +38,16 @@ class ShopArrays(NamedTuple):
 def slate_of(
     arrays: ShopArrays, user: int, query_type: int, query: FloatArray, base: FloatArray, shown: IntArray
 ) -> Slate:
-    """Return the products `shown (k,)`, with scores in `base (K,)`, as `user` with a query `(d,)` sees them."""
+    """Return the products shown, as a visitor sees them.
+
+    Args:
+        arrays: The shop.
+        user: Index of the user.
+        query_type: Number of the query type.
+        query: Embedding of the query, `(d,)`.
+        base: Base scores, `(K,)`.
+        shown: Indices of the products from the top, `(k,)`.
+    """
     index = arrays.catalogue_index
     length = np.sqrt(np.sum(query * query))
     cosine = np.zeros(shown.shape[0])
@@ -84,9 +93,20 @@ def serve(
     shown: IntArray,
     out: Outcome,
 ) -> FloatArray:
-    """Let visitor number `step` go through the products `shown (k,)`; `out` is an empty outcome.
+    """Simulate a visit to a ranking.
 
-    Returns `(4,)` GMV and CM2 of what was bought in EUR, strategic purchases, clicks.
+    Args:
+        arrays: The shop.
+        step: Number of the visit.
+        user: Index of the user.
+        query_type: Number of the query type.
+        query: Embedding of the query, `(d,)`.
+        base: Base scores, `(K,)`.
+        shown: Indices of the products from the top, `(k,)`.
+        out: An empty outcome of k positions, which is filled.
+
+    Returns:
+        GMV and CM2 of what was bought in EUR, strategic purchases, clicks, `(4,)`.
     """
     tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
     slate = slate_of(arrays, user, query_type, query, base, shown)
@@ -113,9 +133,18 @@ def value_replicates(
     weights: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write to `out (n,)` what the products `shown (k,)` earn in replicates 1 to n of visit number `step`, in EUR.
+    """Write what a ranking earns in replicates 1 to n of a visit, in EUR; see `replicate_value`.
 
-    `weights (4,)` value a EUR of GMV, a EUR of CM2, a strategic purchase and a click; see `replicate_value`.
+    Args:
+        arrays: The shop.
+        step: Number of the visit.
+        user: Index of the user.
+        query_type: Number of the query type.
+        query: Embedding of the query, `(d,)`.
+        base: Base scores, `(K,)`.
+        shown: Indices of the products from the top, `(k,)`.
+        weights: Worth of a EUR of GMV, a EUR of CM2, a strategic purchase and a click, `(4,)`.
+        out: Overwritten, `(n,)`.
     """
     slate = slate_of(arrays, user, query_type, query, base, shown)
     values = np.empty(shown.shape[0] + 1)

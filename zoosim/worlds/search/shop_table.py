@@ -22,7 +22,16 @@ MAX_ID = 2**62
 
 
 def read_columns(file: str, needed: tuple[str, ...], what: str) -> "ShopTable":
-    """Read a file that has the columns `needed` and at least a row, or raise `DataError`."""
+    """Read a table of a shop's own.
+
+    Args:
+        file: The file, CSV or Parquet.
+        needed: Columns that it must have.
+        what: What its rows are, for messages.
+
+    Raises:
+        DataError: a column is missing, or there is no row.
+    """
     frame = read_frame(Path(file))
     missing = [name for name in needed if name not in frame.columns]
     if missing:

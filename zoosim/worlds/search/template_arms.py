@@ -41,7 +41,7 @@ TRUTH_START = 2**40
 """The first of the visits that the truth is estimated from: no run gets there."""
 
 TRUTH_VISITS = 40_000
-"""How many visits the truth of a market is estimated from, in equal parts for its cells."""
+"""Visits that the truth of a market is estimated from, in equal parts for its cells."""
 
 CELL_SPACING = 2**32
 """From the first of these visits of one cell to the first of the next."""
@@ -68,10 +68,18 @@ class Earnings(NamedTuple):
 
 
 def template_world(config: SearchConfig, *, seed: int, steps: int) -> TableWorld:
-    """Return the world of a seed in which policies choose among templates at visits 0 to `steps - 1`.
+    """Return the world of a seed in which policies choose among templates.
 
     Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. Rewards
     and truth are kept on disk.
+
+    Args:
+        config: The shop.
+        seed: Seed of all draws.
+        steps: Number of visits.
+
+    Raises:
+        ConfigError: even the best templates lose money.
     """
     return _world(config.model_dump_json(), digest(config), seed, steps)
 
@@ -133,7 +141,14 @@ class TemplateWorld(SearchView):
 
 
 def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
-    """Return the world of a seed in which policies choose templates or boosts at visits 0 to `steps - 1`."""
+    """Return the world of a seed in which policies choose templates or boosts.
+
+    Args:
+        config: The shop.
+        seed: Seed of all draws.
+        steps: Number of visits; visits of boosts never run out.
+        action_space: "templates", or else boosts.
+    """
     if action_space == TEMPLATE_SPACE:
         return template_world(config, seed=seed, steps=steps)
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
@@ -143,6 +158,10 @@ def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[Visit], float]:
     """Return the function that gives the expected reward of the best template for visits of a cell, in EUR.
 
     Its table is computed at the first call.
+
+    Args:
+        config: The shop.
+        seed: Seed of all draws.
     """
     n_types = len(config.query_types)
 
@@ -198,7 +217,14 @@ def _all_earnings(config_json: str, files: str, seed: int, steps: int) -> Earnin
 def cell_truth(config: SearchConfig, *, seed: int) -> FloatArray:
     """Return each template's expected reward in each cell of each market, `(M, segments x query types, 8)`, in EUR.
 
-    It is kept on disk. Raises `ConfigError` where even the best templates lose money.
+    It is kept on disk.
+
+    Args:
+        config: The shop.
+        seed: Seed of all draws.
+
+    Raises:
+        ConfigError: even the best templates lose money.
     """
     return _cell_truth(_without_context(config).model_dump_json(), digest(config), seed)
 
@@ -237,13 +263,23 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
 
 
 def reward_of(config: SearchConfig, earned: Earnings) -> FloatArray:
-    """Return the rewards `(n, 8)` whose parts were earned."""
+    """Return rewards in EUR, `(n, 8)`.
+
+    Args:
+        config: The shop, which weighs their parts.
+        earned: The parts, each `(n, 8)`.
+    """
     rewards: FloatArray = reward(config.reward, earned[:5])
     return rewards
 
 
 def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
-    """Let every template serve the visits `start` to `stop - 1`."""
+    """Return what every template earns at some visits, each in the market of its time.
+
+    Args:
+        shop: The shop.
+        start, stop: The visits are `start` to `stop - 1`.
+    """
     world = shop.world
     borders = [market.start for market in world.markets if start < market.start < stop]
     parts = [
@@ -254,7 +290,13 @@ def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
 
 
 def serve_templates(shop: SearchShop, market: int, queries: Queries) -> Earnings:
-    """Let every template serve visits of one market."""
+    """Return what every template earns at n visits of one market.
+
+    Args:
+        shop: The shop.
+        market: Number of the market.
+        queries: The visits.
+    """
     out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
     _serve_all(
         shop.arrays(market),

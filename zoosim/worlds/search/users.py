@@ -24,9 +24,13 @@ class Users(NamedTuple):
 
 
 def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
-    """Draw a population from the distributions in `config`, its segments in proportion to their first shares.
+    """Draw a population, its segments in proportion to their first shares.
 
     Segments that come later, by a shift, have users of their own beside those, in proportion to their largest share.
+
+    Args:
+        config: The shop.
+        rng: Source of the draws.
     """
     shares = [config.shares_of(name) for name in config.segments]
     early_counts = _counts([first for first, *_ in shares], config.n_users)

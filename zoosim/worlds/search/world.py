@@ -100,7 +100,15 @@ class SearchWorld:
 
 
 def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
-    """Build the world of a seed; raises `DataError` for tables with wrong columns or values."""
+    """Build the world of a seed.
+
+    Args:
+        config: The shop.
+        seed: Seed of all draws.
+
+    Raises:
+        DataError: a table of the shop has wrong columns or values.
+    """
     catalogue_rng = stream(seed, "search", "catalogue")
     users_rng = stream(seed, "search", "users")
     config = resolve_files(config)

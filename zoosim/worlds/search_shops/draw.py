@@ -28,7 +28,12 @@ LONGEST_BIAS = 8
 
 
 class Draws:
-    """Draws of the parts of one shop from its generator."""
+    """Draws of the parts of one shop.
+
+    Args:
+        config: What shops are drawn from.
+        rng: Source of the draws; their order decides what a seed's shop is.
+    """
 
     def __init__(self, config: SearchShopsConfig, rng: np.random.Generator) -> None:
         self._config = config
@@ -144,7 +149,13 @@ class Draws:
 
 
 def draw_search_shop(config: SearchShopsConfig, *, seed: int, steps: int) -> SearchConfig:
-    """Return the search shop of a seed, for a run of `steps` visits."""
+    """Return the search shop of a seed.
+
+    Args:
+        config: What shops are drawn from.
+        seed: Seed of the draws.
+        steps: Length of the run, in visits.
+    """
     draws = Draws(config, stream(seed, "search shop"))
     categories = draws.names("category", config.categories)
     segments = draws.names("segment", config.segments)

@@ -72,7 +72,14 @@ class Behaviour(NamedTuple):
 
 
 def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: int) -> Behaviour:
-    """Draw what people respond to, so that products shown at random are clicked as often as the kind says."""
+    """Draw what people respond to, so that products shown at random are clicked as often as the kind says.
+
+    Args:
+        kind: The kind of shop.
+        catalogue: Its products.
+        arrivals: Its visits.
+        seed: Seed of the draws.
+    """
     rng = stream(seed, "behaviour")
     n_categories, n_pairs = kind.n_categories, kind.n_told * kind.n_product_numbers
 

@@ -31,7 +31,11 @@ CountRange = Range[Annotated[int, Field(ge=0, le=100)]]
 
 
 def between(low: float, high: float) -> Any:
-    """Return the default of a range."""
+    """Return the default of a range.
+
+    Args:
+        low, high: Its ends.
+    """
     return Field(default_factory=lambda: [low, high])
 
 

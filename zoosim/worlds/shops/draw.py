@@ -78,7 +78,12 @@ class Kind:
 
 
 def draw_kind(config: ShopsConfig, seed: int) -> Kind:
-    """Draw what kind of shop a seed has."""
+    """Draw the kind of a seed's shop.
+
+    Args:
+        config: What shops are drawn from.
+        seed: Seed of the draws.
+    """
     rng = stream(seed, "kind of shop")
 
     def whole(ends: PositiveRange) -> int:
@@ -141,7 +146,13 @@ class Catalogue(NamedTuple):
 
 
 def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
-    """Draw the products, and what is for sale and a candidate when."""
+    """Draw the products, and what is for sale and a candidate when.
+
+    Args:
+        kind: The kind of shop.
+        steps: Length of the run, in visits.
+        seed: Seed of the draws.
+    """
     rng = stream(seed, "catalogue")
     period = max(1, kind.visits_per_day // OFFERS_PER_DAY)
     per_period = kind.turnover * kind.n_products / OFFERS_PER_DAY
@@ -199,7 +210,14 @@ class Arrivals(NamedTuple):
 
 
 def draw_arrivals(kind: Kind, steps: int, seed: int, purpose: str) -> Arrivals:
-    """Draw who comes, by a power law; half of the numbers are a visitor's own, the others are drawn at each visit."""
+    """Draw who comes, by a power law; half of the numbers are a visitor's own, the others are drawn at each visit.
+
+    Args:
+        kind: The kind of shop.
+        steps: Number of visits.
+        seed: Seed of the draws.
+        purpose: Name of the draws of visits; visitors are the same for all purposes.
+    """
     people = stream(seed, "visitors")
     words = np.array([people.integers(0, count, kind.n_visitors) for count in kind.levels], np.int64)
     own = people.normal(size=(kind.n_visitors, kind.n_numbers))
@@ -246,7 +264,13 @@ class Tastes(NamedTuple):
 
 
 def draw_tastes(kind: Kind, steps: int, seed: int) -> Tastes:
-    """Draw tastes, and how they move in a run."""
+    """Draw tastes, and how they move in a run.
+
+    Args:
+        kind: The kind of shop.
+        steps: Length of the run, in visits.
+        seed: Seed of the draws.
+    """
     rng = stream(seed, "tastes")
     spread = kind.sizes["tastes"] / np.sqrt(max(1, kind.n_told))
 

@@ -36,7 +36,13 @@ class Payment(NamedTuple):
 
 
 def draw_payment(kind: Kind, catalogue: Catalogue, seed: int) -> Payment:
-    """Draw what products earn, as the kind of shop pays."""
+    """Draw what products earn, as the kind of shop pays.
+
+    Args:
+        kind: The kind of shop.
+        catalogue: Its products.
+        seed: Seed of the draws.
+    """
     rng = stream(seed, "payment")
     count = len(catalogue.prices)
     differences = np.exp(rng.normal(0.0, DIFFERENCE, count) - DIFFERENCE**2 / 2.0)
@@ -58,7 +64,13 @@ def draw_payment(kind: Kind, catalogue: Catalogue, seed: int) -> Payment:
 
 @jit
 def expected_earnings(chances: FloatArray, products: IntArray, payment: Payment) -> FloatArray:
-    """Return what candidates earn at visits in expectation `(n, K)`, by their `chances (n, K)` of a click."""
+    """Return what candidates earn at n visits in expectation, `(n, K)`.
+
+    Args:
+        chances: Chance of a click, `(n, K)`.
+        products: Rows of the candidates, `(K,)`.
+        payment: What comes of a click.
+    """
     earned = np.empty(products.shape[0])
     spent = np.exp(SPREAD**2 / 2.0)
     for k in range(products.shape[0]):
@@ -73,7 +85,15 @@ def expected_earnings(chances: FloatArray, products: IntArray, payment: Payment)
 def draw_earnings(
     start: int, chances: FloatArray, products: IntArray, payment: Payment, click_key: np.uint64, size_key: np.uint64
 ) -> FloatArray:
-    """Draw what candidates earn at visits from `start` on `(n, K)`, by common random numbers."""
+    """Draw what candidates earn at n visits, by common random numbers, `(n, K)`.
+
+    Args:
+        start: Number of the first visit.
+        chances: Chance of a click, above 0, `(n, K)`.
+        products: Rows of the candidates, `(K,)`.
+        payment: What comes of a click.
+        click_key, size_key: Keys of the draws of clicks, and of what is spent, by (visit, product).
+    """
     earned = np.zeros(chances.shape)
     for i in range(chances.shape[0]):
         for k in range(chances.shape[1]):

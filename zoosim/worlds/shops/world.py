@@ -70,7 +70,16 @@ class Shops(BuiltWorld):
     has_past = True
 
     def __init__(self, seed: int, steps: int, **params: Any) -> None:
-        """Prepare the shop of a seed; see `World`."""
+        """Prepare the shop of a seed.
+
+        Args:
+            seed: Seed of all its draws.
+            steps: Length of the run, in visits.
+            **params: Parameters by name; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown or invalid.
+        """
         super().__init__(seed, steps, **params)
         self.reward_range = reward_range(way for way, share in self.config.pays.items() if share)
 
@@ -85,7 +94,13 @@ class Shops(BuiltWorld):
 
 
 def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld:
-    """Return the shop of a seed, for a run of `steps` visits."""
+    """Return the shop of a seed.
+
+    Args:
+        config: What shops are drawn from.
+        seed: Seed of all draws.
+        steps: Length of the run, in visits.
+    """
     kind = draw_kind(config, seed)
     catalogue = draw_catalogue(kind, steps, seed)
     arrivals = draw_arrivals(kind, steps, seed, "visits")

@@ -250,6 +250,24 @@ def test_an_arm_that_knows_no_candidate_leaves_the_decision_to_the_champion(tmp_
             assert decision.ignored == ["p0"]
 
 
+def test_an_arm_whose_policy_fails_leaves_all_decisions_to_the_champion(
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(service: Service) -> None:
+        def fail(context: Any) -> Any:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(service.current.arms["rival"].model.policy, "propensities", fail)
+        for number in range(20):
+            await visit(service, number, f"v{number}")
+        assert service.counts["left to the champion by rival"] > 3
+        assert service.counts["decisions by champion"] == 20
+
+    with_service(tmp_path, model, use, arms=[f"rival={rival}:0.5"])
+    for decision in decisions_in(tmp_path):
+        assert decision.mixture in ([], pytest.approx(decision.chances, rel=1e-12))
+
+
 def test_searches_have_arms(tmp_path: Path) -> None:
     model = make_boost_model(tmp_path)
     scores = {f"SKU-{number:04}": float(np.sin(number)) for number in range(20)}

@@ -176,10 +176,17 @@ class Service:
             endpoint.note_stored(record)
         self.counts["decisions"] += 1
         if len(self.current.arms) > 1:
-            self.counts[f"decisions by {record.arm}"] += 1
+            self._count_arm(record, decision_id)
         if record.ignored:
             self.counts["candidates left out"] += len(record.ignored)
         return answer
+
+    def _count_arm(self, choice: Choice, decision_id: str) -> None:
+        """Count which arm decided, and which one could not."""
+        self.counts[f"decisions by {choice.arm}"] += 1
+        assigned = self.current.assignment.arm_for(choice.visitor_id, decision_id)
+        if assigned != choice.arm:
+            self.counts[f"left to the champion by {assigned}"] += 1
 
     @contextlib.asynccontextmanager
     async def _claimed(self, decision_id: str) -> AsyncIterator[None]:

@@ -83,7 +83,7 @@ def _check_arms(current: Current, champion: str, arms: Sequence[Arm]) -> None:
         model = load_served_model(current.folder, arm.model)
         if model.action_space != expected.action_space:
             spaces = f"got a model of {model.action_space}, expected one of {expected.action_space}"
-            raise ConfigError(f"arm {arm.name}: {spaces}, as the champion's is")
+            raise ConfigError(f"arm {arm.name}: {spaces}, as the champion's is; leave it out")
         if model.fitted.fingerprint != expected.fitted.fingerprint:
             remedy = "train it on the service's own log, or by the same schema on the log of the champion's training"
             raise ConfigError(f"arm {arm.name}: got a model with another schema than the champion's; {remedy}")

@@ -1,14 +1,16 @@
 """The contract of what a service does with requests of one action space."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
 from zoosim.action_spaces.registry import find_action_space, spaces_with
+from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.policies.model import Model
 from zoosim.serving.bodies import ProductBody
@@ -16,7 +18,14 @@ from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.events import CHAMPION, Choice
 from zoosim.serving.store.base import Store
+from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
+
+Result = TypeVar("Result")
+
+logger = logging.getLogger("zoosim.serving")
+
+NO_REFUSALS: Mapping[str, PolicyError] = {}
 
 TRIAL = "trial"
 """The id of a made-up decision."""
@@ -78,6 +87,7 @@ class Endpoint(ABC):
     def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts
         self._current = parts.current
+        self._throttle = Throttle()
 
     @abstractmethod
     async def decide(self, body: Any, request: bytes, decision_id: str) -> tuple[Choice, Any]:
@@ -121,24 +131,36 @@ class Endpoint(ABC):
         """Add a product or change it; raises as `zoosim.serving.service.Service.change_product`."""
         raise PolicyError(f"products: this model {self.what}, those that it was trained for; train it anew for others")
 
-    def assigned(self, body: Any, decision_id: str, refusals: Mapping[str, Exception]) -> ServedArm:
-        """Return the arm that decides on a request.
+    def decided(
+        self,
+        body: Any,
+        decision_id: str,
+        decide: Callable[[ServedArm], Result],
+        refusals: Mapping[str, PolicyError] = NO_REFUSALS,
+    ) -> tuple[ServedArm, Result]:
+        """Return the arm that decides on a request, and what it decides.
+
+        Where an arm cannot, whatever a policy of the user's own raises, the champion does.
 
         Args:
             body: The request.
             decision_id: The id of the decision.
-            refusals: The arms that cannot decide on it, and why. Such an arm leaves it to the champion.
+            decide: Returns what an arm decides.
+            refusals: Why arms cannot decide, as far as that is known.
 
         Raises:
             PolicyError: the champion would have to decide, and cannot; or what its policy raised.
         """
         name = self._current.assignment.arm_for(body.visitor_id, decision_id)
-        if name in refusals:
-            self._parts.counts[f"left to the champion by {name}"] += name != CHAMPION
-            name = CHAMPION
-        if name in refusals:
-            raise refusals[name]
-        return self._current.arms[name]
+        if name != CHAMPION and name not in refusals:
+            try:
+                return self._current.arms[name], decide(self._current.arms[name])
+            except Exception as error:
+                if self._throttle.allows():
+                    logger.warning("arm %s leaves a decision to the champion: %s", name, one_line(error))
+        if CHAMPION in refusals:
+            raise refusals[CHAMPION]
+        return self._current.champion, decide(self._current.champion)
 
     def check_model(self) -> None:
         """Refuse requests where the model that decides now is of another action space: `PolicyError`."""

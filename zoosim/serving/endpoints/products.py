@@ -85,8 +85,6 @@ class ProductEndpoint(Endpoint):
                     )
                     offers[name] = _Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
-                    if len(self._current.arms) == 1:
-                        raise
                     offers[name] = error
             if self._current.origins == origins:  # else another model may decide, which reads other features
                 return offers
@@ -105,59 +103,44 @@ class ProductEndpoint(Endpoint):
             offers: What each arm may show, by its name, or why it cannot decide.
             slots, body, request, decision_id: As in `decide`.
         """
-        tasks: dict[str, _Task] = {}
-        refusals: dict[str, Exception] = {}
-        for name, offer in offers.items():
-            try:
-                tasks[name] = self._task(self._current.arms[name], offer, body, slots)
-            except PolicyError as error:
-                refusals[name] = error
-        arm = self.assigned(body, decision_id, refusals)
+        tasks, refusals = self._tasks(offers, body, slots)
         units = Units(self._parts.secret, decision_id)
-        try:
-            drawn = self._drawn(tasks[arm.name], units)
-        except Exception as error:  # whatever a policy of the user's own raises, the champion can decide
-            if arm.name == CHAMPION:
-                raise
-            refusals[arm.name] = error
-            del tasks[arm.name]
-            arm = self.assigned(body, decision_id, refusals)
-            drawn = self._drawn(tasks[arm.name], units)
-        candidates, ignored = tasks[arm.name].offer
-        to_fill = tasks[arm.name].slots
+        arm, drawn = self.decided(body, decision_id, lambda arm: draw(*self._asked(tasks[arm.name]), units), refusals)
+        task = tasks[arm.name]
+        candidates = task.offer.candidates
         products = [candidates.names[place] for place in drawn.shown]
         decision = Decision(
             request=request,
             model=arm.start.model,
             state=arm.state,
             visitor_id=body.visitor_id,
-            visitor=pack_floats(tasks[arm.name].visitor),
+            visitor=pack_floats(task.visitor),
             versions=pack_whole(candidates.versions),
             propensities=pack_floats(drawn.propensities),
             shown=drawn.shown,
             chances=drawn.chances,
             deferred=body.defer,
             slots=[slot.id for slot in slots],
-            visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
+            visitors=[pack_floats(slot.visitor) for slot in task.slots] if slots else [],
             unexpressed=self._unexpressed(arm, body, slots, candidates.names),
             products=products,
             turn=arm.start.turn,
             excluded=drawn.excluded,
             baseline=drawn.baseline,
-            agrees=self._agrees(tasks[arm.name], drawn, units),
-            ignored=list(ignored),
+            agrees=self._agrees(task, drawn, units),
+            ignored=list(task.offer.ignored),
             arm=arm.name,
-            mixture=self._mixture(tasks, arm.name, products, drawn.chances) if len(tasks) > 1 else [],
+            mixture=self._mixture(tasks, arm, products, drawn.chances) if len(tasks) > 1 else [],
         )
         return decision, _answer(decision_id, decision, candidates.names)
 
     def _mixture(
-        self, tasks: Mapping[str, "_Task"], decided: str, products: Sequence[str], chances: list[float]
+        self, tasks: Mapping[str, "_Task"], decided: ServedArm, products: Sequence[str], chances: list[float]
     ) -> list[float]:
         """Return how likely what was shown was before the arm was drawn, each product given those above it."""
-        by_arm = {decided: chances}
+        by_arm = {decided.name: chances}
         for name, task in tasks.items():
-            if name == decided:
+            if name == decided.name:
                 continue
             if len(task.slots) != len(products):  # the arm does not know all candidates, and would show fewer
                 by_arm[name] = [0.0] * len(products)
@@ -260,6 +243,19 @@ class ProductEndpoint(Endpoint):
             return None
         return wanted.shown[0] == drawn.baseline
 
+    def _tasks(
+        self, offers: Mapping[str, "_Offer | PolicyError"], body: DecideBody, slots: Sequence[SlotBody]
+    ) -> tuple[dict[str, "_Task"], dict[str, PolicyError]]:
+        """Return what each arm has to fill from what, or why it cannot, by its name."""
+        tasks = {}
+        refusals = {}
+        for name, offer in offers.items():
+            try:
+                tasks[name] = self._task(self._current.arms[name], offer, body, slots)
+            except PolicyError as error:
+                refusals[name] = error
+        return tasks, refusals
+
     def _task(
         self, arm: ServedArm, offer: "_Offer | PolicyError", body: DecideBody, slots: Sequence[SlotBody]
     ) -> "_Task":
@@ -296,9 +292,6 @@ class ProductEndpoint(Endpoint):
             features = _encoded(arm, {**body.visitor, **slot.visitor})
             to_fill.append(Slot(features, places.get(slot.baseline), excluded))
         return to_fill
-
-    def _drawn(self, task: "_Task", units: Units) -> Drawn:
-        return draw(*self._asked(task), units)
 
     def _asked(self, task: "_Task") -> tuple[Policy | None, Sequence[Slot], Candidates, float]:
         """Return what `draw` takes of an arm: who decides on what, and the share of draws that is even."""

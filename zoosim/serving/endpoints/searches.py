@@ -68,16 +68,11 @@ class SearchEndpoint(Endpoint):
         """Return the record and the answer of a search; moves no state, and stores nothing."""
         self.check_model()
         check_size(body.candidates, self._current.settings)
-        refusals: dict[str, Exception] = {}
-        while True:
-            arm = self.assigned(body, decision_id, refusals)
-            model = _model_of(arm)
-            is_drawn = self._current.settings.mode == "online"
-            try:
-                ranked = rank(model, body, Units(self._parts.secret, decision_id).generator() if is_drawn else None)
-                break
-            except Exception as error:  # whatever a policy of the user's own raises, the champion can decide
-                refusals[arm.name] = error
+        is_drawn = self._current.settings.mode == "online"
+        units = Units(self._parts.secret, decision_id)
+        arm, ranked = self.decided(
+            body, decision_id, lambda arm: rank(_model_of(arm), body, units.generator() if is_drawn else None)
+        )
         search = Search(
             request=request,
             model=arm.start.model,
@@ -98,7 +93,7 @@ class SearchEndpoint(Endpoint):
         if ranked.ignored:
             self._complaints.add(
                 f"candidates: got {shown(ranked.ignored[0])}, which is not in the catalogue of "
-                f"{len(model.requests.names):,} products; train another model when your catalogue changes"
+                f"{len(_model_of(arm).requests.names):,} products; train another model when your catalogue changes"
             )
         return search, _answer(decision_id, search)
 

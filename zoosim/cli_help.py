@@ -1,4 +1,4 @@
-"""What `zoosim --help` says: the commands by the step of the way on which they are used, and how long they take."""
+"""Texts of `zoosim --help`: the commands by the step at which they are used, and how long they take."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run shows on standard error while it works: a progress bar, or a line now and then."""
+"""Progress of a run on standard error: a progress bar, or a line now and then."""
 
 import time
 from collections.abc import Sequence

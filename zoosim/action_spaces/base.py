@@ -46,7 +46,7 @@ class ActionSpace(ABC):
     """The column that holds the actions in the rows of a run."""
 
     context_fields: ClassVar[tuple[str, ...]]
-    """What a context holds; see `zoosim.Context`."""
+    """Fields of a context; see `zoosim.Context`."""
 
     has_catalogue: ClassVar[bool] = True
     """True where actions are made of products, which a table beside the log describes."""
@@ -94,7 +94,7 @@ class ActionSpace(ABC):
     """The function of what `fit_world` returned and of its folder that prints that."""
 
     rehearse_instead: ClassVar[str] = ""
-    """What its logs are, and what to do with them instead, where `zoosim recommend` is asked about one."""
+    """Advice, beginning with what its logs are, where `zoosim recommend` is asked about one."""
 
     recognises: Any = None
     """The function of a path that says whether a file is a log of this action space; None where no file tells."""
@@ -107,10 +107,10 @@ class ActionSpace(ABC):
     """The class of trained models (`zoosim.policies.model.Model`); None where none can be trained."""
 
     endpoint: Any = None
-    """What a service does with requests (`zoosim.serving.endpoints.base.Endpoint`); None where none decides in it."""
+    """Handling of requests by a service (`zoosim.serving.endpoints.base.Endpoint`); None where none decides in it."""
 
     learning: Any = None
-    """How a service's model learns from its log (`zoosim.serving.learning.base.Learning`)."""
+    """Learning of a service's model from its log (`zoosim.serving.learning.base.Learning`)."""
 
     training_columns: Any = None
     """The function of a training and of how much its policy uses each column, that returns the table of a page which

@@ -1,4 +1,4 @@
-"""What is the same for all action spaces in which a decision chooses one of the candidates of its request."""
+"""The common part of all action spaces in which a decision chooses one of the candidates of its request."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zoosim.off_policy.results import Evaluation
 
 UNLOGGED_SPREAD = 0.1
-"""How widely a model explores whose log holds no boosts, in units of a_max."""
+"""Width of exploration of a model whose log holds no boosts, in units of a_max."""
 
 LEAST_SPREAD = 0.05
 
@@ -33,6 +33,21 @@ def train_boosts(
     """Train policies of boosts on the earlier searches of a log, and judge them by the later; see `zoosim.train`.
 
     The model explores as widely as the log's boosts differ, so that the log can judge it.
+
+    Args:
+        log: A log of searches, as `load_log` takes it.
+        policies: Policies by name; one alone where the log has no densities of boosts.
+        share: Share of the searches, the earliest, that is learned from.
+        seed: Seed of all draws.
+        skip_bad: Whether invalid rows are dropped and counted, rather than refused.
+        propensity_model: Refused: densities of boosts are not estimated.
+        progress: Called with lines about how far it is.
+        space: The action space of the log.
+
+    Raises:
+        ConfigError: an option or the number of policies does not go with the log.
+        DataError: the log cannot be read, or does not say what was shown.
+        PolicyError: no policy could be trained.
     """
     from threadpoolctl import threadpool_limits
 

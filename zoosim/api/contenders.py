@@ -1,4 +1,4 @@
-"""Who competes in a rehearsal: policies trained on the shop's log, as `zoosim train` would deploy them, and others."""
+"""The policies of a rehearsal: those trained on the shop's log, as `zoosim train` would deploy them, and others."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ UNTRAINED_TOO = ("adaptive",)
 
 
 class Contenders(NamedTuple):
-    """Who competes, by name.
+    """The policies of a rehearsal, by name.
 
     Args:
         sources: What `zoosim.run` takes of each: a built-in name, a class or the file of a trained policy.

@@ -28,7 +28,24 @@ def fit_products(
     skip_bad: bool,
     progress: "Progress",
 ) -> "tuple[FittedShop, Checks]":
-    """Fit a shop in which visitors see one product; see `zoosim.fit_world`."""
+    """Fit a shop in which visitors see one product; see `zoosim.fit_world`.
+
+    Args:
+        log: A log of products, as `open_log` takes it.
+        out: Folder for the world, its page and its figures; None for none.
+        reward: Column of the reward; None for the log's objective.
+        data: The folder of the Open Bandit Dataset, for a log of it.
+        seed: Seed of all draws.
+        skip_bad: Whether invalid rows are dropped and counted, rather than refused.
+        progress: Called with lines about how far it is.
+
+    Returns:
+        The shop, and the checks of it by held-out rows.
+
+    Raises:
+        ConfigError: an option does not go with the log, or the folder cannot be written to.
+        DataError: the log cannot be read, or its numbers cannot be computed with.
+    """
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import writable_folder

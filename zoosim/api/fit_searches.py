@@ -22,7 +22,19 @@ def fit_searches(
     skip_bad: bool,
     progress: "Progress",
 ) -> "FittedSearchWorld":
-    """Fit a search shop: its queries, and how visitors examine, click and buy; see `zoosim.fit_world`."""
+    """Fit a search shop: its queries, and how visitors examine, click and buy; see `zoosim.fit_world`.
+
+    Args:
+        log: A log of searches, as `load_log` takes it.
+        out: Folder for the shop's tables, its page and its figures; it is needed.
+        reward, data, seed: Refused: a search shop has none of them to choose.
+        skip_bad: Whether invalid rows are dropped and counted, rather than refused.
+        progress: Called with lines about how far it is.
+
+    Raises:
+        ConfigError: an option does not go with such a log, or the folder cannot be written to.
+        DataError: the log cannot be read.
+    """
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import writable_folder

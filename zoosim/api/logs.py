@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from zoosim.policies.model import Model
 
 FORMER = "learned:"
-"""How policies were once named that learn from a log."""
+"""Former prefix of policies that learn from a log."""
 
 DIFFERENT_ROWS = 0.9
 """Of a model's rows, the share that differs from each other, above which a few of them are known again."""
 
 FLATTERED = "the best of {} policies by these very rows, so its value is likely too high and its interval too narrow"
-"""What to say of a policy that is judged by the rows that chose it."""
+"""Reason against a policy that is judged by the rows that chose it."""
 
 
 @public_call
@@ -234,7 +234,7 @@ def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]
 
 
 def _chosen_by(model: "Model", log: "Log") -> bool:
-    """Whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
+    """Return whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
     from zoosim.off_policy.training import row_hashes, seen_rows
     from zoosim.serving.store.address import find_log
 
@@ -247,7 +247,7 @@ def _chosen_by(model: "Model", log: "Log") -> bool:
 
 
 def _is_untrained(given: Any, made: Any) -> bool:
-    """Whether a policy learns, and was just made from a name or a class."""
+    """Return whether a policy learns, and was just made from a name or a class."""
     from zoosim.policies.base import Policy
 
     by_name = isinstance(given, type) or (isinstance(given, str) and not is_file(given))
@@ -332,9 +332,14 @@ def _checked_yaml(path: Path) -> Path:
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
-    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written.
+    """Return a folder for results, made where it is not there.
 
-    So it does where the folder has results of another kind: a summary.json in which nothing is called what it `holds`.
+    Args:
+        out: The folder.
+        holds: A key of the summary.json of such results; a folder with another summary.json is refused.
+
+    Raises:
+        ConfigError: the folder cannot be written to, or has results of another kind.
     """
     folder = Path(out)
     make_folder(folder)
@@ -392,7 +397,17 @@ def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | P
 
 
 def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
-    """Make the policy that a name or a class stands for; everything else stays as it is."""
+    """Make the policy that a name or a class stands for; everything else stays as it is, but is checked.
+
+    Args:
+        name: Name of the policy, for messages and its draws.
+        given: A built-in name, `FILE.py:Class`, a class, a policy's file, a policy, a model, or a column of the log.
+        log: The log that it is made for.
+        seed: Seed of its draws.
+
+    Raises:
+        ConfigError, DataError, PolicyError: there is no such policy, or it does not fit the log.
+    """
     from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
     from zoosim.off_policy.actions.base import evaluator_of

@@ -135,9 +135,18 @@ class Kept(NamedTuple):
 def judge(
     later: "Log", models: "Mapping[str, Any]", *, progress: "Progress", **options: Any
 ) -> "tuple[Evaluation | None, str]":
-    """Evaluate trained models by later rows; where these cannot judge them, return None and why.
+    """Evaluate trained models by later rows.
 
-    So a model that took long to train is there in any case. `options` are those of `zoosim.off_policy.evaluate`.
+    Rows that cannot judge them raise nothing, so that a model that took long to train is there in any case.
+
+    Args:
+        later: The later rows of the log.
+        models: The models, by name.
+        progress: Called with lines about how far it is.
+        **options: Those of `zoosim.off_policy.evaluate`.
+
+    Returns:
+        The evaluation and an empty text; where the rows cannot judge the models, None and why.
     """
     from zoosim.off_policy.evaluate import evaluate
 
@@ -158,7 +167,23 @@ def train_candidates(
     progress: "Progress",
     space: "ActionSpace",
 ) -> Kept:
-    """Train policies that choose one of a request's candidates, in the action space of the log; see `train`."""
+    """Train policies that choose one of a request's candidates, and judge them by the later rows; see `zoosim.train`.
+
+    Args:
+        log: A log, as `open_log` takes it.
+        policies: Policies by name, at least one.
+        share: Share of the rows, the earliest, that is learned from.
+        seed: Seed of all draws.
+        skip_bad: Whether invalid rows are dropped and counted, rather than refused.
+        propensity_model: Estimates propensities where the log has none; None for no estimate.
+        progress: Called with lines about how far it is.
+        space: The action space of the log.
+
+    Raises:
+        ConfigError: there is no policy, or an option does not go with the log.
+        DataError: the log cannot be read.
+        PolicyError: a policy does not fit the log, or none could be trained.
+    """
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
@@ -287,9 +312,18 @@ def _check_anonymous(policies: "Mapping[str, Policy]") -> None:
 def train_each(
     policies: "Mapping[str, Policy]", log: "Log", progress: "Progress"
 ) -> "tuple[dict[str, Policy], dict[str, tuple[str]]]":
-    """Let policies learn from a log; return those that can, and for each other one a note that says why not.
+    """Train policies on a log.
 
-    Raises `PolicyError` where none can.
+    Args:
+        policies: The policies, by name.
+        log: The log.
+        progress: Called with lines about how far it is, each with the policy's name.
+
+    Returns:
+        The policies that could be trained, and for each other one a note that says why not.
+
+    Raises:
+        PolicyError: none could be trained.
     """
     from zoosim.off_policy.training import TrainingJob
 
@@ -370,7 +404,13 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
 
 
 def describe_training(log: "Log", policy: str, seed: int) -> dict[str, Any]:
-    """Return what a model of a policy says that it was trained on: the rows of a log."""
+    """Return what a model says that it was trained on.
+
+    Args:
+        log: The rows that it was trained on.
+        policy: Name of the policy.
+        seed: Seed of its training.
+    """
     return {"log": log.source, "rows": len(log), "seed": seed, "policy": policy, **_period(log)}
 
 

@@ -1,4 +1,4 @@
-"""What to show a shop's visitors: policies trained on its log, rehearsed in a world fitted to it, and judged."""
+"""Advice on what to show visitors: policies trained on a shop's log, rehearsed in a world fitted to it, and judged."""
 
 import json
 import os
@@ -45,7 +45,7 @@ SHOP = "shop.world"
 
 @dataclass(frozen=True, repr=False)
 class Recommendation(TabularResult):
-    """What to put in front of visitors, and why.
+    """Advice on what to put in front of visitors, and why.
 
     Args:
         path: The folder of report.html, summary.json and a folder of each part of the work.
@@ -84,12 +84,12 @@ class Recommendation(TabularResult):
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
-        """What policies earned in the fitted shop."""
+        """The run of the policies in the fitted shop."""
         return self.evidence.rehearsal
 
     @property
     def evaluation(self) -> "Evaluation | None":
-        """What the log says of policies that learn from logs."""
+        """The evaluation by the log of policies that learn from logs."""
         return self.evidence.evaluation
 
     @property
@@ -346,7 +346,7 @@ def _rehearse(
     jobs: int | None,
     progress: "Progress",
 ) -> "RunResult":
-    """Let policies compete in the fitted shop, each beginning with what it has learned from the log."""
+    """Run policies in the fitted shop, each beginning with what it has learned from the log."""
     from zoosim.api.runs import run
     from zoosim.rehearsal.progress import RunLines
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
-"""Where the command line keeps a run when no folder is named."""
+"""Folder of the command line's runs when none is named."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,7 +264,7 @@ def _progress_bar(is_shown: bool) -> "Iterator[Progress | None]":
 
 
 def _with_service(request: "Request", url: str) -> "Request":
-    """Let a running service compete, under a name of its decisions that no other run has."""
+    """Add a running service to a request, under a name of its decisions that no other run has."""
     from zoosim.serving.through import ThroughService
 
     parameters = {"url": url, "run": uuid.uuid4().hex[:12]}
@@ -323,7 +323,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
 
 
 class WrittenLog(NamedTuple):
-    """How many decisions a log holds, and their mean reward."""
+    """The number of decisions in a log, and their mean reward."""
 
     decisions: int
     mean_reward: float
@@ -340,11 +340,23 @@ def write_log(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> WrittenLog:
-    """Write what `policy` decides for `n` visitors of a simulated shop as Records to `out`.
+    """Write a policy's decisions in a simulated shop as a log of Records.
 
-    The shop is `world`, an experiment's name, FILE.py:World or FILE.world; by default the gauntlet's without its
-    shocks, for a policy of boosts or templates the search shop, changed by `config` and `settings`. Raises
-    `ConfigError`, `DataError` or `PolicyError`, before anything is written.
+    Args:
+        out: The log to write; it ends in `.parquet`.
+        n: Number of visitors, at least 1.
+        policy: A built-in name, `FILE.py:Class`, a policy's file or a class.
+        seed: Seed of shop and policy.
+        world: An experiment's name, `FILE.py:World` or `FILE.world`. Default: the gauntlet's shop without its shocks,
+            for a policy of boosts or templates the search shop.
+        config: A YAML file or a mapping with parameters of the shop.
+        settings: Further changes, each `PATH=VALUE`, such as "env.n_products=100"; they win over `config`.
+
+    Returns:
+        The number of decisions and their mean reward.
+
+    Raises:
+        ConfigError, DataError, PolicyError: an argument is invalid, or the policy failed; nothing was written.
     """
     from zoosim.action_spaces import find_action_space
     from zoosim.arena.loop import play

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 
 def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = (), **options: Any) -> "Log":
-    """Return the log that `source` names or holds: as `load_log`, or that of a service by its folder or address."""
+    """Return the log that a source names or holds: as `load_log`, or that of a service.
+
+    Args:
+        source: What `load_log` takes, or the folder or address of a service.
+        action_space: Name of the action space that the log must be of; None for any.
+        columns: Columns that are read beside those that evaluation needs.
+        **options: Further ones of `load_log`.
+
+    Raises:
+        ConfigError: an option does not go with the log, or a column is not there.
+        DataError: the log cannot be read.
+    """
     from zoosim.serving.store.address import find_log
 
     address = find_log(source)

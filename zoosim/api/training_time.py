@@ -1,4 +1,4 @@
-"""How long training on a log of products and judging by the rest will take, told before it begins.
+"""An estimate of the time that training on a log of products and judging by the rest will take.
 
 Constants are seconds of one core of a shared server, measured on logs of 100,000 rows of 600 to 30,000 products,
 with 4 to 30 visitors' features. Policies without a model of their own here count for what judging them takes.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zoosim.policies.base import Policy
 
 FIXED = 4.0
-"""What loading, checks of the log and hashes of its rows take."""
+"""Loading, checks of the log and hashes of its rows."""
 
 A_ROW, A_ROW_AND_PAIR = 25e-6, 52e-9
 """To learn a row row by row, and for each pair of visitors' features beside it."""
@@ -27,7 +27,7 @@ AN_OPERATION = 6e-11
 """To factor and invert the matrix of all pairs of visitors' and products' features, for its size cubed."""
 
 POSTERIORS_A_ROUND, POSTERIORS_OF_DIRECT_METHOD = 3, 21
-"""How often the posterior of a reward is worked out: in each pass over the rows for a policy, and to judge it."""
+"""Times that the posterior of a reward is worked out: in each pass over the rows for a policy, and to judge it."""
 
 A_SOLUTION = 5e-6
 """To fit the linear reward models, for each product and pair of features."""
@@ -36,11 +36,18 @@ A_REQUEST, A_CANDIDATE, A_CANDIDATE_AND_FEATURE = 250e-6, 25e-9, 0.25e-9
 """To ask a policy for its probabilities."""
 
 LEAST_SECONDS = 5.0
-"""What takes less is not announced."""
+"""Shorter times are not announced."""
 
 
 def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "Log", *, is_judged: bool) -> float:
-    """Return about how many seconds it takes to train policies on the `earlier` rows and judge them by the `later`."""
+    """Return about how many seconds it takes to train policies and judge them.
+
+    Args:
+        policies: The policies, by name.
+        earlier: The rows that they learn from.
+        later: The rows that they are judged by.
+        is_judged: Whether they are judged.
+    """
     from zoosim.core.threads import n_threads
     from zoosim.off_policy.direct_method import MOST_FITTED
     from zoosim.off_policy.models.mixed_model import MOST_WORK

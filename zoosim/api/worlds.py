@@ -143,8 +143,19 @@ def optimum(
 ) -> "pl.DataFrame":
     """Return the best template and the best boosts of each kind of visit to a search shop, a row each.
 
-    `world` is search, or an experiment's; see `zoosim.worlds.search.optimum.search_optimum` for the columns. Raises
-    `ConfigError` or `DataError`.
+    See `zoosim.worlds.search.optimum.search_optimum` for the columns.
+
+    Args:
+        world: "search", or an experiment in a search shop.
+        seed: Seed of the shop.
+        by: Kinds of visits that are told apart: "all", "segment" or "cell".
+        step: Number of a visit, whose market counts.
+        config: A YAML file or a mapping with parameters of the shop.
+        settings: Further changes, each `PATH=VALUE`, such as "env.n_products=100"; they win over `config`.
+        progress: Called with lines about how far it is; None for no lines.
+
+    Raises:
+        ConfigError, DataError: an argument or a table of the shop is invalid.
     """
     assert progress is not None  # `public_call` sees to that
     from zoosim.core.checks import check_whole

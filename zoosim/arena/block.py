@@ -1,4 +1,4 @@
-"""What happened in a run, block by block."""
+"""The visits of a run, block by block."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -18,7 +18,7 @@ BLOCK = 1_000
 
 
 class Block(NamedTuple):
-    """What happened to visitors `start` and those after, in n decisions, each array `(n,)`, boosts `(n, d)`.
+    """Visitors `start` and those after, in n decisions: each array `(n,)`, boosts `(n, d)`.
 
     Propensities are NaN unless asked for; `parts` is what rewards are made of, by name; `segments` are the numbers of
     the visitors' segments, where the world tells; `contexts` are there where they were asked for and arrays do not say.
@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
     @property
     def n_visitors(self) -> int:
-        """How many visitors came."""
+        """Number of visitors."""
         return len(self.rewards) if self.lives is None else int(self.lives.visitor[-1]) + 1 - self.start
 
 

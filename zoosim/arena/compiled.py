@@ -24,7 +24,7 @@ learn: Any = None
 
 
 class History(NamedTuple):
-    """What was done so far in a run of n visits, each array `(n,)`: what late rewards are learned from."""
+    """The decisions so far in a run of n visits, each array `(n,)`, from which late rewards are learned."""
 
     actions: IntArray
     rewards: FloatArray
@@ -32,7 +32,7 @@ class History(NamedTuple):
 
 
 def runs_compiled(cls: type[Policy]) -> bool:
-    """Whether a class leaves all that a run asks of it to a kernel."""
+    """Return whether a class leaves all that a run asks of it to a kernel."""
     methods = ("select_action", "update", "propensities")
     return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 

@@ -1,4 +1,4 @@
-"""What an experiment is: a question, a world, a length, and who competes. Constants only."""
+"""Experiments: a question, a world, a length, and the policies that compete. Constants only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,5 +33,5 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """How the experiment is called in tables and pages: its name, of a file that without folders, or the class."""
+        """Name of the experiment in tables and pages: its name, of a file that without folders, or the class."""
         return Path(self.name.rpartition(":")[2]).name

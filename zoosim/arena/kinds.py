@@ -1,4 +1,4 @@
-"""Who does best in which kind of world: the worlds of a run, grouped by what one may know of them."""
+"""The best policies by kind of world: the worlds of a run, grouped by what one may know of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -32,7 +32,7 @@ def play(
     logged: bool = False,
     judged: bool = True,
 ) -> Iterator[Block]:
-    """Let a policy decide for visitors 0 to `steps - 1`, and learn from each decision when its reward arrives.
+    """Run a policy at visitors 0 to `steps - 1`; it learns from each decision when its reward arrives.
 
     In a world that is a table a policy that decides and learns by its kernel is run compiled; otherwise the policy is
     asked one context at a time. Both give the same rows.
@@ -65,7 +65,7 @@ def _arity(policy: Policy) -> int:
 
 
 UNKNOWN = Truth(lambda action: np.nan, np.nan)
-"""What stands for the truth where it is not asked for."""
+"""Placeholder for the truth where it is not asked for."""
 
 
 class _Learner:
@@ -145,7 +145,7 @@ def _context(world: World, visit: Any, spec: PolicySpec, *, is_checked: bool) ->
 
 @contextmanager
 def _blaming_the_world(world: World, step: int) -> Iterator[None]:
-    """Tell what went wrong in a world, with the place in the file that its class was written in."""
+    """Blame a world for what it raises, with the place in the file that its class was written in."""
     try:
         yield
     except (ActionError, WorldError):  # of an action that cannot be taken it is the policy that is to blame
@@ -159,7 +159,7 @@ def _blaming_the_world(world: World, step: int) -> Iterator[None]:
 
 
 def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFailure:
-    """Tell what went wrong in a policy of class `cls`, with the place in the file that the class was written in.
+    """Return what went wrong in a policy of class `cls`, with the place in the file that the class was written in.
 
     Where its code raised nothing, but returned what cannot be, the place is where that method begins.
     """

@@ -1,4 +1,4 @@
-"""What one run of one policy over one seed came to: pure functions of its rows."""
+"""Measures of one run of one policy over one seed: pure functions of its rows."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

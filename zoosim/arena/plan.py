@@ -34,9 +34,9 @@ class Plan:
     config_hash: str = ""
     notes: tuple[str, ...] = ()
     files: str | None = None
-    """What `config.yaml` says of the content of the world's files; None where it has to be read."""
+    """Digest of the world's files in `config.yaml`; None where it has to be read."""
     finished: bool = False
-    """Whether the run is over, so that a user's file need not be there."""
+    """True where the run is over, so that a user's file need not be there."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the worlds out, whose classes other processes may not know."""
@@ -113,7 +113,7 @@ class Plan:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What makes this run another run than others: experiment, world and steps, by their names in config.yaml.
+        """The identity of the run: experiment, world and steps, by their names in config.yaml.
 
         Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
         """

@@ -24,7 +24,7 @@ DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a call did: how long it took, which trials failed, and lines that the user should read."""
+    """The outcome of a call: how long it took, which trials failed, and lines that the user should read."""
 
     seconds: float
     failures: tuple[PolicyFailure, ...]
@@ -89,7 +89,7 @@ def _set_damaged_aside(plan: Plan, folder: RunFolder, keep_log: bool) -> tuple[s
 
 
 def _is_unreadable(path: Path) -> bool:
-    """Whether a log cannot be opened."""
+    """Return whether a log cannot be opened."""
     try:
         read_meta(path)
     except DataError:
@@ -122,7 +122,7 @@ def _check_same_world(plan: Plan, folder: RunFolder) -> None:
 
 
 def _warned(results: Iterable[TrialResult]) -> tuple[str, ...]:
-    """Tell what policies warned of, each place in the code once a policy, in the words of its lowest seed."""
+    """Return notes on warnings of policies, each place in the code once a policy, in the words of its lowest seed."""
     said = dict[tuple[str, str], str]()
     for result in sorted(results, key=lambda result: result.key):
         for place, text in result.warnings:
@@ -146,7 +146,7 @@ def _key(task: Task) -> TrialKey:
 
 
 def _also_held(plan: Plan, folder: RunFolder) -> tuple[str, ...]:
-    """Tell of trials in the folder that were not asked for: the report covers them too."""
+    """Return notes on trials in the folder that were not asked for: the report covers them too."""
     asked = {_key(task) for task in _tasks(plan)}
     held = [key for key in folder.trials() if key not in asked]
     if not held:
@@ -188,7 +188,7 @@ def _stale(plan: Plan, folder: RunFolder) -> list[str]:
 
 
 def _other_parameters(meta: dict[str, Any], entry: PolicyEntry) -> bool:
-    """Whether a trial was run with other parameters; those that the policy has gained since had their defaults."""
+    """Return whether a trial had other parameters; those that the policy has gained since had their defaults."""
     held = meta.get("params")
     if not isinstance(held, dict):
         return True
@@ -197,7 +197,7 @@ def _other_parameters(meta: dict[str, Any], entry: PolicyEntry) -> bool:
 
 
 def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:
-    """Tell whether a saved policy of the same name was another built-in one; a user's file may have moved."""
+    """Return whether a saved policy of the same name was another built-in one; a user's file may have moved."""
     return entry.built_in and meta.get("type") != entry.source
 
 
@@ -226,7 +226,7 @@ def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Repor
 
 
 def _stays_here(task: Task) -> bool:
-    """Whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
+    """Return whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
     cls = task[0].source
     if isinstance(cls, str):
         return False

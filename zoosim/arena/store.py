@@ -74,7 +74,7 @@ SEED = re.compile(r"[0-9]{1,10}")
 
 
 class TrialKey(NamedTuple):
-    """Which trial: a policy's name and a seed."""
+    """The key of a trial: a policy's name and a seed."""
 
     policy: str
     seed: int
@@ -151,7 +151,7 @@ class RunFolder:
 
     @cached_property
     def _config(self) -> dict[str, Any] | None:
-        """What config.yaml says; None where there is none."""
+        """Return the content of config.yaml; None where there is none."""
         return self.read_config() if (self.path / "config.yaml").exists() else None
 
     def old_summary(self) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _identity_fault(key: TrialKey, meta: Mapping[str, Any], config: Mapping[str,
 
 
 def _is_config(config: Any) -> bool:
-    """Whether a config.yaml has what every one has."""
+    """Return whether a config.yaml has what every one has."""
     whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
     if not whole or not isinstance(config["policies"], list) or not isinstance(config["run"], dict):
         return False
@@ -363,7 +363,7 @@ def _is_config(config: Any) -> bool:
 
 
 class _Failure(BaseModel, strict=True):
-    """What is read again of a failure in summary.json."""
+    """The parts of a failure in summary.json that are read again."""
 
     seed: int
     step: int
@@ -372,13 +372,13 @@ class _Failure(BaseModel, strict=True):
 
 
 class _PolicyFigures(BaseModel, strict=True):
-    """What is read again of a policy in summary.json."""
+    """The parts of a policy in summary.json that are read again."""
 
     failed: list[_Failure]
 
 
 class _Summary(BaseModel, strict=True):
-    """What is read again of summary.json: its time and its failures, and of which run it is."""
+    """The parts of summary.json that are read again: its time and its failures, and of which run it is."""
 
     wall_seconds: FiniteFloat
     policies: dict[str, _PolicyFigures]
@@ -386,7 +386,7 @@ class _Summary(BaseModel, strict=True):
     seeds: list[int] = []
 
     def fits(self, config: Mapping[str, Any]) -> bool:
-        """Whether a summary may be that of a run: it covers policies and seeds of it, in its world."""
+        """Return whether a summary may be that of a run: it covers policies and seeds of it, in its world."""
         names = {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
         is_part = self.policies.keys() <= names and set(self.seeds) <= set(config["run"]["seeds"])
         return is_part and self.config_hash == config["config_hash"]

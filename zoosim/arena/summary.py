@@ -34,12 +34,12 @@ from zoosim.worlds.base import World
 SCHEMA_VERSION = 1
 
 ROUNDING = 1e-9
-"""How far above 100% of the oracle rounding may bring who chooses the best."""
+"""Largest excess over 100% of the oracle that rounding may cause."""
 
 
 @dataclass(frozen=True)
 class TrialFigures:
-    """What is kept of a trial: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
+    """Figures of a trial: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
 
     `measures` are those of a search shop, none elsewhere; so are `segments`: the mean reward and measures in each.
     """
@@ -311,7 +311,7 @@ class Comparison:
         return self._decided(pair, shared)
 
     def _decided(self, pair: Mapping[str, Any], shared: Sequence[int]) -> str:
-        """Tell who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
+        """Return who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
         best, second = pair["a"], pair["b"]
         low, high = pair["low"], pair["high"]
         if pair["difference"] < 0:
@@ -331,7 +331,7 @@ class Comparison:
         return f"No clear winner: {best} ({mean} of oracle) leads {second} by {lead}; {settle} would settle it."
 
     def _absences(self) -> str:
-        """Tell of policies that did not finish all seeds."""
+        """Return notes on policies that did not finish all seeds."""
         counts = Counter(failure.policy for failure in self.failures)
         failed = [f"{name} failed on {counts[name]} of {len(self.seeds)} seeds" for name in self.trials if counts[name]]
         if failed:

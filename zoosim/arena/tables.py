@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from zoosim.arena.plan import Plan
 
 PolicyFigures = Mapping[str, Any]
-"""What summary.json holds of a policy."""
+"""A policy's part of summary.json."""
 
 MISSING = "-"
 NOTHING: PolicyFigures = {"mean": None, "low": None, "high": None}

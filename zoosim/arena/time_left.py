@@ -1,4 +1,4 @@
-"""How long a run still takes, from what its trials have taken so far."""
+"""The remaining time of a run, from what its trials have taken so far."""
 
 from collections import defaultdict
 from collections.abc import Iterable

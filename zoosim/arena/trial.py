@@ -34,7 +34,7 @@ Report = Callable[[TrialKey, int, str], None]
 
 @dataclass(frozen=True)
 class TrialResult:
-    """How a trial ended: well, or with a failure; and what was said in warnings, (file and line, text)."""
+    """The end of a trial: well, or with a failure; and the warnings, (file and line, text)."""
 
     key: TrialKey
     seconds: float
@@ -43,7 +43,7 @@ class TrialResult:
 
 
 def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> TrialResult:
-    """Let `entry` meet the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
+    """Run `entry` at the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
     key = TrialKey(entry.name, seed)
     started = time.perf_counter()
     report(key, 0, TrialEvent.STARTED)

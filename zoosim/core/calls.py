@@ -1,4 +1,4 @@
-"""What all public calls do alike: check their arguments' names, take one policy for a list of one, show progress."""
+"""The common part of public calls: check arguments' names, take one policy for a list of one, show progress."""
 
 import inspect
 import os
@@ -105,7 +105,7 @@ def _bind(
 
 
 def _is_single(value: Any) -> bool:
-    """Whether a value is one policy, not a list of them; numbers and None are neither."""
+    """Return whether a value is one policy, not a list of them; numbers and None are neither."""
     if value is None or isinstance(value, int | float):
         return False
     return isinstance(value, str | os.PathLike) or not isinstance(value, Iterable)

@@ -1,4 +1,4 @@
-"""Let what a file holds bound what is made for it: a header of a kilobyte may declare a network of gigabytes."""
+"""A bound on what is made for a file by what it holds: a header of a kilobyte may declare a network of gigabytes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _held: ContextVar[int | None] = ContextVar("_held", default=None)
 
 @contextmanager
 def holding(numbers: int) -> Iterator[None]:
-    """Let `claim` refuse what is larger than a file that holds so many numbers."""
+    """Make `claim` refuse what is larger than a file that holds so many numbers."""
     before = _held.set(numbers)
     try:
         yield

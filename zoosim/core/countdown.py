@@ -5,7 +5,7 @@ import time
 from zoosim.core.types import Progress
 
 LEAST_SECONDS = 2.0
-"""What takes less is not worth saying."""
+"""Shorter times are not worth saying."""
 
 
 class Forecast(str):

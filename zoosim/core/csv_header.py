@@ -16,7 +16,7 @@ MOST_COLUMNS = 2_000
 """Columns of a table, of any format: each is examined, which takes seconds for so many."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What stands between values in tables that are not read."""
+"""Separators of tables that are not read."""
 
 JSON_START = re.compile(r"\s*(\{|\[\s*[\[{])")
 

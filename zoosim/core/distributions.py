@@ -38,7 +38,7 @@ class Distributions(NamedTuple):
 
     @property
     def are_dense(self) -> bool:
-        """Whether each row is over all products."""
+        """True where each row is over all products."""
         return not len(self.products)
 
     def rows(self, chosen: IntArray | slice) -> "Distributions":

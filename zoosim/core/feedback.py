@@ -10,7 +10,7 @@ LATEST = 100_000_000
 
 @dataclass(frozen=True)
 class Feedback:
-    """When rewards reach a policy: after `delay` further visits, and then in batches of `batch` visits.
+    """The arrival of rewards at a policy: after `delay` further visits, and then in batches of `batch` visits.
 
     With 0 and 1 a reward is learned before the next visit comes.
 

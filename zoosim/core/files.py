@@ -25,7 +25,7 @@ MOST_BYTES = 256_000_000
 """The largest file that is read in one piece, such as the keys of a run or the code of a policy."""
 
 PART = ".part"
-"""How the names of temporary files and folders end, which begin with a dot."""
+"""Ending of the names of temporary files and folders, which begin with a dot."""
 
 
 def cache_folder() -> Path:
@@ -131,7 +131,7 @@ def remove_leftovers(folder: Path, prefix: str = ".") -> None:
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether nobody holds the lock of a temporary file or folder."""
+    """Return whether nobody holds the lock of a temporary file or folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         return _lock(handle)

@@ -1,4 +1,4 @@
-"""Where compiled kernels lie on disk: in a folder for each digest of the sources that they are made from.
+"""The cache of compiled kernels on disk: a folder for each digest of the sources that they are made from.
 
 One file holds one function compiled for one signature: machine code of what Python calls (`KernelCache`), or LLVM code
 of what only compiled code calls (`PartCache`), so that a second loop around these functions need not compile them.
@@ -44,7 +44,7 @@ FOLDER = cache_folder() / "kernels" / numba.__version__
 """Settled when the process starts, as a kernel is compiled once per process."""
 
 MOST_SECONDS = 300.0
-"""How long another process's compilation of one function is waited for."""
+"""Longest wait for another process's compilation of one function."""
 
 # Numba tells functions of one name apart by a number that counts from 1 in each process, as a part of their names in
 # LLVM. Functions that were compiled by several processes are linked together here, where equal names mean equal code.
@@ -175,7 +175,7 @@ def claim(path: Path) -> bool:
 
 
 def release(path: Path) -> None:
-    """Let others compile what a file is to hold."""
+    """Release the lock, so that others may compile what a file is to hold."""
     if fcntl is not None and (lock := _lock(path.parent.parent)) is not None:
         with suppress(OSError):
             fcntl.lockf(lock, fcntl.LOCK_UN, 1, _place(path))

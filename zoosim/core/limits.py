@@ -1,4 +1,4 @@
-"""What the arrays of a state may hold: declared beside each field, and checked before a saved state is taken over.
+"""Limits of the arrays of a state: declared beside each field, and checked before a saved state is taken over.
 
 A state is a named tuple of arrays, or of such tuples. A field declares its limits by its type, as in
 `Annotated[IntArray, FLAGS]`; without, whole numbers are counts, and others are no larger than sums of what policies
@@ -44,11 +44,11 @@ SINGLES = Limits(-1e10, 1e10)
 ANY_SINGLES = Limits(-1e38, 1e38)
 
 INDEFINITE = 1e-6
-"""How far below 0 rounding may bring an eigenvalue of a covariance, as a share of its largest variance."""
+"""Largest negative eigenvalue of a covariance that rounding may leave, as a share of its largest variance."""
 
 
 LEAST_RAISED = 1e-9
-"""What rounding may bring it below 0 in any case."""
+"""Distance below 0 that is put down to rounding in any case."""
 
 BLOCK = 2**20
 """Numbers of covariances that are looked at together: a check takes some copies of them."""

@@ -12,7 +12,7 @@ Change = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 class Tastes(Strict):
-    """How tastes of a segment differ from those it began with.
+    """The change of a segment's tastes since the beginning.
 
     `price` and `label` are added to every user's tastes for price and private label; tastes for the named `categories`
     are multiplied, and all of a user's then brought to add up to 1.

@@ -1,4 +1,4 @@
-"""How much memory is left, so that what cannot fit is refused in one line before anything is allocated."""
+"""The memory that is left, so that what cannot fit is refused in one line before anything is allocated."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ GROUPS = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
 )
-"""Where Linux says how much memory a container may use and does, in its two versions."""
+"""Files in which Linux says how much memory a container may use and does, in its two versions."""
 
 GIGABYTE = 1_000_000_000
 

@@ -23,7 +23,7 @@ UNITS = {
     "eur": "EUR",
     "usd": "USD",
 }
-"""What rewards of these names are counted in; others are called by their names."""
+"""Units of rewards of these names; others are called by their names."""
 
 
 class Written(NamedTuple):
@@ -42,7 +42,7 @@ def unit_of(reward: str) -> str:
 
 
 VISIT, VISITOR = "visit", "visitor"
-"""What rewards are counted by: a visitor is where visitors come back."""
+"""Units that rewards are counted per: a visitor is where visitors come back."""
 
 
 def per_visit(reward: str, unit: str = VISIT) -> str:

@@ -44,7 +44,7 @@ ARRAY_START = re.compile(
     rb"\{'descr': '([<>|][biufU]\d+)', 'fortran_order': (True|False), 'shape': \(((?:\d+,? ?)*)\), \} *\n",
     re.DOTALL,
 )
-"""What numpy writes in front of the numbers of an array: their type, their order and the array's shape."""
+"""The header that numpy writes in front of the numbers of an array: their type, their order and the array's shape."""
 
 
 class Packing(NamedTuple):
@@ -60,7 +60,7 @@ class Packing(NamedTuple):
 
     @property
     def head(self) -> int:
-        """How many bytes come before the content: the magic and a hash."""
+        """Bytes before the content: the magic and a hash."""
         return len(self.magic) + DIGEST if self.magic else 0
 
     def broken(self, path: Path, reason: str = "") -> DataError:

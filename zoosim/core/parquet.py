@@ -23,10 +23,10 @@ META = "zoosim"
 """The key of our metadata in a Parquet file."""
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What reading a damaged file may raise."""
+"""Errors that reading a damaged file may raise."""
 
 WRITER = b"Polars"
-"""Who wrote our files, as their footers say. What another tool wrote anew may still hold the seal of an older file."""
+"""Writer of our files in their footers. What another tool wrote anew may still hold the seal of an older file."""
 
 MOST_BYTES, MOST_TIMES = 250_000_000, 2_000
 """A file may declare this many bytes, and as many more as so often its own size: logs shrink 500 times at most."""

@@ -1,4 +1,4 @@
-"""What the footer and the pages of a Parquet file declare, read without a library, which would allocate it.
+"""The sizes that a Parquet file's footer and pages declare, read without a library, which would allocate them.
 
 The footer, and what stands before each page, are structs in Thrift's compact protocol
 (https://github.com/apache/parquet-format, `parquet.thrift`).

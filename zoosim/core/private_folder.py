@@ -39,7 +39,7 @@ def make_private(folder: Path) -> bool:
 
 
 def _is_open_to_others(path: Path) -> bool:
-    """Whether others may write to a folder, or replace what is in it; if so, this is said."""
+    """Return whether others may write to a folder, or replace what is in it; if so, this is said."""
     if not hasattr(os, "geteuid"):
         return False
     status = path.stat()

@@ -1,4 +1,4 @@
-"""What a program finds by name: built in, from installed packages by entry points, and registered by the program."""
+"""Registries of what a program finds by name: built in, from installed packages by entry points, or registered."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property

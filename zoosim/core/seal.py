@@ -14,7 +14,7 @@ from pathlib import Path
 from zoosim.core.files import open_file
 
 KEY = "digest"
-"""What the place is called where places have names."""
+"""Name of the place where places have names."""
 
 _DIGITS = 64
 _BLANK = b"0" * _DIGITS
@@ -23,7 +23,7 @@ BLANK = "sha256:" + _BLANK.decode()
 
 
 class SealState(StrEnum):
-    """What a file's seal says: `NONE` is in files of older releases, and of others."""
+    """The state of a file's seal: `NONE` is in files of older releases, and of others."""
 
     WHOLE = "whole"
     BROKEN = "broken"

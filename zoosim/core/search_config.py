@@ -32,7 +32,7 @@ TEMPLATES = ("neutral", "cm2", "private-label", "popularity", "premium", "budget
 """The eight templates, rules that boost products, by their number."""
 
 CLICK_SHARE = (0.01, 0.10)
-"""What a click may count, in units of what a EUR of GMV counts: outside, click bait wins."""
+"""Range of the worth of a click, in units of that of a EUR of GMV: outside, click bait wins."""
 
 
 class Category(Strict):
@@ -118,7 +118,7 @@ class Relevance(Strict):
 
 
 class Behaviour(Strict):
-    """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving.
+    """Behaviour in a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving.
 
     The utility weighs the cosine of query and product, the base `score`, tastes for price, private label and category,
     the discount, and the bestseller score.
@@ -145,7 +145,7 @@ class Behaviour(Strict):
 
 
 class RewardWeights(Strict):
-    """What a visit is worth: EUR of GMV and CM2, strategic purchases, clicks, less products that left the top."""
+    """Weights of a visit's reward: EUR of GMV and CM2, strategic purchases, clicks, less products that left the top."""
 
     gmv: Positive = 1.0
     cm2: Weight = 0.4
@@ -253,7 +253,7 @@ class SearchConfig(Strict):
 
     @property
     def renews(self) -> bool:
-        """Whether some shift replaces products by others."""
+        """True where some shift replaces products by others."""
         return any(shift.renewal for shift in self.shifts)
 
     def shares_of(self, segment: str) -> list[float]:

@@ -23,7 +23,7 @@ from zoosim.core.private_folder import make_private, read_sealed, write_sealed
 PACKAGE = __name__.partition(".")[0]
 
 BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
-"""Where a statement's inner statements stand."""
+"""Fields of a statement that hold inner statements."""
 
 
 class Import(NamedTuple):
@@ -38,7 +38,7 @@ class Import(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What one source file says by itself: a `digest` of its code, its imports, and those whose names it passes on."""
+    """The outline of one source file: a `digest` of its code, its imports, and those whose names it passes on."""
 
     digest: str
     imports: list[Import]

@@ -1,4 +1,4 @@
-"""What long calls show on standard error while they work: one line that changes, or a line now and then."""
+"""Progress of long calls on standard error: one line that changes, or a line now and then."""
 
 import sys
 import time
@@ -30,12 +30,12 @@ def automatic_line() -> Iterator[Callable[[str], None]]:
 
 
 def is_watched() -> bool:
-    """Whether somebody sits before standard error: at a terminal or in a notebook."""
+    """Return whether somebody sits before standard error: at a terminal or in a notebook."""
     return sys.stderr.isatty() or in_notebook()
 
 
 class StatusLine:
-    """What a long call is doing: one line that changes on a terminal; elsewhere a line now and then."""
+    """A line on what a long call is doing: one that changes on a terminal; elsewhere a line now and then."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, markup=False)

@@ -43,7 +43,7 @@ class Column:
 
     @property
     def folds(self) -> bool:
-        """Whether its cells may be broken: words, but no intervals."""
+        """True where its cells may be broken: words, but no intervals."""
         return self.is_text and not self.stacks
 
     @property

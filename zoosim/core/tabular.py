@@ -1,4 +1,4 @@
-"""How results look in a Python session: a few lines, tables in a notebook, data frames, a page in the browser."""
+"""Views of results in a Python session: a few lines, tables in a notebook, data frames, a page in the browser."""
 
 import sys
 import tempfile
@@ -96,7 +96,7 @@ class TabularResult(ABC):
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in the kernel of a notebook."""
+    """Return whether the code runs in the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     session = shell.get_ipython() if shell is not None else None
     return session is not None and hasattr(session, "kernel")

@@ -17,13 +17,13 @@ BoolArray = NDArray[np.bool_]
 Array = TypeVar("Array", bound=np.ndarray)
 
 REWARD = "reward"
-"""What the one reward of a log is called that names no other."""
+"""Name of the one reward of a log that names no other."""
 
 CLICK = "click"
-"""What rewards of 0 and 1 are called in the logs of simulated shops."""
+"""Name of rewards of 0 and 1 in the logs of simulated shops."""
 
 Progress = Callable[[str], None]
-"""What a long-running step calls with a line about how far it is."""
+"""Called by a long-running step with a line about how far it is."""
 
 
 def frozen(array: Array) -> Array:
@@ -33,7 +33,7 @@ def frozen(array: Array) -> Array:
 
 
 class Context(dict[str, Any]):
-    """What a shop knows when it must choose: a frozen record, and at once a value of the environment's `Dict` space.
+    """The shop's knowledge when it must choose: a frozen record, and at once a value of the environment's `Dict` space.
 
     Fields, as keys and as attributes: `user_id` (int), `user (d_u,)`, `product_ids (K,)`, `products (K, d_p)`,
     `available (K,)`, a mask of the products that may be shown. The arrays are read-only. An action is an index into
@@ -63,7 +63,7 @@ class Context(dict[str, Any]):
 
 
 class Distribution(NamedTuple):
-    """What a policy may answer instead of a number for each candidate: probabilities of some, 0 for all others.
+    """A distribution over some candidates, which a policy may answer instead of a number for each: 0 for all others.
 
     Args:
         ids: Ids of candidates, some of the context's `product_ids`, each once `(m,)`.
@@ -123,7 +123,7 @@ MOST_COUNT = 2**53
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySpec:
-    """What a policy knows about its task when it is made: dimensions and length, never a list of products.
+    """The task of a policy, known when it is made: dimensions and length, never a list of products.
 
     Args:
         user_dim: Number of features of a visitor, 0 to 1,000,000.
@@ -154,7 +154,7 @@ class PolicySpec:
 
 
 class PastLog(Protocol):
-    """What `Policy.fit` reads of a log: n logged choices, each of one of K products.
+    """The part of a log that `Policy.fit` reads: n logged choices, each of one of K products.
 
     `actions (n,)` are indices of the chosen products, `rewards (n,)` what they earned, `propensities (n,)` the
     probabilities with which they were chosen; `features (n, d_u)` of the visitors and `user_ids (n,)`, None where the

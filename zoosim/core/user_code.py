@@ -18,7 +18,7 @@ from zoosim.core.sources import PACKAGE, imports_of, source_digest
 
 
 def is_file_source(source: str) -> bool:
-    """Whether a name stands for a class in a file of the user's."""
+    """Return whether a name stands for a class in a file of the user's."""
     return ":" in source or source.endswith(".py")
 
 

@@ -11,13 +11,13 @@ MOST_BYTES = 16_000_000
 """The longest text that is read, in characters."""
 
 MOST_NODES = 400_000
-"""How many keys and values a text may hold: each takes about 800 bytes of memory while it is parsed."""
+"""Most keys and values that a text may hold: each takes about 800 bytes of memory while it is parsed."""
 
 MOST_REPEATED = 100_000
-"""How many keys and values a text with aliases may stand for, each alias counted as what it repeats."""
+"""Most keys and values that a text with aliases may stand for, each alias counted as what it repeats."""
 
 DEEPEST = 50
-"""How deep lists and mappings may nest."""
+"""Deepest nesting of lists and mappings."""
 
 _INT = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"

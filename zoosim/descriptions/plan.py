@@ -20,7 +20,7 @@ WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
 
 MAX_VISITS = 1_000_000
 LEFT_OUT = ("policies", "parameters", "format", "config_hash", "files")
-"""What a YAML file may hold beside a world; it does not change a description."""
+"""Keys of a YAML file that may stand beside a world; this does not change a description."""
 
 
 def read_world(

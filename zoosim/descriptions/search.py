@@ -58,7 +58,7 @@ class SegmentFacts(NamedTuple):
 
 
 class PositionFacts(NamedTuple):
-    """How often each position of the base ranker's ranking was examined, clicked, bought, each `(k,)`, of `visits`.
+    """Counts of `visits` in which positions of the base ranker's ranking were examined, clicked, bought, each `(k,)`.
 
     All of them have the same query type.
     """

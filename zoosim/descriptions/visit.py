@@ -18,7 +18,7 @@ LADDER = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Weights of that feature, in units of `a_max`."""
 
 REPLICATES = 2_000
-"""How often the visit is drawn again to estimate expected rewards."""
+"""Replicates of the visit from which expected rewards are estimated."""
 
 OBSERVED = (
     "price taste",

@@ -52,7 +52,7 @@ class SearchEnv(WorldEnv):
 
     @property
     def n_products(self) -> int:
-        """How many products the shop has."""
+        """Number of products of the shop."""
         return self._config.n_products
 
     def build(self, seed: int) -> SearchView:

@@ -105,7 +105,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @property
     def ground_truth(self) -> Truth:
-        """What actions are worth at the current visit, for regret and tests; raises `OrderError` before a reset."""
+        """The truth about the current visit, for regret and tests; raises `OrderError` before a reset."""
         truth: Truth = self.world.truth(self._visit)
         return truth
 

@@ -29,7 +29,7 @@ MODULES = {
     "template-widths": "template_widths:TEMPLATE_WIDTHS",
     "continuous-vs-discrete": "continuous_vs_discrete:CONTINUOUS_VS_DISCRETE",
 }
-"""Where in `zoosim/experiments/suite` each experiment stands."""
+"""Module in `zoosim/experiments/suite` of each experiment."""
 
 
 class _Suite(Mapping[str, Experiment]):

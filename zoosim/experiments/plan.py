@@ -30,7 +30,7 @@ MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")
 
 WRITTEN = ("experiment", "format", "config_hash", "files", KEY, OLDER)
-"""What config.yaml says of a run beside what a user would write."""
+"""Keys of config.yaml beside those that a user would write."""
 
 
 def finished_plan(config: Mapping[str, Any]) -> Plan:
@@ -266,7 +266,7 @@ def _late(feedback: Feedback) -> tuple[str, ...]:
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
-    """Tell which of the policies `named` by --set do not compete, or under other names alone."""
+    """Return notes on those of the policies `named` by --set that do not compete, or under other names alone."""
     names = {entry.name for entry in entries}
     notes = []
     for name in dict.fromkeys(named):

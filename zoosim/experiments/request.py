@@ -1,4 +1,4 @@
-"""What a user asks for, as it comes from the command line, from a notebook or from a file."""
+"""A user's request, as it comes from the command line, from a notebook or from a file."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ MOST_SEEDS = 100_000
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, as it came: the command line and `zoosim.run` both fill this in."""
+    """A user's request, as it came: the command line and `zoosim.run` both fill this in."""
 
     experiment: str | os.PathLike[str]
     seeds: str | int | Sequence[int] | None = None
@@ -27,7 +27,7 @@ class Request:
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None
     settings: Sequence[str] = ()
     finished: bool = False
-    """Whether `config` is a run's own: its policies are then taken as they stand, their code is not looked for."""
+    """True where `config` is a run's own: its policies are then taken as they stand, their code is not looked for."""
 
 
 def parse_seeds(value: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""How far to believe a fitted world: what it says of the log's own policies, of later days, and of the best choices."""
+"""Checks of a fitted world: what it says of the log's own policies, of later days, and of the best choices."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,7 @@ MOST_PAIRS = 300_000
 
 
 class Comparison(NamedTuple):
-    """What a policy earns in the fitted world, and by the log, by `estimator`.
+    """A policy's value in the fitted world, and by the log, by `estimator`.
 
     `log` is None where the log cannot tell, and `why_not` says why nothing is compared. Ends that the log leaves open
     are None. `equivalence` is None where nothing is compared.
@@ -44,12 +44,12 @@ class Comparison(NamedTuple):
 
     @property
     def agrees(self) -> bool | None:
-        """Whether both are shown to be the same within a margin; None where that cannot be told."""
+        """True where both are shown to be the same within a margin; None where that cannot be told."""
         return None if self.equivalence is None else self.equivalence.agrees
 
     @property
     def words(self) -> str:
-        """Whether both are the same, in a few words, or why that cannot be told."""
+        """The comparison in a few words, or why nothing can be told."""
         return self.why_not if self.equivalence is None else self.equivalence.words
 
     @property
@@ -62,7 +62,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Checks(TabularResult):
-    """What is known of a fitted world: policies' values there and by the log, the oracle, and held-out rows.
+    """Checks of a fitted world: policies' values there and by the log, the oracle, and held-out rows.
 
     `oracle` is what the best product for each visitor earns, over the shops that the log allows: the best of a single
     estimate would be too high, since the luckiest products look best, and the best of means too low, since means hide
@@ -76,7 +76,7 @@ class Checks(TabularResult):
 
     @property
     def verdict(self) -> Verdict:
-        """How far to believe what policies earn in the world, and the reasons against believing it."""
+        """The verdict on what policies earn in the world, and the reasons against believing it."""
         held_out = self.held_out
         is_poor = held_out.responses < LEAST_RESPONSES or held_out.is_worse_than or not held_out.is_better_than
         if is_poor:
@@ -220,7 +220,7 @@ def _uniform_chances(log: Log, start: int, stop: int) -> FloatArray:
 
 
 class ShopValues(NamedTuple):
-    """What a visit is expected to earn in each of D draws: by the `best` choice `(D,)`, by each product `(D, K)`."""
+    """The expected reward of a visit in each of D draws: by the `best` choice `(D,)`, by each product `(D, K)`."""
 
     best: FloatArray
     products: FloatArray

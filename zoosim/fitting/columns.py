@@ -1,4 +1,4 @@
-"""Which columns of a shop's tables tell who responds to what: what a fitted world loses without each of them."""
+"""The worth of the columns of a shop's tables: what a fitted world loses without each of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,11 +30,11 @@ CHANCE = 1e-6
 
 VISITORS, PRODUCTS = "visitors", "products"
 ITSELF = "the product itself"
-"""What products are like beyond what their columns tell."""
+"""Products' own effects, beyond what their columns tell."""
 
 
 class ColumnGain(NamedTuple):
-    """What a column of `visitors` or `products` tells of responses.
+    """The worth of a column of `visitors` or `products` for telling responses.
 
     `gain` is the log likelihood of 1,000 held-out rows that is lost when its values are shuffled. The intervals of all
     columns hold together with 95%.
@@ -46,7 +46,7 @@ class ColumnGain(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether the column is shown to tell anything."""
+        """True where the column is shown to tell anything."""
         return self.gain.low is not None and self.gain.low > 0.0
 
 

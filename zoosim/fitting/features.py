@@ -1,4 +1,4 @@
-"""What a fitted world's models see of visitors and products: centred features, and which of them go together."""
+"""Features of visitors and products for a fitted world's models: centred features, and which of them go together."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How a world fitted to the earlier rows of a log fits the later ones, which it has not seen."""
+"""The fit of a world, made of the earlier rows of a log, to the later ones, which it has not seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ class HeldOut:
 
     @property
     def is_within_chance(self) -> bool:
-        """Whether as many responses came as chance allows where the world is right."""
+        """True where as many responses came as chance allows if the world is right."""
         whole = next(share for share in self.shares if share.kind == "all")
         return whole.low <= self.responses <= whole.high
 

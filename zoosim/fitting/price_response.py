@@ -1,4 +1,4 @@
-"""How many clicks more or fewer segments make where a product's price is 10% higher, whatever way visitors look.
+"""The response of segments' clicks to a price that is 10% higher, whatever way visitors look.
 
 A click needs that a product is looked at and liked, and its chance is the product of both. So in a model of the
 logarithm of that chance (Poisson pseudo-maximum likelihood, Santos Silva & Tenreyro 2006), how far visitors look is an
@@ -22,13 +22,13 @@ HIGHER = 0.10
 """By how much a price is higher, a share of it."""
 
 NORMAL = 1.96
-"""How many standard errors reach from an estimate to the ends of its interval."""
+"""Standard errors from an estimate to the ends of its interval."""
 
 MOST_CLICKS_ABOVE = 2
 """Clicks above a position that are told apart: so many, or more."""
 
 FREE_SD = 3.0
-"""How far effects that are not pooled may be from 0, or from the mean click rate, before anything is known."""
+"""Prior standard deviation of effects that are not pooled, around 0 or the mean click rate."""
 
 USUAL_SD = 0.3
 PRIOR_WEIGHT = 0.1
@@ -51,7 +51,7 @@ class _Clicks(NamedTuple):
 
 
 class _Effects(NamedTuple):
-    """What effects do to the log chance of a click, a `matrix (m, P)`; where each kind stands; which are `pooled`."""
+    """The design of the log chance of a click: a `matrix (m, P)`; where each kind stands; which are `pooled`."""
 
     matrix: sparse.csr_array
     places: dict[str, slice]

@@ -19,7 +19,7 @@ from zoosim.fitting.search_design import SearchDesign
 from zoosim.fitting.search_parameters import ParameterEffects, parameter_effects
 
 REPEATS = 40
-"""How often later searches are simulated."""
+"""Times that later searches are simulated."""
 
 PRICE_GROUPS = 5
 FALSE_ALARM = 0.05
@@ -46,7 +46,7 @@ class PositionCheck(NamedTuple):
 
 
 class EarningsCheck(NamedTuple):
-    """What clicks and purchases of a search earn on average: in the log's later searches, and simulated by the fit.
+    """The mean earnings of a search by clicks and purchases: in the log's later searches, and simulated by the fit.
 
     `equivalence` says whether both are the same within a margin.
     """
@@ -57,7 +57,7 @@ class EarningsCheck(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What later searches earn both ways, and whether that is the same."""
+        """A sentence on what later searches earn both ways, and whether that is the same."""
         value, interval = with_interval(*self.logged)
         return (
             f"Later searches earn {self.fitted:.4g} each in the fitted world, {value} ({interval}) by the log: "
@@ -83,7 +83,7 @@ class PartCheck(NamedTuple):
 
     @property
     def deviates(self) -> bool:
-        """Whether the fit is wrong about this part beyond chance."""
+        """True where the fit is wrong about this part beyond chance."""
         return self.p < FALSE_ALARM
 
 
@@ -103,7 +103,7 @@ class LaterSearches(NamedTuple):
 
 
 class SearchChecks(NamedTuple):
-    """How well a fit tells later searches: by position, what they earn, and clicks by part."""
+    """Checks of a fit by later searches: by position, what they earn, and clicks by part."""
 
     positions: tuple[PositionCheck, ...]
     earned: EarningsCheck

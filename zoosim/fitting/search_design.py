@@ -59,7 +59,7 @@ class SearchDesign(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many segments, types of queries, categories and effects of products a shop has."""
+    """Numbers of segments, types of queries, categories and effects of products of a shop."""
 
     segments: int
     types: int

@@ -59,7 +59,7 @@ def gradients(predictors: Predictors, design: SearchDesign) -> tuple[FloatArray,
 
 
 class Outcomes(NamedTuple):
-    """What came of n searches: `shown`, `clicks` and `purchases`, 0 or 1, and `log_price`, each `(n, L)`."""
+    """The outcomes of n searches: `shown`, `clicks` and `purchases`, 0 or 1, and `log_price`, each `(n, L)`."""
 
     shown: FloatArray
     clicks: FloatArray

@@ -15,20 +15,20 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.search_design import SearchDesign, Sizes
 
 PRIOR_SD = 3.0
-"""How far parameters, and the means of kinds, may be from the defaults of a search world."""
+"""Prior standard deviation of parameters, and of the means of kinds, around the defaults of a search world."""
 
 STEP_SD = 0.5
-"""How much the examination of a position differs from the one above, before anything is known, in log odds."""
+"""Prior standard deviation of the examination of a position around the one above, in log odds."""
 
 USUAL_SD = 0.1
-"""How much visitors differ in the effect of price, before anything is known: 0 would be a place without a slope."""
+"""Standard deviation among visitors of the effect of price, before anything is known: 0 would have no slope."""
 
 MOST_POSITIONS = 10
 """Positions with an examination of their own, for each type of query; those beyond share the last."""
 
 
 class BehaviourParameters(NamedTuple):
-    """What is estimated, S segments, T types of queries, C categories, K products.
+    """The estimated parameters of S segments, T types of queries, C categories, K products.
 
     Log odds of examination: `bias (T, P)` by position, `examination (S,)`, and `examine_satisfaction` by satisfaction.
     Utility: `intercept (S,)`, `segment_category (S, C)`, `query_type (T,)`, `product (K,)`; effects of `price (S,)`, of
@@ -55,15 +55,15 @@ class BehaviourParameters(NamedTuple):
 
 
 SUM_SD = 1e-3
-"""How far from 0 the sum of effects without a mean of their own may be: numerically a constraint."""
+"""Prior standard deviation of the sum of effects without a mean of their own: numerically a constraint."""
 
 OVERSHOOT = 1.5
-"""How far standard deviations go, in steps of expectation-maximisation, which creep where effects hardly differ: below
+"""Moves of standard deviations, in steps of expectation-maximisation, which creep where effects hardly differ: below
 2 this ends where single steps do (Salakhutdinov & Roweis 2003)."""
 
 
 class Kind(NamedTuple):
-    """How parameters of a kind are pooled: around a mean of their own (`has_mean`), or as deviations that sum to 0.
+    """The pooling of the parameters of a kind: around a mean of their own (`has_mean`), or as deviations that sum to 0.
 
     Deviations of segments by category sum to 0 within each segment. What all of a kind share belongs to the parameter
     that has their mean (an intercept, a position's examination): without that, a log could not tell the two apart, and
@@ -92,7 +92,7 @@ SHARED = ("score", "category", "price_sd", "examine_satisfaction", "purchase_slo
 
 
 class Layout(NamedTuple):
-    """Where parameters stand in the vector of all: their shapes, by name, in order."""
+    """The places of parameters in the vector of all: their shapes, by name, in order."""
 
     shapes: dict[str, tuple[int, ...]]
 
@@ -180,7 +180,7 @@ class Layout(NamedTuple):
 
 
 class Predictors(NamedTuple):
-    """What the likelihood of n searches of L products depends on, linear in the parameters.
+    """The predictors of the likelihood of n searches of L products, linear in the parameters.
 
     `utility`, `look` (log odds of examination without satisfaction) and `purchase` (log odds without utility), each
     `(n, L)`; `price_sd`, `examine_satisfaction` and `purchase_slope`, each `(n,)`.
@@ -195,7 +195,7 @@ class Predictors(NamedTuple):
 
 
 class ParameterEffects(NamedTuple):
-    """What parameters do: a sparse `matrix` (rows: `Predictors` one after the other), and the search of each row."""
+    """Effects of parameters: a sparse `matrix` (rows: `Predictors` one after the other), and the search of each row."""
 
     matrix: sparse.csr_array
     search: IntArray

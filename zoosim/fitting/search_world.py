@@ -80,7 +80,7 @@ class FittedSearchWorld(TabularResult):
 
     @cached_property
     def estimates(self) -> pl.DataFrame:
-        """What was estimated, one row per number, `of` a segment, category, product, or query type and position."""
+        """The estimates, one row per number, `of` a segment, category, product, or query type and position."""
         rows = []
         for name, values in self.behaviour.estimates._asdict().items():
             errors = np.asarray(getattr(self.behaviour.errors, name))
@@ -103,7 +103,7 @@ class FittedSearchWorld(TabularResult):
 
     @property
     def fit_sentence(self) -> str:
-        """Which parts of the later searches the fit is wrong about, in a sentence."""
+        """A sentence on the parts of the later searches that the fit is wrong about."""
         kinds = "by position, segment, type of query and price"
         whole = f"{len(self.parts)} parts of the later searches ({kinds})"
         if not self.deviating:

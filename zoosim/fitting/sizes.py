@@ -1,4 +1,4 @@
-"""What a response is worth where that is not always the same: a hierarchical linear model of its logarithm.
+"""The worth of a response where that is not always the same: a hierarchical linear model of its logarithm.
 
 Where some responses are worth less than nothing, the amounts themselves take the place of logarithms. Residuals are
 kept, so that a world can draw them again: amounts need not be log-normal.

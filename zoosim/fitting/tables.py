@@ -1,4 +1,4 @@
-"""What is known of fitted worlds as tables of text, for the terminal and notebooks."""
+"""Fitted worlds as tables of text, for the terminal and notebooks."""
 
 from typing import TYPE_CHECKING
 

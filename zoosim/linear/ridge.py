@@ -35,7 +35,7 @@ STEP = 1e7
 """The factor by which one observation may change the determinant of A; by more, following it loses too many digits."""
 
 SLACK = 1.001
-"""What rounding may add to a bound that holds in exact numbers."""
+"""Factor for rounding on a bound that holds in exact numbers."""
 
 
 class Ridge(NamedTuple):
@@ -192,7 +192,7 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float)
 
 @jit
 def clear(ridge: Ridge, model: int) -> None:
-    """Let `model` forget all it has seen."""
+    """Make `model` forget all it has seen."""
     _, rows, dim = ridge.gram.shape
     for i in range(rows):
         for j in range(dim):
@@ -226,7 +226,7 @@ def _forget(ridge: Ridge, model: int) -> None:
 
 @jit
 def fade(ridge: Ridge, first: int, learning: int, models: int, visit: int) -> None:
-    """Let models `first` to first + `models` - 1 fade by the visits to all of them, one of which is `learning` now.
+    """Fade models `first` to first + `models` - 1 by the visits to all of them, one of which is `learning` now.
 
     Each is rebuilt once in a period of visits, in turn, seen or not; the one that is learning gets its age in visits,
     so that its own observation rebuilds it when its turn is now. Call before `observe`; `visit` counts from 1.
@@ -240,7 +240,7 @@ def fade(ridge: Ridge, first: int, learning: int, models: int, visit: int) -> No
 
 @jit
 def fade_by_turns(ridge: Ridge, first: int, learning: int, turns: IntArray, visit: int) -> None:
-    """Let models fade as `fade` does, each at turns of its own: `turns (models,)`, from 0 to `period_of(ridge)` - 1."""
+    """Fade models as `fade` does, each at turns of its own: `turns (models,)`, from 0 to `period_of(ridge)` - 1."""
     period = period_of(ridge)
     ridge.age[first + learning] = (visit - 1 - turns[learning]) % period
     now = visit % period
@@ -257,7 +257,7 @@ def period_of(ridge: Ridge) -> int:
 
 @jit
 def _take_turn(ridge: Ridge, model: int, period: int) -> None:
-    """Let a model that has seen anything fade by a whole period."""
+    """Fade a model that has seen anything by a whole period."""
     if _seen(ridge.gram[model]):
         ridge.age[model] = period
         rebuild(ridge, model)

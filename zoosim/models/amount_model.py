@@ -37,7 +37,7 @@ class AmountModel(NamedTuple):
 
     @property
     def shared(self) -> FloatArray:
-        """What products' features say of the coefficients `(q, r)`, in units of the amounts."""
+        """The coefficients by products' features `(q, r)`, in units of the amounts."""
         return self._unscaled(self.posterior.shared)
 
     @property

@@ -19,7 +19,7 @@ B = 1
 WEIGHT = 2
 
 ROUNDING = 1e-6
-"""How far rounding may take the sum of a cell's weights from 1."""
+"""Largest distance from 1 of the sum of a cell's weights that rounding may cause."""
 
 LARGEST = 1e15
 """No posterior has seen more clicks."""
@@ -44,7 +44,7 @@ def flaws(cells: FloatArray) -> Iterator[str]:
 
 @jit
 def clear(cell: FloatArray) -> None:
-    """Let a cell `(H, 3)` forget all it has seen."""
+    """Make a cell `(H, 3)` forget all it has seen."""
     cell[:] = 1.0
     for k in range(1, cell.shape[0]):
         cell[k, WEIGHT] = 0.0
@@ -61,7 +61,7 @@ def mean(cell: FloatArray) -> float:
 
 @jit
 def loosen(cell: FloatArray, a: float, b: float, kept: float) -> None:
-    """Let a jump have happened with chance 1 - `kept`: a fresh hypothesis, Beta(a, b), replaces the weakest."""
+    """Allow for a jump with chance 1 - `kept`: a fresh hypothesis, Beta(a, b), replaces the weakest."""
     weakest = 0
     for k in range(cell.shape[0]):
         cell[k, WEIGHT] *= kept

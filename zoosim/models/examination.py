@@ -1,4 +1,4 @@
-"""Which positions of a ranking a visitor looked at, inferred from the clicks: from the top on, until the visit ends.
+"""The positions of a ranking that a visitor looked at, inferred from the clicks: from the top on, until the visit ends.
 
 At position n, once reached, a visitor of query type t looks with probability look[t, n], else leaves; what is looked at
 is clicked with a chance of its own. A cascade with abandonment (Craswell et al. 2008; Chapelle & Zhang 2009), its table

@@ -83,14 +83,14 @@ class Variances(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the data say of each product: precisions `(K, q, q)` and weighted targets `(K, q)`."""
+    """The data's sums for each product: precisions `(K, q, q)` and weighted targets `(K, q)`."""
 
     precision: FloatArray
     target: FloatArray
 
 
 class Posterior(NamedTuple):
-    """What is known of all coefficients: means of M `(q, r)` and of b `(K, q)`, and the covariance of each b_k.
+    """The posterior of all coefficients: means of M `(q, r)` and of b `(K, q)`, and the covariance of each b_k.
 
     `freedom` counts the coefficients of each block that the data determine, as `Variances` hold them: how well a
     variance is known.

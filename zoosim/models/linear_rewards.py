@@ -19,7 +19,7 @@ from zoosim.core.types import FloatArray, IntArray
 
 FOLDS = 5
 SHRINKAGES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
-"""How many rows the model of all actions counts for beside those of one action; tried in turn."""
+"""Rows that the model of all actions counts for beside those of one action; tried in turn."""
 MAX_BYTES = 800_000_000
 PIECES = 4
 ACTIONS_AT_ONCE = 64

@@ -38,7 +38,7 @@ class Family(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What is known of a family: mean and variance of each effect `(n_groups,)`, and the variance of all.
+    """The effects of a family: mean and variance of each effect `(n_groups,)`, and the variance of all.
 
     `spread` is the variance of the family's effects before the data, 0 where none are shown; `estimate`, which may be
     below 0, and `error` say what the data tell of it. Of each effect they tell `information (n_groups,)`, a precision,

@@ -34,7 +34,7 @@ LEARNED = (COLUMN, TASTE, OWN)
 """Kinds of effects whose prior variances are learned."""
 
 FIRST_EFFECTS = 3.0
-"""How many known effects a first variance weighs as much as."""
+"""Known effects that a first variance weighs as much as."""
 
 MOST_CHANGE = 10.0
 """By what factor a learned variance may differ from the first."""
@@ -53,7 +53,7 @@ WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
 
 MODERATION = np.pi / 8
-"""How much the variance of a logit draws its probability to one half (MacKay 1992)."""
+"""Weight of a logit's variance, which draws its probability to one half (MacKay 1992)."""
 
 
 class Effects(NamedTuple):
@@ -104,7 +104,7 @@ class Row(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What a prediction leaves for the correction after it: covariance times features, by block."""
+    """Arrays that a prediction leaves for the correction after it: covariance times features, by block."""
 
     shared: FloatArray
     crossed: FloatArray
@@ -151,7 +151,7 @@ def grown_effects(effects: Effects, columns: int, products: int) -> Effects:
 
 @jit
 def forget_product(effects: Effects, product: int) -> None:
-    """Let nothing be known of a product any more."""
+    """Forget a product."""
     for m in range(effects.priors.shape[0]):
         effects.own[m, product] = 0.0
         effects.own_var[m, product] = effects.priors[m, OWN]
@@ -423,7 +423,7 @@ class Offer(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a visitor's K candidates add up to: `mean (K,)`, and how far it may be off, in standard deviations.
+    """The prediction for a visitor's K candidates: `mean (K,)`, and how far it may be off, in standard deviations.
 
     Of the A columns, `of_columns (A,)`, which all candidates that are 1 of a column share; of single candidates, `own
     (K,)`. What all candidates share, such as the constant, is left out: it orders nothing.

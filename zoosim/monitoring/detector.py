@@ -43,7 +43,7 @@ class Detector(ABC):
 
     @property
     def n_observations(self) -> int:
-        """How many observations the detector holds: those since the last change it found."""
+        """Number of observations that the detector holds: those since the last change it found."""
         return self._held()[0]
 
     @property

@@ -20,7 +20,7 @@ from zoosim.core.types import IntArray
 from zoosim.linear.dense import add_matrix, add_product
 
 LINEAR, RELU, SMOOTH = range(3)
-"""What a layer's units do with their sums x: nothing; max(x, 0); or x (1 + x / sqrt(x^2 + 4)) / 2, a SiLU (Elfwing,
+"""Activations of a layer's units, by their sums x: x; max(x, 0); or x (1 + x / sqrt(x^2 + 4)) / 2, a SiLU (Elfwing,
 Uchibe & Doya 2018) with an algebraic sigmoid: smooth, and made of operations that every machine rounds alike."""
 
 INPUTS, OUTPUTS, UNITS, WEIGHTS, OUTPUT_STEP, INPUT_STEP, BIASES, BIAS_STEP = range(8)

@@ -19,7 +19,7 @@ from zoosim.neural.kernel import column, cross, noise_of, norm, weighted_gradien
 from zoosim.neural.mlp import count_weights
 
 ROUNDING = 1e-6
-"""How far rounding may take L L' from the kernel, as a share of its largest entry."""
+"""Largest distance of L L' from the kernel that rounding may cause, as a share of its largest entry."""
 
 CHUNK = 64
 """Candidates that are solved for together."""

@@ -34,7 +34,7 @@ MOST_ROWS = 4_096
 """Distinct rows, candidates included, that the rows form keeps at most when it is asked for by name."""
 
 MEAN_ERROR = 1e-7
-"""How far rounding may take g'theta from a posterior mean, as a share of |g| |theta|; far above what is seen."""
+"""Largest distance of g'theta from a posterior mean by rounding, as a share of |g| |theta|; far above what is seen."""
 
 SHORTEST = 1e-30
 """The least length of gradients but 0, which stands for none; and the inverse of the largest."""
@@ -120,13 +120,13 @@ class Learner:
         return 1.0 + self.trace / self.settings.noise
 
     def knows(self, candidates: Candidates) -> bool:
-        """Whether a decision among these candidates would move nothing."""
+        """Return whether a decision among these candidates would move nothing."""
         numbered = candidates.numbering == self.numbering
         return self.network.length > 0.0 and (numbered or not self.in_rows)
 
     @property
     def in_rows(self) -> bool:
-        """Whether the rows form runs, which holds every posterior ready."""
+        """True while the rows form runs, which holds every posterior ready."""
         return isinstance(self.form, Rows)
 
     def posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:

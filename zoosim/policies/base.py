@@ -38,22 +38,22 @@ class Policy(ABC):
     """The action spaces that the policy can choose in: of "products", "templates" and "boosts"."""
 
     learns: ClassVar[bool] = True
-    """Whether the policy learns from rewards or logs, so that it is worth little before it has."""
+    """True where the policy learns from rewards or logs, so that it is worth little before it has."""
 
     learns_online: ClassVar[bool] = True
-    """Whether rewards of its decisions teach the policy anything; logs alone do where not."""
+    """True where rewards of its decisions teach the policy anything; else logs alone do."""
 
     unconfirmed: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that `note_unconfirmed` moves."""
 
     baseline_only: ClassVar[bool] = False
-    """Whether the policy is kept as it was published, with its faults, to be compared with; it is none to take."""
+    """True where the policy is kept as it was published, with its faults, to be compared with; do not choose it."""
 
     losses: tuple[float, ...] = ()
     """The mean loss in each epoch of the last `fit`, where it takes epochs."""
 
     needs_user_ids: ClassVar[bool] = False
-    """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
+    """True where the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make a policy that has learned nothing.

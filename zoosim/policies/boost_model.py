@@ -24,7 +24,7 @@ from zoosim.schema.values import text_of
 
 TASTES = ("price_taste", "label_taste")
 VISITOR = ("segment", "query_type", *TASTES)
-"""What may be said of a visitor."""
+"""Fields that may be said of a visitor."""
 
 SEARCH = "search"
 """The key of a model's file under which stands what only models of boosts have."""
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What to show: the ids of products `ranking`, best first, the `boosts (10,)` that made it, and their `density`."""
+    """A ranking to show: ids of products, best first, the `boosts (10,)` that made it, and their `density`."""
 
     ranking: tuple[str, ...]
     boosts: FloatArray
@@ -274,7 +274,7 @@ class BoostModel(Model):
         }
 
     def misfit(self) -> bool:
-        """Whether policy and shop do not fit together."""
+        """Return whether policy and shop do not fit together."""
         schema = self.requests.schema
         return (self.policy.spec.user_dim, self.policy.spec.a_max) != (schema.n_features, schema.a_max)
 

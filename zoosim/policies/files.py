@@ -1,16 +1,16 @@
-"""How files of trained policies are named: models of `zoosim train`, and what `save_policy` wrote."""
+"""Names of the files of trained policies: models of `zoosim train`, and what `save_policy` wrote."""
 
 MODEL = ".zoosim"
 
 FILES = (MODEL, ".npz")
-"""How files of trained policies end: models, and those of `save_policy`."""
+"""Endings of files of trained policies: models, and those of `save_policy`."""
 
 OF = "@"
-"""What stands between the file of a model and the `FILE.py:Class` of its policy, one of the user's own."""
+"""Separator of the file of a model and the `FILE.py:Class` of its policy, one of the user's own."""
 
 
 def is_file(policy: str) -> bool:
-    """Whether a policy is named by the file that it was saved in."""
+    """Return whether a policy is named by the file that it was saved in."""
     return policy.endswith(FILES) or any(f"{ending}{OF}" in policy for ending in FILES)
 
 

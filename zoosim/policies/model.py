@@ -47,7 +47,7 @@ def product_ids(names: Sequence[str]) -> IntArray:
 
 
 class Choice(NamedTuple):
-    """What to show: a product by its id, the probability with which it was drawn, and that of each candidate."""
+    """A product to show: a product by its id, the probability with which it was drawn, and that of each candidate."""
 
     product: str
     propensity: float
@@ -108,12 +108,12 @@ class Model(TabularResult):
 
     @property
     def rows(self) -> int:
-        """How many rows it was trained on."""
+        """Number of rows that it was trained on."""
         return int(self.facts.get("rows", 0))
 
     @property
     def last(self) -> int | None:
-        """When the last visit came that it was trained on, in microseconds since 1970; None where nobody knows."""
+        """Time of the last visit that it was trained on, in microseconds since 1970; None where nobody knows."""
         return _microseconds(self.facts.get("last"))
 
     @property
@@ -123,7 +123,7 @@ class Model(TabularResult):
 
     @property
     def last_judged(self) -> int | None:
-        """When the last visit came by which it was chosen, as `last`."""
+        """Time of the last visit by which it was chosen, as `last`."""
         return _microseconds(self.facts.get("judged", {}).get("last"))
 
     def decide(
@@ -217,7 +217,7 @@ class Model(TabularResult):
         return model_tables(self)
 
     def misfit(self) -> bool:
-        """Whether the policy is made for other features than those of the schema."""
+        """Return whether the policy is made for other features than those of the schema."""
         spec = self.policy.spec
         widths = (self.fitted.visitors.width, self.fitted.products.width, self.catalogue.features.shape[1:])
         return widths != (spec.user_dim, spec.product_dim, (spec.product_dim,))

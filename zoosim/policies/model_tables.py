@@ -1,4 +1,4 @@
-"""What is known of a trained model, as tables of text: what it was trained on, what it takes, how well it did."""
+"""A trained model as tables of text: what it was trained on, what it takes, how well it did."""
 
 from typing import TYPE_CHECKING
 

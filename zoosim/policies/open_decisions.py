@@ -20,7 +20,7 @@ ROOM = 8_192
 
 
 class OpenDecisions(NamedTuple):
-    """How often each decision is open: `table` of hashed decisions, `counts (ROOM,)` by slot, `total (1,)`.
+    """Counts of open decisions: `table` of hashed decisions, `counts (ROOM,)` by slot, `total (1,)`.
 
     `given_up (1,)` counts the decisions that were open when they made room for others.
     """

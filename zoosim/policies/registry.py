@@ -81,7 +81,7 @@ class PolicyEntry:
 
     @property
     def built_in(self) -> bool:
-        """Whether the policy comes with zoosim."""
+        """True where the policy comes with zoosim."""
         return isinstance(self.source, str) and self.source in BUILT_IN
 
     @property

@@ -20,7 +20,7 @@ from zoosim.schema.schema import FittedSchema
 
 
 class Saved(NamedTuple):
-    """What a file holds: a policy, how its features were made where the file says so, and a hash of the content."""
+    """The content of a file: a policy, how its features were made where the file says so, and a hash of the content."""
 
     policy: Policy
     fitted: FittedSchema | None
@@ -51,7 +51,7 @@ class SavedEntry(PolicyEntry):
 
     @property
     def built_in(self) -> bool:
-        """Whether the policy's code comes with zoosim."""
+        """True where the policy's code comes with zoosim."""
         return self.saved_class in BUILT_IN
 
     @property

@@ -1,4 +1,4 @@
-"""What boosts multiply: ten features of a product at a request, of which most are the same for everybody.
+"""Boost features: ten features of a product at a request, of which most are the same for everybody.
 
 Six are standardised over the catalogue. A taste or a specificity that a feature is multiplied by cancels out in
 standardising but for its sign, so three more are one of the six with a sign. The last is the match of user and product.

@@ -1,4 +1,4 @@
-"""How a request to a search shop becomes what boost policies see: the same from log, training and a model that decides.
+"""Contexts of boost policies from requests to a search shop: the same in logs, training and a model that decides.
 
 For shops whose base scores are their own; products and users have no embeddings there.
 """
@@ -23,14 +23,14 @@ from zoosim.schema.values import product_key
 SHRINKAGE = 0.7
 ROUNDING = 0.5
 LIMIT = 3.0
-"""How a shop estimates tastes: shrunk, rounded, cut."""
+"""Constants by which a shop estimates tastes: shrunk, rounded, cut."""
 
 SUMMARY = 8
 """Features of the base ranker's top k."""
 
 
 class SearchSchema(Strict):
-    """What requests to a search shop are made of.
+    """The parts of requests to a search shop.
 
     `query_types` have a specificity each. `context` says what policies see: segment and query type (`simple`), and
     tastes and a summary of the base ranker's top `k` as well.

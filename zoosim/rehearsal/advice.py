@@ -1,4 +1,4 @@
-"""Which policies to try in a shop, and why: what a rehearsal and a log say of each, and whether that is enough."""
+"""Advice on policies to try in a shop, and why: what a rehearsal and a log say of each, and whether that is enough."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What policies earn in a rehearsal against today's choices: how much more, from when on, and what exploring costs."""
+"""Earnings of policies in a rehearsal against today's choices: how much more, since when, and what exploring costs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ LAST = 0.2
 
 
 class Rehearsed(NamedTuple):
-    """What a policy earned in a rehearsal.
+    """The result of a policy in a rehearsal.
 
     Args:
         policy: Its name in the run.
@@ -154,7 +154,7 @@ def rehearsal_figures(
 
 
 class _Baseline(NamedTuple):
-    """What policies are compared with at the same visits.
+    """The baseline that policies are compared with at the same visits.
 
     Args:
         today: What today's choices earn at each rehearsed visit `(seeds, steps)`.

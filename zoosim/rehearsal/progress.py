@@ -1,4 +1,4 @@
-"""How far a recommendation is, and how long its parts took."""
+"""Progress of a recommendation, and the time that its parts took."""
 
 import time
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from zoosim.core.types import Progress
 
 
 class Clock:
-    """How many seconds each part of the work took."""
+    """Seconds that each part of the work took."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What kind of shop wrote a log, and what that asks of a policy; and what the log cannot tell."""
+"""Facts of the shop that wrote a log, and what they ask of a policy; and what the log cannot tell."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -18,7 +18,7 @@ SHOWN = 2.0
 
 
 class Fact(NamedTuple):
-    """What a log says of a shop, and what that means for policies; `is_known` is False for what it cannot tell."""
+    """A fact that a log tells of a shop, and its meaning for policies; `is_known` is False for what it cannot tell."""
 
     name: str
     found: str
@@ -27,7 +27,7 @@ class Fact(NamedTuple):
 
 
 class Delay(NamedTuple):
-    """How late rewards come: in the median `seconds` after the decision, and `visits`; of `n` rewards."""
+    """The delay of rewards: in the median `seconds` after the decision, and `visits`; of `n` rewards."""
 
     seconds: float
     visits: int

@@ -10,7 +10,7 @@ from zoosim.core.types import FloatArray
 from zoosim.worlds.facts import CLICKS, Measure, RewardScale
 
 Pair = dict[str, Any]
-"""What summary.json tells of two policies."""
+"""Two policies in summary.json."""
 
 CROWD = 24
 """Policies up to which curves, seeds and pairs are drawn."""

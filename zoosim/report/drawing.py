@@ -33,7 +33,7 @@ LINE_HEIGHT = 16  # px
 
 
 class Style(NamedTuple):
-    """How a policy is drawn in every figure; `muted` ones step back behind the others."""
+    """The style of a policy in every figure; `muted` ones step back behind the others."""
 
     color: str
     dash: str

@@ -27,7 +27,7 @@ FEW = 200
 """Whole numbers on an axis up to which each, or each tenth, has a tick."""
 
 APART = 0.28
-"""How far marks of one row lie apart, in rows."""
+"""Distance of the marks of one row, in rows."""
 
 
 class Mark(NamedTuple):

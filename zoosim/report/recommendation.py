@@ -24,7 +24,7 @@ from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
 WORTH_LEARNING = 1.02
-"""How many times the clicks of one product for all the best choices must get for learning to be worth it."""
+"""Least ratio of the clicks of the best choices to those of one product for all, for learning to be worth it."""
 
 RATES = {"oracle": "the best product for each visitor", "single": "one product for all", "random": "random products"}
 

@@ -12,10 +12,10 @@ from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
 
 BESIDE = 0.1
-"""How far dots of one position stand apart."""
+"""Distance of the dots of one position."""
 
 NORMAL = 1.96
-"""How many standard errors reach from an estimate to the ends of its interval."""
+"""Standard errors from an estimate to the ends of its interval."""
 
 NAMES = {
     "bias": "examination, log odds",

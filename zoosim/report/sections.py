@@ -30,7 +30,7 @@ class Link(str):
 
     @property
     def filter(self) -> str:
-        """What to type into the table's filter, each cell in quotes, which it must be whole."""
+        """Text for the table's filter, each cell in quotes, which it must be whole."""
         return " ".join('"' + cell.replace('"', "") + '"' for cell in self.cells)
 
 

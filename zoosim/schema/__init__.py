@@ -1,1 +1,1 @@
-"""How a shop's tables become features: types of columns, fitted once, one encoder from the log to the service."""
+"""Features of a shop's tables: types of columns, fitted once, one encoder from the log to the service."""

@@ -1,4 +1,4 @@
-"""Which products could be shown in each row of a log: those for sale at the time, and to whom they are shown at all.
+"""Products that could be shown in each row of a log: those for sale at the time, and to whom they are shown at all.
 
 A shop that shows some products to some visitors only, such as those that it sends to their country, has propensities of
 0 for the others. That shows in the propensities: for shares q of the products, q(A) / p(A) has the expectation sum over
@@ -39,7 +39,7 @@ FEWEST_ROWS = 20
 
 
 class Assortments(NamedTuple):
-    """Which products could be shown.
+    """The products that could be shown.
 
     Args:
         of_row: The assortment of each row `(n,)`, from 0.
@@ -163,11 +163,11 @@ class _Weights:
         return np.asarray(self.weights - np.where(self.halves, expected[True], expected[False]))
 
     def are_too_small(self, miss: FloatArray) -> bool:
-        """Whether some of the products could not be shown to some of the rows' visitors."""
+        """Return whether some of the products could not be shown to some of the rows' visitors."""
         return bool(miss.sum() < -max(ERRORS * np.sqrt((miss * miss).sum()), TOLERANCE * (self.weights - miss).sum()))
 
     def fit(self, miss: FloatArray, groups: IntArray) -> bool:
-        """Whether the weights are in each group as expected; groups of few rows are passed over.
+        """Return whether the weights are in each group as expected; groups of few rows are passed over.
 
         Products that a group could have been shown, but was not, weigh about what those do that it was shown once (Good
         1953, https://doi.org/10.1093/biomet/40.3-4.237).

@@ -1,4 +1,4 @@
-"""What all types of columns of a shop's tables have in common, and how users say which a column has."""
+"""The base of all types of columns of a shop's tables, and how users say which a column has."""
 
 from abc import abstractmethod
 from array import array
@@ -37,7 +37,7 @@ Buckets = Annotated[int, Field(ge=0, le=4096)]
 
 
 class Options(Strict):
-    """How a column is to be fitted, as far as its type, which may be inferred, has such options."""
+    """Options of a column's fit, as far as its type, which may be inferred, has them."""
 
     type: Literal["number", "yes/no", "category", "words", "time", "vector"] | None = None
     most_levels: Annotated[int, Field(ge=1, le=4096)] = MOST_LEVELS
@@ -81,11 +81,11 @@ class Column(Strict):
         return self.reads(values)
 
     def expresses(self, value: Any) -> bool:
-        """Whether the features say all that there is to a value; what is missing is said, too."""
+        """Return whether the features say all that there is to a value; what is missing is said, too."""
         return True
 
     def clips(self, value: Any) -> bool:
-        """Whether the features stand for a number nearer to most, as the value's own is far from them."""
+        """Return whether the features stand for a number nearer to most, as the value's own is far from them."""
         return False
 
     def decode_one(self, features: FloatArray) -> Any:
@@ -98,7 +98,7 @@ class Column(Strict):
 
     @property
     def news(self) -> str:
-        """What unknown values are, in words."""
+        """A note on unknown values."""
         return "new"
 
     def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:

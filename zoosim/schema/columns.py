@@ -70,7 +70,7 @@ class YesNoColumn(Column):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Whether it is yes, and whether it is missing."""
+        """Features of a value: whether it is yes, and whether it is missing."""
         return self._with_missing([self.name])
 
     def encode_one(self, value: Any) -> list[float]:
@@ -79,7 +79,7 @@ class YesNoColumn(Column):
         return self._or_missing(None if truth is None else [float(truth)], 1)
 
     def expresses(self, value: Any) -> bool:
-        """Whether it is one of both, or missing."""
+        """Return whether it is one of both, or missing."""
         return truth_of(value) is not None or text_of_any(value) is None
 
     def decode_one(self, features: FloatArray) -> Any:
@@ -121,7 +121,7 @@ class LevelColumn(Column):
 
     @property
     def rarity(self) -> str:
-        """What was left out since too few visitors had it, in words; empty where nothing was."""
+        """A note on what was left out since too few visitors had it; empty where nothing was."""
         if not self.rare:
             return ""
         have, them = (
@@ -138,7 +138,7 @@ class LevelColumn(Column):
 
     @property
     def news(self) -> str:
-        """What values without a level are; which of them are new nobody knows."""
+        """A note on values without a level; which of them are new nobody knows."""
         return f"none of its {len(self.levels)} levels, as {self.rest:.1%} were" if self.rest else "new"
 
     @abstractmethod
@@ -255,7 +255,7 @@ class CategoryColumn(LevelColumn):
         return [n_levels + first, n_levels + second % self.buckets]
 
     def expresses(self, value: Any) -> bool:
-        """Whether it is one of the levels, or missing."""
+        """Return whether it is one of the levels, or missing."""
         text = text_of_any(value)
         return text is None or text in self.levels
 
@@ -317,7 +317,7 @@ class WordsColumn(LevelColumn):
         return self._or_missing([*features, float(not words.issubset(self.levels))], width)
 
     def expresses(self, value: Any) -> bool:
-        """Whether its words are all among the levels."""
+        """Return whether its words are all among the levels."""
         return (self.levels_in(value) or set()).issubset(self.levels)
 
     def decode_one(self, features: FloatArray) -> Any:
@@ -376,7 +376,7 @@ class TimeColumn(Column):
         return day.replace(tzinfo=ZoneInfo(self.time_zone)).isoformat()
 
     def expresses(self, value: Any) -> bool:
-        """Whether it is a time, or missing."""
+        """Return whether it is a time, or missing."""
         return text_of_any(value) is None or time_of(value, ZoneInfo(self.time_zone), self.epoch) is not None
 
     def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:

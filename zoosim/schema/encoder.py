@@ -169,7 +169,7 @@ class Encoder(Strict):
         return {name: note for name, note in notes.items() if note}
 
     def drift(self, frame: pl.DataFrame) -> dict[str, str]:
-        """Tell which columns of a table hold what the encoder was not fitted to, and how much of it, by column."""
+        """Return what a table holds that the encoder was not fitted to, and how much of it, by column."""
 
         def note(column: AnyColumn) -> str:
             if column.name not in frame.columns:

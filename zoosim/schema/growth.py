@@ -43,7 +43,7 @@ SHARED = 4
 
 
 class Observations(NamedTuple):
-    """What requests said of visitors, or of products: values by column `rows`, and the visitor of each row."""
+    """Observations in requests of visitors, or of products: values by column `rows`, and the visitor of each row."""
 
     rows: Sequence[Mapping[str, Any]]
     visitors: Sequence[str]

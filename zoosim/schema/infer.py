@@ -46,7 +46,7 @@ REWARDS: Mapping[str, Sequence[str]] = {
 
 
 class Inferred(NamedTuple):
-    """What a column was taken for: its `type`, or none where it is no use, and the `reason`."""
+    """The guess for a column: its `type`, or none where it is no use, and the `reason`."""
 
     type: str
     reason: str
@@ -95,7 +95,7 @@ def infer_type(column: pl.Series) -> Inferred:
 
 
 class StrayWords(NamedTuple):
-    """How many values of a column of numbers are none, how many of them differ, and `text` that says where they are."""
+    """Values of a column of numbers that are none: their number, that of different ones, `text` on where they are."""
 
     total: int = 0
     different: int = 0
@@ -161,7 +161,7 @@ def infer_rewards(names: Sequence[str], table: pl.DataFrame | None = None) -> di
 
 
 def _can_be(what: str, column: pl.Series) -> bool:
-    """Whether most values of a column are such as what its name says, as far as that takes numbers of a kind."""
+    """Return whether most values of a column are as its name says, as far as that takes numbers of a kind."""
     if what not in ("propensity", "position", *REWARDS):
         return True
     some = column.gather_every(max(1, column.len() // SAMPLE))

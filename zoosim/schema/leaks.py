@@ -45,7 +45,7 @@ SHRINKAGE = 2.0
 """Rows that a product's mean, or a pair's share, is shrunk by."""
 
 AUC, LEAST_AUC = 0.78, 0.72
-"""What is known before the choice does not tell rewarded visits from others as well as this: of 100 pairs of a rewarded
+"""Nothing known before the choice tells rewarded visits from others as well as this: of 100 pairs of a rewarded
 visit and another, 78 in order, and 72 at least, two standard errors below. Single columns of shops reach .5 to .7."""
 
 FEWEST_REWARDED = 20
@@ -63,7 +63,7 @@ NO_LEVELS = (*UNREADABLE, pl.List, pl.Array)
 
 @dataclass(frozen=True)
 class LogSample:
-    """What a column is compared with: some rows of a log.
+    """The rows of a log that columns are compared with.
 
     Args:
         rows: Which rows of the table `(n,)`.
@@ -87,7 +87,7 @@ class LogSample:
 
     @cached_property
     def halves(self) -> BoolArray:
-        """Which half of the visitors each row is of `(n,)`: scores learned from one are tested by the other.
+        """The half of the visitors that each row is of `(n,)`: scores learned from one are tested by the other.
 
         Halves of the rows instead, where most are of one visitor: all who are not signed in, say.
         """
@@ -99,7 +99,7 @@ class LogSample:
 
     @cached_property
     def rewarded(self) -> dict[str, BoolArray]:
-        """Which rows earned something `(n,)`, by the reward's column."""
+        """The rows that earned something `(n,)`, by the reward's column."""
         return {name: holds_something(column) for name, column in self.rewards.items()}
 
 

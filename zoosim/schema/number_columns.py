@@ -22,10 +22,10 @@ MOST_LISTS = 0.95
 """Share of the lists of a column whose largest numbers say how large a number of a list may be."""
 
 BEYOND = 3.0
-"""How many times as large as in these lists a number may be before it is clipped."""
+"""Multiple of the largest number of these lists from which on numbers are clipped."""
 
 LONG = 2.0
-"""How many times as long, by the Euclidean norm, as these a list may be before it is shortened."""
+"""Multiple of the longest of these lists, by the Euclidean norm, from which on lists are shortened."""
 
 REACH = 10.0
 """Scaled numbers beyond which those of lists are clipped where the column was fitted without a limit."""
@@ -100,7 +100,7 @@ class NumberColumn(Column):
         return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
 
     def expresses(self, value: Any) -> bool:
-        """Whether it is missing, or a number that lies not far beyond the range."""
+        """Return whether it is missing, or a number that lies not far beyond the range."""
         number = number_of(value)
         if number is None:
             return text_of_any(value) is None
@@ -108,7 +108,7 @@ class NumberColumn(Column):
         return self.low - beyond <= number <= self.high + beyond
 
     def clips(self, value: Any) -> bool:
-        """Whether it is a number beyond the range."""
+        """Return whether it is a number beyond the range."""
         number = number_of(value)
         return number is not None and not self.low <= number <= self.high
 
@@ -209,14 +209,14 @@ class VectorColumn(Column):
         return clipped if self.longest is None else _shortened(clipped, self.longest)
 
     def clips(self, value: Any) -> bool:
-        """Whether it is a list as long as it should be with numbers, or a norm, beyond the limits."""
+        """Return whether it is a list as long as it should be with numbers, or a norm, beyond the limits."""
         numbers = _vector(value)
         if numbers is None or len(numbers) != self.length:
             return False
         return bool((self._scaled(numbers.reshape(1, -1))[0] != numbers / self.scale).any())
 
     def expresses(self, value: Any) -> bool:
-        """Whether it is missing, or a list of numbers as long as it should be."""
+        """Return whether it is missing, or a list of numbers as long as it should be."""
         return text_of_any(value) is None or self._reads_one(value)
 
     def _reads_one(self, value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What the columns of a shop's tables are: described in YAML, inferred where nothing is said, and fitted to data once.
+"""The columns of a shop's tables: described in YAML, inferred where nothing is said, and fitted to data once.
 
     columns: {action: item, propensity: p, time: at, user_id: customer}     # what for: the name of the column
     rewards: {click: clicked, revenue: gmv}     # or in columns, where there is one alone: reward: clicked
@@ -51,7 +51,7 @@ FEWEST_PRODUCTS = 10
 """Rows, each of another product, from which on a table counts as one of products."""
 
 CATEGORIES = ("category", "department", "group", "class", "family")
-"""What columns are often called that put products in groups."""
+"""Usual names of columns that put products in groups."""
 
 FeatureTypes = dict[str, str | dict[str, Any] | None]
 """The type of each feature by the column's name; None where it is to be inferred."""
@@ -72,7 +72,7 @@ def _as_types(given: Any) -> Any:
 
 
 class Columns(Strict):
-    """Which column of the table holds what."""
+    """The columns of the table by role."""
 
     action: str
     propensity: str | None = None
@@ -97,7 +97,7 @@ class Columns(Strict):
 
 
 class ProductColumns(Strict):
-    """Where products are described: a CSV or Parquet file or a data frame, and its columns.
+    """The table of products: a CSV or Parquet file or a data frame, and its columns.
 
     `sold_from` and `sold_until` say from when and until when a product was for sale, empty for always.
     """
@@ -121,7 +121,7 @@ class ProductColumns(Strict):
 
 
 class Schema(Strict):
-    """What the columns of a shop's table are."""
+    """The description of the columns of a shop's table."""
 
     columns: Columns
     rewards: dict[str, str] = Field(default_factory=dict)
@@ -190,7 +190,7 @@ class Schema(Strict):
 
 
 class FittedSchema(Strict):
-    """How a shop's visitors and products become features, fitted to a table once; kept in logs and in policies.
+    """The encoding of a shop's visitors and products as features, fitted to a table once; kept in logs and in policies.
 
     Args:
         visitors: Encodes visitors and requests.
@@ -304,7 +304,7 @@ def _refuse_products(table: pl.DataFrame, roles: Mapping[str, str], rewards: Map
 
 
 def _is_of_products(table: pl.DataFrame, reward: str, roles: Mapping[str, str]) -> bool:
-    """Whether a column that is named like a reward says what each product is worth, not what a visit earned."""
+    """Return whether a column named like a reward says what each product is worth, not what a visit earned."""
     return infer_type(table[reward]).type != "yes/no" and describes_product(table[reward], table[roles["action"]])
 
 

@@ -26,7 +26,7 @@ WORDS = (pl.String, pl.Categorical, pl.Enum)
 """Types of columns that hold words."""
 
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-"""What is read as a number, in Python's and in Rust's regular expressions."""
+"""Pattern of numbers, in Python's and in Rust's regular expressions."""
 
 LONGEST_DATE = 8
 """Digits of a date in ISO 8601 without hyphens, 20240304."""
@@ -44,11 +44,11 @@ SECONDS = (
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DateOrder = Literal["day-first", "month-first"]
-"""Which comes first in dates such as 03/04/2024."""
+"""Order of day and month in dates such as 03/04/2024."""
 
 Epoch = Literal["s", "ms", "us"]
 MICROSECONDS_PER: Mapping[Epoch, float] = {"s": 1e6, "ms": 1e3, "us": 1.0}
-"""How long the units are in which times are counted."""
+"""Lengths of the units in which times are counted."""
 
 FIRST_COUNTED, LAST_COUNTED = 3e14, 1e16
 """From July 1979 to 2286, in microseconds since 1970, numbers tell by their size what they count."""
@@ -57,7 +57,7 @@ LARGEST_NUMBER = 1e100
 """Larger numbers, whose squares overflow, are as unreadable as infinity."""
 
 BLANK = " \t\r\n"
-"""What is stripped from words at both ends."""
+"""Characters that are stripped from words at both ends."""
 
 YES = frozenset({"true", "yes", "y", "t", "1", "on"})
 NO = frozenset({"false", "no", "n", "f", "0", "off"})

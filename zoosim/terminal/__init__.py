@@ -1,1 +1,1 @@
-"""What the command line prints when it is done: one file per kind of result, all by `output`."""
+"""Printed results of the command line: one file per kind of result, all by `output`."""

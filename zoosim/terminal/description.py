@@ -1,4 +1,4 @@
-"""What the command line prints of a world or a model that is described."""
+"""Printed descriptions of worlds and models."""
 
 from pathlib import Path
 from shlex import quote

@@ -1,4 +1,4 @@
-"""What the command line prints of a world that was fitted to a log."""
+"""Printed results of fitting a world to a log."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `zoosim schema` and `zoosim import` print: what they understood of a shop's tables."""
+"""Printed results of `zoosim schema` and `zoosim import`: what they understood of a shop's tables."""
 
 import textwrap
 from typing import TYPE_CHECKING

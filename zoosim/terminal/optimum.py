@@ -1,4 +1,4 @@
-"""What the command line prints of the best that a search shop could do."""
+"""Printed results on the best that a search shop could do."""
 
 from typing import TYPE_CHECKING
 

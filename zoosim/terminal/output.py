@@ -1,4 +1,4 @@
-"""How lines and results are printed: tables as wide as the terminal, sentences broken at words.
+"""Printing of lines and results: tables as wide as the terminal, sentences broken at words.
 
 The command line imports this when it starts, whatever it is to do: heavy modules are imported inside the functions.
 """

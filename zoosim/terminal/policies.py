@@ -1,4 +1,4 @@
-"""What the command line prints of policies: a list of all, or one with its parameters."""
+"""Printed descriptions of policies: a list of all, or one with its parameters."""
 
 import inspect
 

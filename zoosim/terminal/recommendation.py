@@ -1,4 +1,4 @@
-"""What the command line prints of a recommendation: what to do first, then the rehearsal and the shop."""
+"""Printed recommendations: what to do first, then the rehearsal and the shop."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the command line prints of a run."""
+"""Printed results of a run."""
 
 from typing import TYPE_CHECKING
 

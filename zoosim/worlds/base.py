@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a decision.
+    """The outcome of a decision.
 
     Args:
         reward: What it earned.
@@ -42,7 +42,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a visit is worth in expectation; only figures and tests see it, never a policy.
+    """The expected worth of a visit; only figures and tests see it, never a policy.
 
     In an episodic world that is the expected return: the sum of what the visitor brings from here on, where the best
     is done after the action in question (the optimal action values `Q*` of Sutton & Barto 2018, section 3.6).
@@ -71,7 +71,7 @@ def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None)
 
 
 WORLD_FILE = ".world"
-"""How the files of fitted worlds end."""
+"""Ending of the files of fitted worlds."""
 
 
 class ProductList(NamedTuple):
@@ -105,22 +105,22 @@ class World(Parametrised, ABC):
     """
 
     name: str = ""
-    """How the world is called in reports; the class name in kebab case when left empty."""
+    """Name of the world in reports; the class name in kebab case when left empty."""
 
     action_space: str = PRODUCTS
-    """What is chosen at a visit: "products", "templates" or "boosts"."""
+    """Action space of a visit: "products", "templates" or "boosts"."""
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     """The least and the largest reward of a visit; policies that learn from clicks ask for 0 to 1."""
 
     feedback: Feedback = AT_ONCE
-    """When rewards come, where a run does not say."""
+    """Delay of rewards, where a run does not say."""
 
     default_steps: ClassVar[int] = 10_000
-    """How many visits a run has when the user does not say."""
+    """Visits of a run when the user does not say."""
 
     reward_scale: RewardScale = AMOUNTS
-    """How rewards are called, scaled and compared."""
+    """Names, scale and comparison of rewards."""
 
     episodic: ClassVar[bool] = False
     """True where visitors may come back, so that what is shown may matter later."""
@@ -132,7 +132,7 @@ class World(Parametrised, ABC):
     """True where the first policy of a seed computes for long what the others then find on disk."""
 
     oracle_note: ClassVar[str] = ""
-    """What 100% of the oracle is, for worlds in which some actions may earn more."""
+    """Meaning of 100% of the oracle, for worlds in which some actions may earn more."""
 
     description: Any = None
     """The function of a world, a number of visits and a `Progress` that describes it; None where it has no page."""
@@ -146,12 +146,12 @@ class World(Parametrised, ABC):
 
     @property
     def longest_run(self) -> int | None:
-        """How many visits there are at most; a run's default length gives way to it."""
+        """Most visits that there are; a run's default length gives way to it."""
         return None
 
     @property
     def action_spaces(self) -> tuple[str, ...]:
-        """What policies may choose, first what a policy chooses that can do more than one."""
+        """The action spaces of policies, first that of a policy that can do more than one."""
         return (self.action_space,)
 
     def for_policy(self, action_space: str, params: Mapping[str, Any]) -> "World":
@@ -160,12 +160,12 @@ class World(Parametrised, ABC):
 
     @property
     def has_past(self) -> bool:
-        """Whether there are visits before the run, from which policies can learn."""
+        """True where there are visits before the run, from which policies can learn."""
         return type(self).before is not World.before
 
     @property
     def lists_products(self) -> bool:
-        """Whether the world can list all its products, so that logs can be written."""
+        """True where the world can list all its products, so that logs can be written."""
         return type(self).all_products is not World.all_products
 
     @property
@@ -175,7 +175,7 @@ class World(Parametrised, ABC):
 
     @property
     def shocks_differ(self) -> bool:
-        """Whether each seed's world draws shocks of its own, as many and of the same names."""
+        """True where each seed's world draws shocks of its own, as many and of the same names."""
         return False
 
     def reported_traits(self, delay: int) -> Sequence[Trait]:
@@ -187,7 +187,7 @@ class World(Parametrised, ABC):
 
     @property
     def reported_measures(self) -> tuple[Measure, ...]:
-        """What visits come to beside their reward, made of the parts of rewards."""
+        """Measures of visits beside their reward, made of the parts of rewards."""
         return ()
 
     @property

@@ -27,7 +27,7 @@ class BuiltWorld(World):
 
     @property
     def has_past(self) -> bool:
-        """Whether there are visits before the run; none, unless a world says so."""
+        """True where there are visits before the run; none, unless a world says so."""
         return False
 
     @property

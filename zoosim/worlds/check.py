@@ -16,7 +16,7 @@ from zoosim.worlds.episodes import MOST_STEPS, checked_next
 from zoosim.worlds.registry import find_world
 
 VISITS = 40
-"""How many visits most checks look at."""
+"""Visits that most checks look at."""
 
 LONG = 3_000
 """Over how many visits, or visitors who come back, rewards are averaged."""
@@ -25,13 +25,13 @@ FOLLOWED = 100
 """For how many decisions most checks follow a visitor who comes back."""
 
 ERRORS = 5.0
-"""How many standard errors the mean reward may lie from the truth."""
+"""Standard errors that the mean reward may lie from the truth."""
 
 ROUNDING = 1e-9
 
 
 class Asked(NamedTuple):
-    """What a world is asked about: a visit, of a visitor to whom the `actions` were shown before."""
+    """A question to a world: a visit, of a visitor to whom the `actions` were shown before."""
 
     visitor: int
     actions: tuple[Any, ...]
@@ -161,7 +161,7 @@ def _followed(world: World, asked: Asked) -> Any:
 
 
 def _same_next(world: World, one: Outcome, other: Outcome) -> bool:
-    """Whether the same follows two outcomes."""
+    """Return whether the same follows two outcomes."""
     first, second = checked_next(world, one), checked_next(world, other)
     if first is None or second is None:
         return first is second

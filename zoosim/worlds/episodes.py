@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 MOST_STEPS = 100_000
-"""How many decisions a visitor may come for: who never leaves is a mistake in the world."""
+"""Most decisions that a visitor may come for: who never leaves is a mistake in the world."""
 
 
 @dataclass(frozen=True)
 class Next:
-    """What comes next for the same visitor, who has not gone for good.
+    """The next visit or step of the same visitor, who has not gone for good.
 
     Args:
         visit: The visitor's next visit, or step of this one: an object of the world's own, as `World.arrive` returns

@@ -1,4 +1,4 @@
-"""What a run may know of its world: how rewards are called and compared, what else is measured, when it changes."""
+"""Facts that a run may know of its world: how rewards are called and compared, other measures, when it changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from zoosim.core.types import FloatArray
 
 
 class RewardScale(NamedTuple):
-    """How the rewards of visits are called, scaled and compared.
+    """Names, scale and comparison of the rewards of visits.
 
     Args:
         key: How summary.json calls the mean reward of a visit.
@@ -34,7 +34,7 @@ EUROS = AMOUNTS._replace(unit="EUR")
 
 
 class Measure(NamedTuple):
-    """What visits came to beside their reward, as means over visits.
+    """A measure of visits beside their reward, as a mean over visits.
 
     Args:
         key: How summary.json calls it.
@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 class Trait(NamedTuple):
-    """What one may know of a world: a trait's `name`, its `value` here, which is value number `place`.
+    """A trait that one may know of a world: its `name`, its `value` here, which is value number `place`.
 
     `asks` says what a world with that value asks of a policy.
     """

@@ -143,7 +143,7 @@ class Labelled(BuiltWorld):
 
     @property
     def has_past(self) -> bool:
-        """Whether there are visits before the run: only where rows come back."""
+        """True where there are visits before the run: only where rows come back."""
         repeat: bool = self.config.repeat
         return repeat
 
@@ -159,7 +159,7 @@ class Labelled(BuiltWorld):
 
     @property
     def run_identity(self) -> dict[str, Any]:
-        """What makes this world another than others, beside the table's content."""
+        """The identity of this world, beside the table's content."""
         return {"env.repeat": self.config.repeat}
 
     @property

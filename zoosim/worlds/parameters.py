@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Parametrised:
-    """What has a seed, a length, and parameters, which are declared by `zoosim.parameter` or as a record's fields."""
+    """An object with a seed, a length, and parameters, declared by `zoosim.parameter` or as a record's fields."""
 
     seed: int
     """Tells worlds of one kind apart."""
@@ -22,7 +22,7 @@ class Parametrised:
     """The record of the parameters, whose fields they are; None where they are declared with `zoosim.parameter`."""
 
     numbered_in_order: ClassVar[tuple[str, ...]] = ()
-    """Which parts of the record are numbered in their order, so that another order makes another world."""
+    """Parts of the record that are numbered in their order, so that another order makes another world."""
 
     def __init__(self, seed: int, steps: int, **params: Any) -> None:
         """Make the world of a seed.
@@ -131,7 +131,7 @@ class Parametrised:
 
     @property
     def run_identity(self) -> dict[str, Any]:
-        """What makes this world another than others, by the names in config.yaml; files by name, not by content."""
+        """The identity of this world, by the names in config.yaml; files by name, not by content."""
         return self.identity_of(self._checked)
 
     def identity_of(self, config: Any) -> dict[str, Any]:

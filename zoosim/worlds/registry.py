@@ -38,7 +38,7 @@ def _flaw(cls: object) -> str:
 
 
 def _is_played(name: str) -> bool:
-    """Whether worlds can take the actions of an action space; of those of packages, only this one is imported."""
+    """Return whether worlds can take an action space's actions; of those of packages, only this one is imported."""
     return name in action_space_names() and find_action_space(name).is_played
 
 
@@ -48,7 +48,7 @@ def _played_spaces() -> tuple[str, ...]:
 
 
 def _is_range(value: Any) -> bool:
-    """Whether a value is a pair of numbers, the lower one first."""
+    """Return whether a value is a pair of numbers, the lower one first."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return False
     return all(isinstance(bound, int | float) for bound in value) and value[0] < value[1]
@@ -94,7 +94,7 @@ def find_world(source: str, *, finished: bool = False) -> type[World]:
 
 
 def is_world_file(source: str) -> bool:
-    """Whether a name stands for a world in a file."""
+    """Return whether a name stands for a world in a file."""
     return source.endswith(WORLD_FILE) or is_file_source(source)
 
 
@@ -146,7 +146,7 @@ def world_for_policy(world: World, action_space: str, params: Mapping[str, Any])
 
 @contextmanager
 def _making(cls: type[World], seed: int) -> Iterator[None]:
-    """Tell in one line what a world raises as it is made."""
+    """Turn what a world raises as it is made into an error of one line."""
     try:
         yield
     except ZoosimError:

@@ -1,4 +1,4 @@
-"""Where the trials of a run are computed: on this machine for now."""
+"""Backends, which compute the trials of a run: on this machine for now."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar

@@ -46,7 +46,7 @@ def without_main() -> Iterator[None]:
 
 @contextmanager
 def _same_imports() -> Iterator[None]:
-    """Let Python processes that start meanwhile import from where this one does, and not from the working directory.
+    """Make Python processes that start meanwhile import from where this one does, and not from the working directory.
 
     The process that workers are forked from may not take over `sys.path`, as a worker that is spawned does: it would
     import another zoosim than this program, or a file of the user's that is called as a library is.
@@ -100,7 +100,7 @@ def worker_context() -> Any:
 
 
 def _forget_parent() -> None:
-    """Let a process that the user's program has forked start workers of its own, whatever a thread did meanwhile."""
+    """Prepare a process that the user's program has forked for workers of its own, whatever a thread did meanwhile."""
     global _starting
     _starting = threading.RLock()
     worker_context.cache_clear()

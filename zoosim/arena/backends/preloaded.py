@@ -1,4 +1,4 @@
-"""What workers need: imported once, by the process that they are forked from."""
+"""Modules that workers need: imported once, by the process that they are forked from."""
 
 import gc
 from contextlib import suppress

@@ -8,13 +8,13 @@ WIDTHS: dict[str, dict[str, dict[str, float]]] = {
     "template-linucb": {"simple": {"alpha": 4.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
     "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 0.7}},
 }
-"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 19.
+"""Width of exploration of each learner by what it sees: the best for the last quarter over seeds 0 to 19.
 
 `zoosim run template-widths` compares them.
 """
 
 LEARNERS = {"template-greedy": "greedy", "template-linucb": "LinUCB", "template-ts": "Thompson sampling"}
-"""What learners are called in figures."""
+"""Names of learners in figures."""
 
 TEMPLATE_BANDITS = Experiment(
     name="template-bandits",

@@ -1,4 +1,4 @@
-"""How widely should a bandit over templates explore, on what it sees? What `template-bandits` is tuned by."""
+"""Widths of exploration of bandits over templates, by what they see: the experiment that tunes `template-bandits`."""
 
 from zoosim.arena.experiment import Experiment
 

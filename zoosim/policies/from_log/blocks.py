@@ -8,7 +8,7 @@ from zoosim.core.types import FloatArray, IntArray
 
 
 class Scaling(NamedTuple):
-    """How columns are scaled: less `centre (d,)`, times `scale (d,)`; and the block that each is in `(d,)`."""
+    """The scaling of columns: less `centre (d,)`, times `scale (d,)`; and the block that each is in `(d,)`."""
 
     centre: FloatArray
     scale: FloatArray

@@ -1,4 +1,4 @@
-"""What products differ in most, so that a model learns from those alike together."""
+"""Traits in which products differ most, so that a model learns from those alike together."""
 
 from typing import NamedTuple
 

@@ -191,7 +191,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
 
 
 class TemplateBandit(KernelPolicy):
-    """What the three have in common: all but how they explore."""
+    """The common part of the three bandits: all but how they explore."""
 
     kernel = Kernel("template_bandit", _choose, _distribution, _learn, _decided)
     learned = ("ridge", "templates", "turns", "widths", "moments", "key", "updates")

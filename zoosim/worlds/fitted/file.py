@@ -28,7 +28,7 @@ ARRAYS = (
 
 
 class Facts(BaseModel):
-    """What a world rests on, as its file holds it; more may be said."""
+    """Facts on what a world rests on, as its file holds them; more may be said."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

@@ -1,4 +1,4 @@
-"""What a log says of a shop: its visits, its products, and draws of what visitors respond to.
+"""A shop as estimated from a log: its visits, its products, and draws of what visitors respond to.
 
 The logit of a response of visit i to product k is x_i' b_k, of the visit's features and the product's coefficients, and
 the effects of the visitor, of the visitor's taste for the product's category, of hour and day, and of changes. What a
@@ -29,7 +29,7 @@ PRIOR_SPREAD = 0.1
 
 
 class Tastes(NamedTuple):
-    """What is known of some visitors' effects, by `keys (G,)`, which number visitors, or visitors x categories, sorted.
+    """The posterior of some visitors' effects, by `keys (G,)`, which number visitors, or visitors x categories, sorted.
 
     The data tell of each effect `information (G,)`, a precision, and `target (G,)`, that times the effect; of the
     variance of all effects an `estimate`, which may be below 0, with its standard `error`. The responses' model took it
@@ -96,7 +96,7 @@ class Change(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What responses are worth: draws of coefficients `(D, K, q)` and residuals `(m,)`, of logarithms or of amounts."""
+    """The worth of responses: draws of coefficients `(D, K, q)` and residuals `(m,)`, of logarithms or of amounts."""
 
     coefficients: FloatArray
     residuals: FloatArray

@@ -22,7 +22,7 @@ from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, Visits
 
 
 class FittedConfig(Strict):
-    """What a fitted world pays, and at which visits it changes; all else is in its file."""
+    """The payment of a fitted world, and the visits at which it changes; all else is in its file."""
 
     pays: Literal["clicks", "amounts"] = "clicks"
     changes: list[int] = Field(default_factory=list)
@@ -53,7 +53,7 @@ class Fitted(BuiltWorld):
 
     @property
     def shop(self) -> FittedShop:
-        """What the file holds; read once in each process."""
+        """The shop that the file holds; read once in each process."""
         return load_world(self.file)
 
     @property

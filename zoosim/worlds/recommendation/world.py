@@ -115,7 +115,7 @@ class Recommendation(BuiltWorld):
 
     @property
     def shocks_differ(self) -> bool:
-        """Whether they are drawn for each seed."""
+        """True where they are drawn for each seed."""
         return self.shop.random_shocks is not None
 
 

@@ -57,7 +57,7 @@ ALL = "all"
 
 
 class SearchColumns(Strict):
-    """Which column of a table of searches holds what."""
+    """The columns of a table of searches by role."""
 
     search: str
     position: str
@@ -80,7 +80,7 @@ class SearchColumns(Strict):
 
 
 class SearchLogSchema(Strict):
-    """What a table of searches holds, and the shop that it is of."""
+    """The description of a table of searches, and of the shop that it is of."""
 
     shop: dict[str, Any]
     columns: SearchColumns
@@ -90,12 +90,12 @@ class SearchLogSchema(Strict):
 
     @property
     def notation(self) -> TimeNotation:
-        """How the table writes times."""
+        """The notation of times in the table."""
         return TimeNotation(self.time_zone, self.epoch, self.dates)
 
 
 def describes_searches(schema: Any) -> bool:
-    """Whether a schema, a YAML file or a mapping, is of a table of searches."""
+    """Return whether a schema, a YAML file or a mapping, is of a table of searches."""
     if isinstance(schema, str | os.PathLike) and Path(schema).suffix in (".yaml", ".yml") and Path(schema).is_file():
         schema = read_yaml(Path(schema))
     return isinstance(schema, Mapping) and "shop" in schema
@@ -214,7 +214,7 @@ class _SearchTable:
 
     @property
     def uses(self) -> dict[str, str]:
-        """What each column of the table is used for, in words."""
+        """Uses of the columns of the table, in words."""
         columns = self.schema.columns
         uses = uses_of(columns.named) | {
             name: f"boost of {kind}" for name, kind in zip(columns.boosts, FEATURES, strict=False)
@@ -223,7 +223,7 @@ class _SearchTable:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What to look at, by column."""
+        """Notes on what to look at, by column."""
         time = self.schema.columns.time
         if time and self.schema.time_zone is None and lacks_zone(self.table[time]):
             return {time: NAMES_NO_ZONE}
@@ -289,7 +289,7 @@ class _SearchTable:
                 yield Fault(role, "a number, as other rows of the search have", (missing & is_known).to_numpy())
 
     def _known_segments(self) -> bool:
-        """Whether the shop's configuration names its own segments."""
+        """Return whether the shop's configuration names its own segments."""
         return "segments" in self.schema.shop
 
     def _strangers(self) -> np.ndarray:

@@ -25,7 +25,7 @@ STRATEGIC_FLOOR = "visits below the strategic floor, a share of what is shown"
 
 
 class SimulatedSearch(BuiltWorld):
-    """What search shops have in common, whatever their parameters are."""
+    """The common part of search shops, whatever their parameters are."""
 
     action_space = TEMPLATES
     action_spaces = (TEMPLATES, BOOSTS)  # a policy over candidates takes the templates for its candidates

@@ -1,4 +1,4 @@
-"""What search shops are drawn from: ranges and shares, each of which a user may set."""
+"""Distributions that search shops are drawn from: ranges and shares, each of which a user may set."""
 
 from typing import Annotated
 
@@ -42,7 +42,7 @@ class Visitors(Strict):
 
 
 class Effects(Strict):
-    """What moves the log odds of a click: weights of tastes, of cosine and category, of discounts and bestsellers."""
+    """Effects on the log odds of a click: weights of tastes, of cosine and category, of discounts and bestsellers."""
 
     price: NumberRange = between(-0.5, 0.5)
     label: NumberRange = between(-1.2, 1.2)
@@ -54,7 +54,7 @@ class Effects(Strict):
 
 
 class Reward(Strict):
-    """What a visit counts beside its GMV: a EUR of CM2, a strategic purchase in EUR, a click.
+    """Parts of a visit's reward beside its GMV: a EUR of CM2, a strategic purchase in EUR, a click.
 
     In a share `stable` of shops, too, what each product costs that leaves the first ten.
     """

@@ -1,4 +1,4 @@
-"""What visitors click, as logits: effects of products, of visitors' features and habits, of time."""
+"""Clicks of visitors, as logits: effects of products, of visitors' features and habits, of time."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ NOVELTY_DAYS = 1.0
 
 
 class Behaviour(NamedTuple):
-    """What people respond to, of P products in C categories; what a shop does not have is empty, or 0.
+    """Effects on the responses to P products in C categories; what a shop does not have is empty, or 0.
 
     `products (P,)`, all that is a product's own; `tastes`; `patterns (L, L', C)` of the first two columns of words;
     `frequencies (J, q)`, `phases (J,)` and `bends (J, C)`, curves of visitors' numbers; `matches (p, m)` of visitors'

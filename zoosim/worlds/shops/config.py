@@ -1,4 +1,4 @@
-"""What shops are drawn from: ranges and shares, each of which a user may set."""
+"""Distributions that shops are drawn from: ranges and shares, each of which a user may set."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -57,7 +57,7 @@ def _effect(low: float, high: float, share: float = 1.0) -> Effect:
 
 
 class Effects(Strict):
-    """What moves the logit of a click; each size is a standard deviation over what it is an effect of.
+    """Effects on the logit of a click; each size is a standard deviation over what it is an effect of.
 
     `products`, `brands` and `categories` are effects of their own, `numbers` those of the products' numbers. `tastes`
     are what visitors' features do to each category, `patterns` what two of their words do together, `curves` what their

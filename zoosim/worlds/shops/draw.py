@@ -11,13 +11,13 @@ from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.shops.config import Effect, Effects, PositiveRange, Renewal, ShopsConfig
 
 OFFERS_PER_DAY = 4
-"""How often a day candidates are picked anew, and new products come."""
+"""Times a day that candidates are picked anew, and new products come."""
 
 TURN = np.pi
-"""How far gradual drift turns tastes in a run: half of this makes them others, all of it their opposite."""
+"""Angle by which gradual drift turns tastes in a run: half of this makes them others, all of it their opposite."""
 
 SEASONS = 3
-"""How often seasonal tastes come back in a run."""
+"""Times that seasonal tastes come back in a run."""
 
 MOST_CHANGES = 4
 """Sudden changes of a run, at most."""
@@ -28,7 +28,7 @@ VISITS_EXPONENT = 0.8
 
 @dataclass(frozen=True)
 class Kind:
-    """What kind of shop one is: what its visitors and engineers could say of it.
+    """A kind of shop, in figures that its visitors and engineers could tell.
 
     Args:
         click_rate: Mean click rate of products shown at random at the first visits.
@@ -68,12 +68,12 @@ class Kind:
 
     @property
     def n_told(self) -> int:
-        """How many things are told of a visitor: a word of each column, and each number."""
+        """Number of things that are told of a visitor: a word of each column, and each number."""
         return len(self.levels) + self.n_numbers
 
     @property
     def n_described(self) -> int:
-        """How many features these are."""
+        """Number of features that these are."""
         return sum(self.levels) + self.n_numbers
 
 
@@ -183,7 +183,7 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
 
 
 class Arrivals(NamedTuple):
-    """Who comes at n visits: their numbers `steps (n,)`, `visitors (n,)`, `words (n, columns)` and `numbers (n, q)`."""
+    """The visitors of visits `steps (n,)`: `visitors (n,)` by number, `words (n, columns)` and `numbers (n, q)`."""
 
     steps: IntArray
     visitors: IntArray
@@ -232,7 +232,7 @@ def draw_arrivals(kind: Kind, steps: int, seed: int, purpose: str) -> Arrivals:
 
 
 class Tastes(NamedTuple):
-    """How much visitors' features `(p,)` like each of C categories: `sets (M, p, C)`, of which each counts by time.
+    """The tastes of visitors' features `(p,)` for each of C categories: `sets (M, p, C)`, of which each counts by time.
 
     `drift` says how: sets follow one another from the visits `starts (M,)` on, or two are mixed over `length` visits.
     """

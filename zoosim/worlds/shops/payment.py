@@ -1,4 +1,4 @@
-"""What comes of a click: purchases, what is spent, and what is sent back."""
+"""The consequences of a click: purchases, what is spent, and what is sent back."""
 
 from typing import NamedTuple
 
@@ -16,11 +16,11 @@ DIFFERENCE = 0.4
 """Standard deviation of the logarithm of the share of clicks that is bought, over products."""
 
 CLICK_OF_MIXTURE = 0.02
-"""What a click is worth where clicks and margin are mixed, in units of the typical price."""
+"""Worth of a click where clicks and margin are mixed, in units of the typical price."""
 
 
 class Payment(NamedTuple):
-    """What comes of a click: each product is bought with a chance `buys (P,)`, and sent back with `returns (P,)`.
+    """The payment for a click: each product is bought with a chance `buys (P,)`, and sent back with `returns (P,)`.
 
     A visit earns `click` for a click, `purchase` for a purchase, and of what is spent, around `prices (P,)`, the
     `shares (P,)`; a returned purchase earns `-cost` in place of these.

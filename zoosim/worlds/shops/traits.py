@@ -1,4 +1,4 @@
-"""What kind of shop a drawn one is, in words that its engineers would use, and what such a shop asks of a policy."""
+"""Traits of a drawn shop, in words that its engineers would use, and what such a shop asks of a policy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

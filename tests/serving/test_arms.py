@@ -1,12 +1,14 @@
 """Arms: who decides for whom, how likely what was shown was over all arms, and what each arm learns."""
 
 import asyncio
+import tarfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -16,12 +18,14 @@ from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from zoosim.core.errors import ConfigError
 from zoosim.logs.parse import read_log
+from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.model import load_model
 from zoosim.serving.arms import Assignment, mixture_of
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SearchBody, SearchVisitor
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import CHAMPION, Arm, Choice, Decision, Kind, Row, Search, Start, unpack, unpack_floats
 from zoosim.serving.folder import load_served_model
+from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.ranker import Slot, chances_of
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
@@ -31,6 +35,7 @@ from zoosim.serving.snapshots import newest_replica, state_digest, write_snapsho
 from zoosim.serving.store.address import Address, open_store
 
 SALT = bytes(range(16))
+ARCHIVE = Path(__file__).parents[1] / "data" / "before_one_of_each.tar.xz"
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +152,7 @@ def test_the_log_has_both_probabilities_exactly(tmp_path: Path, model: Path, riv
     np.testing.assert_allclose(top, [decision.mixture[0] for decision in decisions])
 
 
-def read_served_log_later(folder: Path, model: Path) -> Any:
+def read_served_log_later(folder: Path, model: Path | None) -> Any:
     """Read the log of a service once the wait of its decisions is over."""
 
     async def wait(service: Service) -> None:
@@ -296,6 +301,69 @@ def test_arms_stay_in_the_log_until_settings_name_others(tmp_path: Path, model: 
     assert (grown.arms[0].share, grown.arms[0].turn, grown.salt) == (0.5, first.arms[0].turn, first.salt)
     assert alone.arms == []
     assert {start.origin for start in starts} == {first.origin}
+
+
+def test_arms_begin_while_a_service_runs_and_take_what_their_learner_tells(
+    tmp_path: Path, model: Path, rival: Path
+) -> None:
+    """As in a service whose log another one shares: it reads of arms, and of what each of them has learned."""
+
+    async def use(service: Service) -> None:
+        for number in range(20):
+            await visit(service, number, f"v{number}")
+        arms = [Arm("rival", service.keep_model(rival), 0.5, "challenger", 2)]
+        await service.current.switch(
+            service._writer, lambda start: msgspec.structs.replace(start, arms=arms, salt=SALT)
+        )
+        champion = service.current.champion
+        for number in range(60):
+            await visit(service, number, f"v{number}")
+        assert service.current.champion is champion  # which goes on
+        await asyncio.sleep(1.1)
+        await service.tick()
+        learner = replica_of(tmp_path)
+        for row in rows_in(tmp_path):
+            learner.apply(row)
+        policies = {name: arm.model.policy for name, arm in learner.arms.items()}
+        for name, arm in learner.arms.items():
+            news = News(0, learner.position, arm.origin, counts=dict(arm.counts), arm=name)
+            service.current.take(decode(encode(Publisher().message(policies[name], news))))
+        assert {name: arm.learned["learned"] for name, arm in service.current.arms.items()} == Counter(
+            decision.arm for decision in decisions_in(tmp_path)
+        )
+        for name, served in service.current.arms.items():
+            assert states_of(served.model.policy) == states_of(policies[name])
+            assert served.state == learner.position
+
+    with_service(tmp_path, model, use)
+
+
+def states_of(policy: Any) -> dict[str, bytes]:
+    assert isinstance(policy, KernelPolicy)
+    return {name: array.tobytes() for name, array in policy.state_dict().items()}
+
+
+def test_a_folder_of_an_earlier_release_goes_on_as_one_arm_and_takes_another(tmp_path: Path) -> None:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / "service"
+    folder.chmod(0o700)
+    before = read_served_log(folder)
+    assert set(before.arms) == {CHAMPION}
+    np.testing.assert_array_equal(before.arm_propensities, before.log.propensities)
+
+    async def use(service: Service) -> None:
+        shares.append(service.current.assignment.shares)
+        for number in range(20):
+            await service.decide(DecideBody(visitor_id=f"v{number}"))
+
+    shares: list[dict[str, float]] = []
+    with_service(folder, None, use)
+    with_service(folder, None, use, arms=[f"twin={tmp_path / 'linucb.zoosim'}:0.5"])
+    assert shares == [{CHAMPION: 1.0}, {"twin": 0.5, CHAMPION: 0.5}]
+    after = read_served_log_later(folder, None)
+    assert after.decision_ids[: len(before.arms)] == before.decision_ids
+    assert set(after.arms[-20:]) == {CHAMPION, "twin"}
 
 
 @pytest.mark.parametrize(

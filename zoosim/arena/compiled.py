@@ -45,6 +45,7 @@ def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback
     for start, stop in sections(world, steps, feedback):
         visits = world.visits(start, stop)
         offer = world.offered(start)
+        # A section lies before visit `delay` or behind it as a whole, since that is one of the borders.
         interleaved = feedback.batch == 1 and start >= feedback.delay
         block = slice(start, stop)
         earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else block
@@ -152,8 +153,10 @@ def _play(
     for i in range(actions.shape[0]):
         user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
         draws.decisions[0] += 1
+        # The number of the draw is that of `DrawingPolicy._next_draw`: both ways decide the same.
         draw = uniform(draws.key[0], draws.decisions[0], 0)
         action = choose(state, now, user_id, user, available, floor, draw)
+        # Before `decided`, which may move the state that the choice was made from.
         propensities[i] = chance_of(state, now, user_id, user, available, floor, action)
         decided(state, now, user_id, user, action)
         actions[i] = action

@@ -46,6 +46,7 @@ def recovery(rows: Rows, shock: int, end: int) -> int | None:
     best = rows.best_probabilities[shock:end]
     if len(chosen) < WINDOW:
         return None
+    # Sums of the same numbers may differ by rounding: a window that just reaches the target counts.
     reached = np.flatnonzero(_window_sums(chosen) >= TARGET * _window_sums(best) - 1e-9)
     return int(reached[0]) if len(reached) else None
 

@@ -72,6 +72,7 @@ class Plan:
         space = whole.action_spaces[0] if entry is None else _action_space(whole, entry)
         params = entry.params if entry is not None and entry.built_in else {}
         world = world_for_policy(whole, space, params)
+        # One world for all seeds: a copy, which may be frozen, has the seed that tells policies' draws apart.
         if world.seed != seed:
             world = copy.copy(world)
             object.__setattr__(world, "seed", seed)

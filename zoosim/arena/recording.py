@@ -32,6 +32,7 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
     if block.lives is not None:
         lives = block.lives._asdict()
         numbers = [f"{visitor}-{step}" for visitor, step in zip(lives["visitor"], lives["step"], strict=True)]
+        # A microsecond per step, so that decisions of a visitor stand in their order.
         times = lives["visitor"] * MICROSECONDS + lives["step"]
     return pl.DataFrame(
         {

@@ -377,5 +377,6 @@ def _band(stack: FloatArray, top: float | FloatArray) -> tuple[FloatArray, Float
 def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
     """Return the median recovery (None when infinite), and how many of how many recovered."""
     steps = [np.inf if value is None else float(value) for value in values]
+    # The upper of the middle two: where it is infinite, so is the median.
     median = float(np.median(steps)) if steps and np.isfinite(np.sort(steps)[len(steps) // 2]) else None
     return {"median": median, "recovered": sum(value is not None for value in values), "of": len(values)}

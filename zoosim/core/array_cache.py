@@ -61,6 +61,7 @@ def make_room(folder: Path, max_bytes: int) -> None:
     """Remove the files of a folder that were used longest ago, until it takes at most `max_bytes`."""
     files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
     total = 0
+    # The newest come first: what does not fit beside them goes.
     for _, size, path in files:
         total += size
         if total > max_bytes:
@@ -76,6 +77,7 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
         arrays = {name: kept_arrays[name] for name in names}
     except (DataError, LookupError):
         return None
+    # The time of the last use, by which `make_room` goes.
     with suppress(OSError):  # somebody else's cache
         path.touch()
     return arrays

@@ -99,6 +99,7 @@ def _temporary(path: Path, prefix: str) -> Iterator[Path]:
     try:
         _lock(handle)  # until the handle is closed, if only because the process was killed
         yield temporary
+        # Content, then name, then the folder's list of names: a crash leaves the old file or the new one, whole.
         _flush(temporary)
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
@@ -134,6 +135,7 @@ def _is_abandoned(path: Path) -> bool:
     """Return whether nobody holds the lock of a temporary file or folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
+        # Taking the lock is the test; closing the file gives it back.
         return _lock(handle)
     finally:
         os.close(handle)

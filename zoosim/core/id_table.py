@@ -169,6 +169,7 @@ def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
         else:
             slot = 1 + int(np.argmin(table.used[1:]))
             _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
+            # Looked up again: the ids that moved up may have freed a place nearer by.
             place = _place_of(table.places, table.ids, key)
         table.ids[slot] = key
         table.places[place] = slot
@@ -182,6 +183,7 @@ def release_slot(table: IdTable, slot: int) -> int:
     table.counts[VERSION] += 1
     table.counts[IN_USE] -= 1
     last = int(table.counts[IN_USE])
+    # First, since it may move the place of the last slot's id, which is looked up after it.
     _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
     if slot != last:
         table.places[_place_of(table.places, table.ids, table.ids[last])] = slot

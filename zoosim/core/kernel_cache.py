@@ -83,6 +83,7 @@ class KernelCache(_Cache):
         if path is None:
             return None
         found = self._load(path, key, target_context)
+        # Where nothing is found, the claim is kept until `save_overload`.
         if found is None and claim(path):  # another process has compiled it meanwhile
             found = self._load(path, key, target_context)
             if found is not None:

@@ -137,6 +137,7 @@ def _covariance_flaw(matrices: np.ndarray, largest: float) -> str:
     if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=1e-6, atol=1e-6 * (1.0 + largest)):
         return "symmetric"
     most = np.diagonal(matrices, axis1=1, axis2=2).max(axis=1).clip(min=largest)
+    # Semidefinite up to rounding is definite once raised, which Cholesky tells sooner than eigenvalues do.
     raise_by = INDEFINITE * most[:, None, None] + LEAST_RAISED
     try:
         np.linalg.cholesky(matrices + raise_by * np.eye(matrices.shape[-1]))

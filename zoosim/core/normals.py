@@ -72,8 +72,10 @@ def _to_radius(x: FloatArray) -> None:
         high[j] = (bits[j] >> EXPONENT) | MAGIC
         bits[j] = (bits[j] & MANTISSA) | ONE
     for j in range(x.shape[0]):
+        # Mantissas from sqrt(1/2) to sqrt(2) keep |t| below .172, where the series converges fast.
         large = x[j] > ROOT_2
         m = 0.5 * x[j] if large else x[j]
+        # 1023 is the bias of exponents; 32 divides by 2^32.
         exponent = exponents[j] - SHIFT - (1023.0 + 32.0) + (1.0 if large else 0.0)
         t = (m - 1.0) / (m + 1.0)
         s = t * t

@@ -80,6 +80,7 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
     ):
         np.savez(content, **dict(arrays), header=packed_header)
         if not packing.magic:
+            # The archive announces a comment of this length at its end; the checksum then takes its place.
             with zipfile.ZipFile(content, "a") as archive:
                 archive.comment = bytes(DIGEST)
             content.seek(-DIGEST, os.SEEK_END)

@@ -46,6 +46,7 @@ def mix(z: np.uint64) -> np.uint64:
 def uniform(key: np.uint64, i: int, j: int) -> float:
     """Return the draw from U[0, 1) that belongs to (key, i, j)."""
     h = mix(np.uint64(mix(np.uint64(key ^ mix(np.uint64(i)))) ^ np.uint64(j)))
+    # 53 bits, as many as a float holds exactly, so that 1.0 is never drawn.
     return float(h >> np.uint64(11)) * 2.0**-53
 
 
@@ -58,6 +59,7 @@ def normal(key: np.uint64, i: int, j: int) -> float:
 @jit
 def _bell(u: float, v: float) -> float:
     """Make two draws from U[0, 1) one from N(0, 1) (Box & Muller 1958)."""
+    # 1 - u lies in (0, 1], so that its logarithm is finite.
     return float(np.sqrt(-2.0 * np.log(1.0 - u)) * np.cos(2.0 * np.pi * v))
 
 
@@ -78,7 +80,7 @@ def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
         x = _bell(uniform(key, i, j), uniform(key, i, j + 1))
         u = 1.0 - uniform(key, i, j + 2)
         v = 1.0 + c * x
-        j += 3
+        j += 3  # used up, whether the try is accepted or not
         if v > 0.0:
             v = v * v * v
             if np.log(u) < 0.5 * x * x + d - d * v + d * np.log(v):
@@ -91,6 +93,7 @@ def beta(key: np.uint64, i: int, j: int, a: float, b: float) -> tuple[float, int
     x, j = gamma(key, i, j, a)
     y, j = gamma(key, i, j, b)
     total = x + y
+    # Both may underflow to 0 where a and b are tiny.
     return (x / total if total > 0.0 else 0.5), j
 
 

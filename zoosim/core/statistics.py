@@ -95,6 +95,7 @@ def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray
     if low is None:
         return PairedTest(mean, None, None, None)
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    # All differences are equal: t is infinite, or 0 / 0.
     if error == 0.0:
         return PairedTest(mean, low, high, 1.0 if mean == 0.0 else 0.0)
     p = 2.0 * float(special.stdtr(len(differences) - 1, -abs(mean / error)))
@@ -128,6 +129,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     corrected: list[float | None] = [None] * len(ps)
     highest = 0.0
     for rank, (p, index) in enumerate(order):
+        # No p falls below that of a smaller one, so that their order stays.
         highest = max(highest, min(1.0, (len(order) - rank) * p))
         corrected[index] = highest
     return corrected
@@ -143,6 +145,7 @@ def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -
     if len(array) < 2 or abs(array.mean()) < ROUNDING:
         return None
     effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
+    # By normal quantiles, which are below those of t, so n can only be too small.
     least_seeds = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
     n = max(2, int(min(least_seeds, MAX_SEEDS)))
     while n < MAX_SEEDS and effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):

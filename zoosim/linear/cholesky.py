@@ -63,6 +63,7 @@ def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
     """
     _factorise(a, least)
     n = a.shape[0]
+    # M^-1 = L'^-1 L^-1, from the columns of L^-1, which begin at the diagonal.
     roots = np.zeros((n, n))
     for i in range(0, n, BLOCK):
         columns = np.zeros((n - i, min(BLOCK, n - i)))
@@ -97,6 +98,7 @@ def _factorise(a: FloatArray, least: float) -> None:
     """Replace the lower half of `a (n, n)` by L."""
     for i in range(0, a.shape[0], BLOCK):
         end = min(i + BLOCK, a.shape[0])
+        # Left of the block first: the corner is what its products leave.
         left = _transposed(a[i:end, :i])
         solve_lower(a[:i, :i], left)
         minus = np.empty((end - i, i))

@@ -45,6 +45,7 @@ def add_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
         if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
             for j in range(columns):
+                # The brackets are those of `_add_four`: a row alone and four rows together get the same bits.
                 out[j] += (a * matrix[i, j] + b * matrix[i + 1, j]) + (c * matrix[i + 2, j] + d * matrix[i + 3, j])
         i += 4
     while i < rows:
@@ -95,6 +96,7 @@ def _add_four(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
 def dot(x: np.ndarray, y: np.ndarray) -> float:
     """Return x' y of two vectors `(n,)`, in four interleaved sums."""
     size, i = x.shape[0], 0
+    # Four sums that do not wait for one another; how they are put together is part of the result, to the bit.
     a = b = c = d = x.dtype.type(0.0)
     while i < size - 3:
         a += x[i] * y[i]
@@ -144,7 +146,7 @@ def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> No
             for n in range(size):
                 inner[n] = matrix[i, i] * columns[i, n]
             for j in range(i):
-                twice = 2.0 * matrix[i, j]
+                twice = 2.0 * matrix[i, j]  # stands for M_ij and M_ji
                 for n in range(size):
                     inner[n] += twice * columns[j, n]
             for n in range(size):

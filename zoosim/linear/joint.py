@@ -69,6 +69,7 @@ def contract(
         _contract_sparse(inverse, left, nonzero, spread)
     if holds_terms(inverse):
         _contract_terms(inverse, left, spread)
+    # The first entry of x is left out (see `joint`), so what the prior holds of it is taken off again.
     if width > 1:
         spread[0, 0] -= left[0] * left[0] * inverse[0, 0]
 

@@ -93,6 +93,7 @@ def log_posterior(
         total -= 0.5 * off[i] * dot(model.prior_precision[i], off)
     for n in range(rows.shape[0]):
         p = chance(dot(rows[n], mean))
+        # `chance` stays inside (0, 1), so that no logarithm is infinite.
         total += weights[n] * np.log(p if happened[n] > 0.0 else 1.0 - p)
     return float(total)
 
@@ -135,6 +136,7 @@ def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights
     while share > 1e-3 and not log_posterior(moved, model, rows, happened, weights) >= before:  # NaN is no rise
         share *= 0.5
         moved = model.mean + share * slope[:, 0]
+    # Else no step raises the posterior: all that is left to gain is rounding.
     if share > 1e-3:
         model.mean[:] = moved
 
@@ -157,5 +159,6 @@ def draw_weights(model: Logistic, normals: FloatArray, width: float) -> FloatArr
     step = np.empty((normals.shape[0], 1))
     for i in range(normals.shape[0]):
         step[i, 0] = width * normals[i]
+    # The precision is L L', so L'^-1 z has its inverse as covariance.
     solve_upper(model.root, step)
     return model.mean + step[:, 0]

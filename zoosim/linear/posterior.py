@@ -66,6 +66,7 @@ def draws(
 
     Draws are numbered (key, i, j), ...; returns the next free j.
     """
+    # `normal` number n is made of the uniforms 2 n and 2 n + 1: begin behind those used up.
     theta, j = mean.copy(), j // 2 + 1
     for column in range(theta.shape[0]):
         z = alpha * normal(key, i, j + column)

@@ -37,6 +37,7 @@ def holds_terms(matrix: FloatArray) -> bool:
 @jit
 def count_terms(matrix: FloatArray) -> int:
     """Return how many terms wait beside a matrix with room for them."""
+    # No factor is 0, so the first 0 ends the terms.
     count = 0
     while count < MOST_TERMS and matrix[-1, count] != 0.0:
         count += 1

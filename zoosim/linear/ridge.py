@@ -117,6 +117,7 @@ def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: 
     accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
     ridge.age[model] += 1
     due = ridge.age[model] >= period_of(ridge)
+    # Sums are faded right before a rebuild only, so that inverse and sums always agree.
     if due:
         _forget(ridge, model)
     if due or not followed or _is_astray(ridge, model):
@@ -172,13 +173,14 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float)
         add_terms_product(inverse, x, v)
     leverage = dot(x, v)
     spread = 1.0 + leverage
+    # `not <` in place of `>=`: NaN ends here, too.
     if leverage < 0.0 or not spread < STEP:
         return False
     error = reward - dot(x, theta)
     waits = holds_terms(inverse)
     if waits:
         add_term(inverse, -1.0 / spread, v)
-        if count_terms(inverse) == 0:
+        if count_terms(inverse) == 0:  # it filled the room, and was settled left of the diagonal alone
             mirror(inverse)
     for i in range(dim):
         if v[i] != 0.0:
@@ -347,6 +349,7 @@ def _is_astray(ridge: Ridge, model: int) -> bool:
 def _note_condition(ridge: Ridge, model: int) -> None:
     """Note the condition number |A| |A^-1| in the 1-norm; rounding errors count as d / lambda, the most it can be."""
     gram, inverse, dim = ridge.gram[model], ridge.inverse[model], ridge.b.shape[1]
+    # The 1-norm is the largest sum of a column, which in a symmetric matrix is that of a row.
     size, inverse_size, most = 0.0, 0.0, dim / ridge.regularization
     for i in range(dim):
         row, inverse_row = ridge.regularization, 0.0
@@ -391,6 +394,7 @@ def _solve_identity(upper: FloatArray, out: FloatArray) -> None:
     out[:] = 0.0
     for i in range(dim):
         out[i, i] = 1.0
+    # Forwards U'Y = I, whose Y is lower triangular: columns up to k alone.
     for k in range(dim):
         for j in range(k + 1):
             out[k, j] /= upper[k, k]
@@ -398,6 +402,7 @@ def _solve_identity(upper: FloatArray, out: FloatArray) -> None:
             if upper[k, i] != 0.0:
                 for j in range(k + 1):
                     out[i, j] -= upper[k, i] * out[k, j]
+    # Backwards U X = Y.
     for k in range(dim - 1, -1, -1):
         for i in range(k + 1, dim):
             if upper[k, i] != 0.0:

@@ -25,9 +25,11 @@ def adam_step(trained: np.ndarray, gradient: np.ndarray, rate: float, step: int)
     first = trained[1]
     second = trained[2]
     number = params.dtype.type
+    # Corrections of both moments for their start at 0, put into the step size and the root.
     size = number(rate / (1.0 - 0.9**step))
     root = number(1.0 / np.sqrt(1.0 - 0.999**step))
     largest = number(LARGEST_SLOPE)
+    # In the type of the weights: one number of 64 bits would make the whole loop compute in 64.
     keep1 = number(0.9)
     keep2 = number(0.999)
     one = number(1.0)

@@ -94,7 +94,7 @@ def heads_gradient(
         for t in range(traits.shape[1]):
             _add_head(gradient, below, biases, traits.shape[0] + t, slope * traits[head, t], top)
         for i in range(size):
-            slopes[total - size + i, n] *= slope * read[i]
+            slopes[total - size + i, n] *= slope * read[i]  # times the units' own derivatives, which `rows_up` left
     descend(params, layers, slopes, work.scratch)
     add_gradient(layers, inputs, units, slopes, work, gradient)
     return loss

@@ -218,6 +218,7 @@ def _bend(kind: int, x: np.ndarray, slopes: np.ndarray) -> None:
                 v = x[i, j]
                 r = ONE / np.sqrt(v * v + FOUR)
                 t = v * r
+                # The derivative is (1 + 2 t - t^3) / 2, and t^2 = 1 - 4 r^2.
                 slopes[i, j] = HALF * (ONE + t * (ONE + FOUR * r * r))
                 x[i, j] = HALF * v * (ONE + t)
 

@@ -28,6 +28,7 @@ def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArr
         top = bounds.max()
         batch = _highest(bounds, is_known, size)
         ties = np.flatnonzero(bounds == top)
+        # No bound is above the top, so where all that tie there are known, none of the others is better.
         if is_known[ties].all() or not len(batch):
             return int(ties[np.argmin(places[ties])]) if top > -np.inf else -1
         bounds[batch] = evaluate(batch)

@@ -166,6 +166,7 @@ class Learner:
         flaw = next(chain(form.flaws(), history.flaws(), trained_flaws(parts["network"]["trained"])), "")
         if flaw:
             raise ConfigError(f"{OTHER}: {flaw}")
+        # All is checked by now, so that it is taken over as a whole or not at all.
         self.form = form
         self.history = history
         self.network.load(parts["network"])
@@ -213,6 +214,7 @@ class Learner:
         return parts
 
     def _learn_fresh(self, x: FloatArray, reward: float) -> None:
+        # First, since it may give all rows new numbers.
         self._make_room(x.reshape(1, -1))
         number = self.history.number(x)
         self.history.add(number, reward)
@@ -247,6 +249,7 @@ class Learner:
     def _learn_published(self, x: FloatArray, reward: float) -> None:
         old = self.form
         assert not isinstance(old, Rows)
+        # Before the step: A keeps the gradient at the weights that the decision was made with.
         self._observe(old, x, reward)
         self.history.time += 1
         if isinstance(old, Dual) and self._wanted() != old.name:
@@ -256,6 +259,7 @@ class Learner:
 
     def _train(self) -> None:
         """Fade, take the training steps, and compute the posterior anew at the new weights."""
+        # First, so that training and posterior see the same weights of observations.
         self.history.fade(self.settings.discount**self.since, self.settings.memory)
         self.since = 0
         if self.settings.form == "rows" and len(self.history) > MAX_ROWS:

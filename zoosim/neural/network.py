@@ -67,6 +67,7 @@ class Network:
             if len(seen) > batch_size:
                 shares = np.cumsum(weights)
                 draws = uniforms(self.key, np.full(batch_size, self.steps), np.arange(batch_size)) * shares[-1]
+                # Rounding may bring a draw up to the whole sum, behind the last row.
                 chosen = seen[np.minimum(np.searchsorted(shares, draws, side="right"), len(seen) - 1)]
                 weights = np.ones(batch_size)
             self.step(history.xs[chosen], history.sums[chosen] / history.counts[chosen], weights)

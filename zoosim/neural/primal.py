@@ -125,6 +125,7 @@ def _posterior(
         for j in range(i, end):
             for k in range(j + 1, end):
                 half[j - i] += square[j, k] * columns[k]
+            # Of the symmetric matrix the upper half is read, and counts twice.
             variances += columns[j] * (square[j, j] * columns[j] + 2.0 * half[j - i])
     for n in range(candidates.shape[0]):
         variances[n] = noise * max(variances[n], 0.0)
@@ -170,6 +171,7 @@ class Primal:
         if self.age >= max(MIN_PERIOD, len(g)):
             self._rebuild()
         else:
+            # With the root of a weight on both, A and b move by the weight.
             _rank_one(self.square, self.theta, np.sqrt(keep) * g, np.sqrt(keep) * reward)
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:

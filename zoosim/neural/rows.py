@@ -46,6 +46,7 @@ def condition(
     for i in range(n):
         row = seen[i]
         for j in range(size):
+            # Each pair once: of two observed rows, from the one with the higher number.
             if counts[j] == 0.0 or j <= row:
                 spread[row, j] = noises[i] * right[i, j]
                 spread[j, row] = spread[row, j]

@@ -127,6 +127,7 @@ def _set_up(environment: dict[str, str], begin: Callable[[], None] | None) -> No
     os.dup2(2, 1)
     end_quickly()
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Ignored before it is let through: the process that this is forked from holds it back.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -171,6 +172,7 @@ class Local:
         """
         apart = [task for task in tasks if self.isolate and not trusted(task) and not stays(task)]
         shared = [task for task in tasks if not stays(task)] if self.jobs > 1 else apart
+        # A single task needs no process of its own, unless it is to be kept apart.
         if len(shared) < 2:
             shared = apart
         if shared and multiprocessing.current_process().daemon:
@@ -212,7 +214,7 @@ def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[...,
             for task in tasks:
                 futures[pool.submit(_work, work, task)] = task
         _watch(list(futures), channel, report)
-    except BrokenProcessPool:
+    except BrokenProcessPool:  # what is done counts; the caller runs the rest again
         pass
     except BaseException:
         _terminate(pool)
@@ -256,6 +258,7 @@ def _watch(futures: Sequence["Future[Any]"], channel: Any, report: Callable[...,
     running = set(futures)
     while running:
         done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+        # Before results, since an error among these ends the loop.
         for line in _drain(channel.get_nowait):
             report(*line)
         for future in done:

@@ -83,6 +83,7 @@ def draw_products(rows: Distributions, uniforms: FloatArray, out: IntArray) -> N
         for number in range(out.shape[1]):
             point = (uniforms[i] + number / out.shape[1]) % 1.0 * total
             place, cumulative = 0, rows.probabilities[start]
+            # The last product also stands for a point that rounding leaves behind all of them.
             while cumulative <= point and place < length - 1:
                 place += 1
                 cumulative += rows.probabilities[start + place]

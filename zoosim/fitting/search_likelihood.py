@@ -117,6 +117,7 @@ def _evaluate(
             highest = max(highest, by_taste[t])
         total = 0.0
         for t in range(VISITOR_NODES):
+            # Relative to the likeliest taste, so that not all of them underflow.
             by_taste[t] = tastes.weights[t] * np.exp(by_taste[t] - highest)
             total += by_taste[t]
         values[n] = highest + np.log(total)
@@ -238,7 +239,7 @@ def _derive(
         below = work[REST, j + 1]
         by_examines = by_rest * (chance * below - (0.0 if j <= last_click else 1.0)) * seen.shown[n, j]
         work[CHANCE, j] = by_rest * seen.shown[n, j] * stays * looks * below
-        by_rest *= seen.shown[n, j] * stays * looks * chance
+        by_rest *= seen.shown[n, j] * stays * looks * chance  # what the position below is reached by
         by_odds = by_examines * stays * looks * (1.0 - looks)
         slopes.look[n, j] += by_odds
         slopes.examine_satisfaction[n] += by_odds * work[SATISFACTION, j]

@@ -69,6 +69,7 @@ def fit_amounts(
         rounds: How often the noise is estimated anew.
     """
     level = float(amounts.mean())
+    # Amounts that are all alike have no spread to be measured by.
     unit = float(amounts.std()) or 1.0
     values = (amounts - level) / unit
     noise = 1.0
@@ -80,6 +81,7 @@ def fit_amounts(
         residuals = values - (visitors * posterior.mean[actions]).sum(axis=1)
         spread = np.einsum("ni,nij,nj->n", visitors, posterior.covariance[actions], visitors)
         noise = max(float((residuals**2 + spread).mean()), LEAST_SHARE)
+    # Once more, at the noise that the last round ended with.
     scaled = _scaled(sums, noise)
     return AmountModel(design, scaled, posterior_at(design, scaled, variances), level, unit, noise, residuals)
 

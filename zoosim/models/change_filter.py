@@ -86,6 +86,7 @@ def observe(cell: FloatArray, reward: float) -> bool:
     for k in range(cell.shape[0]):
         cell[k, WEIGHT] /= total
     now = likeliest(cell)
+    # The younger a hypothesis, the fewer showings it has seen.
     return bool(cell[now, A] + cell[now, B] < cell[before, A] + cell[before, B])
 
 
@@ -109,6 +110,7 @@ def sample(cell: FloatArray, sharpness: float, key: np.uint64, i: int, j: int) -
     for k in range(cell.shape[0]):
         total += cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
     remaining = uniform(key, i, j) * total
+    # Also where rounding leaves something behind the last one.
     chosen = 0
     for k in range(cell.shape[0]):
         remaining -= cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])

@@ -86,6 +86,7 @@ def fit_clicks(
     rows = _Rows(visitors, actions, clicks, len(design.products))
     variances = start_variances(design)
     mean = np.zeros((len(design.products), visitors.shape[1]))
+    # Half a click more, so that the level is finite where none or all of the rows were clicked.
     mean[:, 0] = special.logit((clicks.sum() + 0.5) / (len(clicks) + 1.0))
     covariance = np.zeros((*mean.shape, visitors.shape[1]))
     effects = [no_effects(family) for family in families]
@@ -104,6 +105,7 @@ class _Rows:
     """The rows of a log, sorted by product."""
 
     def __init__(self, visitors: FloatArray, actions: IntArray, clicks: FloatArray, n_products: int) -> None:
+        # Stable, so that sums over the rows of a product run in the order of the log.
         self.order = np.argsort(actions, kind="stable")
         self.visitors = visitors[self.order]
         self.clicks = clicks[self.order]

@@ -50,6 +50,7 @@ def fit_conservative(
                     drawn[b * (1 + OTHERS) + j] = rows[chosen[b]]
                     for i in range(states, rows.shape[1]):
                         if j > 0:
+                            # Numbers below `batch_size` have drawn the rows.
                             number = batch_size + (b * OTHERS + j) * rows.shape[1] + i
                             drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, draw, number) - 1.0)
             rate_share = 1.0 - step / n_steps
@@ -83,6 +84,7 @@ def _add_gradient(
     for b in range(chosen.shape[0]):
         first = b * (1 + OTHERS)
         n = chosen[b]
+        # Taken off all values, so that no exponential overflows.
         highest = np.max(values[first : first + 1 + OTHERS])
         mass = 0.0
         for j in range(first, first + 1 + OTHERS):

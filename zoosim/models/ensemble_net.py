@@ -78,6 +78,7 @@ def summarise(outputs: FloatArray, reward: FloatArray, mean: FloatArray, std: Fl
         squares = 0.0
         for m in range(members):
             total += outputs[m, n]
+        # A second pass around the mean: sums of squares would lose a small spread to rounding.
         centre = total / members
         for m in range(members):
             squares += (outputs[m, n] - centre) ** 2

@@ -77,7 +77,7 @@ def _name_rows(rows: FloatArray, out: NDArray[np.uint64]) -> None:
 def _exponentials(key: np.uint64, names: NDArray[np.uint64], occurrences: IntArray, out: Float32Array) -> None:
     for n in range(names.shape[0]):
         for m in range(out.shape[0]):
-            out[m, n] = -np.log(1.0 - uniform(np.uint64(key ^ names[n]), occurrences[n], m))
+            out[m, n] = -np.log(1.0 - uniform(np.uint64(key ^ names[n]), occurrences[n], m))  # 1 - U lies in (0, 1]
 
 
 @jit
@@ -105,7 +105,7 @@ def fit(
     gradient = np.zeros(net.trained.shape[2], np.float32)
     before = steps[0]
     for m in range(members):
-        steps[0] = before
+        steps[0] = before  # every member counts Adam's steps from the same number
         for epoch in range(n_epochs):
             order = _shuffled(key, (steps[1] + epoch) * members + m, count)
             for start in range(0, count, batch_size):

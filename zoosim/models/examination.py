@@ -28,6 +28,7 @@ def looked_at(clicks: BoolArray, chances: FloatArray, look: FloatArray, out: Flo
         on = look[n] * (1.0 - chances[n]) * quiet
         quiet = 1.0 - look[n] + on
         out[n] = on / quiet if quiet > 0.0 else 0.0
+    # So far given that the position above was looked at; from the top on, whether it was is counted in.
     for n in range(m):
         out[n] = 1.0 if n <= last else out[n] * (out[n - 1] if n > 0 else 1.0)
 

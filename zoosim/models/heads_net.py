@@ -125,5 +125,6 @@ def draw_by_weight(totals: FloatArray, size: int, key: np.uint64, i: int) -> Int
     drawn = np.empty(size, np.int64)
     for part in range(size):
         point = (part + uniform(key, i, part)) / size * totals[-1]
+        # Rounding may bring the last point behind the last weight.
         drawn[part] = min(np.searchsorted(totals, point, side="right"), totals.shape[0] - 1)
     return drawn

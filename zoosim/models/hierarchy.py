@@ -255,7 +255,7 @@ def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
     upper = np.triu_indices(r)
     by_pairs = covariance.reshape(q, r, q, r).transpose(0, 2, 1, 3)[np.triu_indices(q)]
     by_pairs = (by_pairs + by_pairs.transpose(0, 2, 1))[:, *upper]
-    by_pairs[:, upper[0] == upper[1]] /= 2.0
+    by_pairs[:, upper[0] == upper[1]] /= 2.0  # a feature with itself was added twice
     return np.asarray(by_pairs)
 
 
@@ -323,6 +323,7 @@ def draw_coefficients(
     for number in range(draws):
         variances = _draw_variances(posterior, rng)
         solution = _solve(design, sums, variances)
+        # The precision of M is L L', so L'^-1 z has its inverse as covariance.
         noise = linalg.solve_triangular(solution.factor.T, rng.normal(size=q * r), check_finite=False)
         shared = (solution.shared + noise).reshape(q, r)
         precisions = 1.0 / variances.of_deviations(design)

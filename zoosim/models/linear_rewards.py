@@ -172,6 +172,7 @@ def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
+    # Sums were made of the upper half alone.
     upper = np.triu(np.ones((d, d), bool))
     return Moments(np.where(upper, gram, gram.swapaxes(-1, -2)), cross, square)
 
@@ -256,6 +257,7 @@ def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: fl
 
 def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:
     """Return the sum of squared errors on a fold, from its sums alone."""
+    # (r - x'b)^2 = r^2 - 2 r x'b + b' xx' b, summed over the rows.
     fitted = np.einsum("kij,kj->ki", moments.gram[fold], coefficients)
     return float(moments.square[fold].sum() + ((fitted - 2.0 * moments.cross[fold]) * coefficients).sum())
 

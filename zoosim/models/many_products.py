@@ -52,7 +52,7 @@ def _factor(matrix: FloatArray, rows: FloatArray, diagonal: FloatArray) -> int:
         for j in range(q):
             rows[rank, j] *= scale
             diagonal[j] -= rows[rank, j] * rows[rank, j]
-        diagonal[pivot] = 0.0
+        diagonal[pivot] = 0.0  # exactly, so that no pivot comes twice
     return int(q)
 
 

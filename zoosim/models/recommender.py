@@ -162,6 +162,7 @@ def _add_errors(
     for j in range(width):
         logit = float(units[total - 1, j])
         click = clicks[batch[j]]
+        # By exp(-|x|), which cannot overflow.
         tail = np.exp(-abs(logit))
         loss += max(logit, 0.0) - logit * click + np.log1p(tail)
         chance = 1.0 / (1.0 + tail) if logit >= 0.0 else tail / (1.0 + tail)

@@ -50,6 +50,7 @@ def remember(memory: RowMemory, x: FloatArray, head: int, reward: float, time: i
 def _slot(memory: RowMemory, x: FloatArray, head: int) -> int:
     """Return the slot of (x, head), a cleared one when it is new or forgotten."""
     first = int(_hash(x, head) % np.uint64(memory.seen.shape[0] // WAYS)) * WAYS
+    # An empty slot was last seen at 0, so it is taken before any other.
     oldest = first
     for slot in range(first, first + WAYS):
         if memory.seen[slot] > 0 and memory.heads[slot] == head and np.array_equal(memory.xs[slot], x):
@@ -67,6 +68,7 @@ def _hash(x: FloatArray, head: int) -> np.uint64:
     code = mix(np.uint64(head))
     bits = x.view(np.uint64)
     for i in range(x.shape[0]):
+        # Zeros are passed over, so that -0.0 is 0.0; the place of each other number is hashed with it.
         if x[i] != 0.0:
             code = mix(np.uint64(code ^ mix(np.uint64(bits[i] + np.uint64(i)))))
     return code

@@ -277,6 +277,7 @@ def _move(mean: FloatArray, cov: FloatArray, gain: FloatArray, step: float, told
 @jit
 def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told: float) -> None:
     """Move the effects of a row by the slope of the log-likelihood at the prediction, `step`, and its curve, `told`."""
+    # By the gains of `predict`, which were all made before any block moved.
     used = gains.shared.shape[0]
     _move(effects.shared[m, :used], effects.shared_cov[m, :used, :used], gains.shared, step, told)
     if gains.crossed.shape[0] > 0:
@@ -315,6 +316,7 @@ def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> Non
         if effects.priors[m, TAU] > 0.0:
             continue
         squares, determined = np.zeros(TAU), np.zeros(TAU)
+        # Slot 0, of products and of columns, stands for what nothing is known of.
         for p in range(1, effects.own.shape[1]):
             _add_effect(effects, m, OWN, effects.own[m, p], effects.own_var[m, p], squares, determined)
         for b in range(1, effects.columns.shape[1]):

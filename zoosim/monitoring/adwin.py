@@ -138,6 +138,7 @@ def _compress(buckets: FloatArray, filled: IntArray, totals: FloatArray) -> None
     """Merge the two oldest buckets of each row that is too full; from the last row the oldest goes."""
     last = filled.shape[0] - 1
     for row in range(last):
+        # A row that hands nothing on leaves all after it as they were.
         if filled[row] <= MAX_BUCKETS:
             return
         older = buckets[row, 0]

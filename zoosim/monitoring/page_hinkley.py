@@ -68,6 +68,7 @@ def observe(state: PageHinkleyState, i: int, x: float) -> bool:
     """
     cell = state.cells[i]
     count = cell[COUNT] + 1.0
+    # Divided before they are subtracted: the difference of two large numbers may overflow.
     mean = cell[MEAN] + (x / count - cell[MEAN] / count)
     cell[COUNT] = count
     cell[MEAN] = mean

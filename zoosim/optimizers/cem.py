@@ -329,6 +329,7 @@ def refit_all(
         if search.active[i]:
             search.iterations[i] += 1
             elites = top_of(values[i], n_elites)
+            # Strictly, so that of equal ones the first stays.
             if values[i, elites[0]] > search.best_value[i]:
                 search.best_value[i] = values[i, elites[0]]
                 copy(samples[i, elites[0]], search.best[i])

@@ -100,6 +100,7 @@ class AttachingPolicy(Policy):
 
     def _find_attached(self, context: Context) -> int | None:
         """Return where a request's candidates stand among those attached, None when they are new."""
+        # By identity first, which costs nothing, then by value.
         for place, attached in enumerate(self._attached):
             if attached.products is context.products and attached.product_ids is context.product_ids:
                 return place

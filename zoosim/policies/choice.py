@@ -94,6 +94,7 @@ def first_of_each(group_of: IntArray, available: BoolArray, groups: int) -> IntA
         groups: Number of categories.
     """
     found = np.full(groups, -1)
+    # Backwards, so that the first of a category is what stays.
     for k in range(available.shape[0] - 1, -1, -1):
         if available[k]:
             found[group_of[k]] = k
@@ -111,6 +112,7 @@ def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
     """
     best, top = -1, -np.inf
     for k in range(row_of.shape[0]):
+        # Without a best yet, a score of -inf or NaN is taken, too.
         if available[k] and (best < 0 or scores[row_of[k]] > top):
             best, top = k, scores[row_of[k]]
     return best

@@ -150,6 +150,7 @@ class DrawingPolicy(AttachingPolicy):
         self._make_room(candidates, 1)
         propensities = self._distribution(request, candidates)
         action = self._draw_action(request, candidates, self._next_draw() if draw is None else draw)
+        # A draw of the caller's uses up none of the policy's own.
         self.draws.decisions[0] += draw is None
         self._decided(request, candidates, action)
         return Decision(action, propensities)
@@ -485,6 +486,7 @@ def floored_choice(kernel: Kernel) -> Callable[..., int]:
 def _choose_above_floor(
     state: Any, candidates: Any, user_id: int, user: FloatArray, available: BoolArray, floor: float, draw: float
 ) -> int:
+    # One draw settles both: either part of [0, 1) is stretched to the whole of it.
     if draw < floor:
         return pick(available, draw / floor)
     return int(choose(state, candidates, user_id, user, available, (draw - floor) / (1.0 - floor)))

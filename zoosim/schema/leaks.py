@@ -177,6 +177,7 @@ def _codes(column: pl.Series) -> IntArray:
 
 
 def _previous(visitors: IntArray) -> IntArray:
+    # Stable, so that the rows of a visitor stay in their order.
     order = np.argsort(visitors, kind="stable")
     follows = np.zeros(len(order), bool)
     follows[1:] = visitors[order[1:]] == visitors[order[:-1]]

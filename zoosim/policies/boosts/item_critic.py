@@ -105,6 +105,7 @@ class ItemCritic(BoostPolicy):
         """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
         shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
         self._meet(context)
+        # Fitted before they are dropped: they leave the curvature at the mean as it is then.
         if self._memory.held[0] == HELD:
             refit(self._memory, self._crossed, 2)
             drop_oldest(self._memory, self._crossed, HELD // 2)

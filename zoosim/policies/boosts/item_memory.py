@@ -183,6 +183,7 @@ def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
     """
     for _ in range(rounds):
         looks = memory.looks.copy()
+        # By the click model and the table of the round before; these and the purchase model are then made anew.
         examples = examples_of(memory, crossed, memory.held[0], looks)
         look_table(looks, np.array((REACHED, LOOKED)), SMOOTH, POOLED, memory.look)
         newton_step(memory.click, examples.rows, examples.clicked, examples.weights)

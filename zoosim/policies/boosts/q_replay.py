@@ -95,6 +95,7 @@ class Replay:
         mean, unit = self.scales()
         segments = self._segments[places]
         targets = (self._rewards[places] - mean[segments]) / unit[segments]
+        # Visit v stands at v modulo the capacity: a place holds the last such v.
         laps = (self.seen - 1 - places) // len(self._rewards)
         numbers = places + laps * len(self._rewards)
         return Batch(numbers, self._states[places], self._actions[places], targets)

@@ -33,6 +33,7 @@ class CutNormal:
     def draw(self, *, rng: np.random.Generator) -> FloatArray:
         """Draw by inversion, `(d,)`."""
         drawn = ndtri(self._below + self._inside * rng.random(len(self._centre)))
+        # Rounding may end just outside.
         boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self._a_max, self._a_max)
         return boosts
 

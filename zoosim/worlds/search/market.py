@@ -122,5 +122,5 @@ def _by_name(names: Iterable[str], values: Mapping[str, Any], default: Any) -> F
 
 def _cumulative(shares: list[float]) -> FloatArray:
     total: FloatArray = np.cumsum(shares) / np.sum(shares)
-    total[-1] = 1.0
+    total[-1] = 1.0  # exactly, so that no draw lies behind it
     return total

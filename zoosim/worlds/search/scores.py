@@ -151,6 +151,7 @@ def boosted_scores(
     vector = user * (match * scale)
     for first in range(0, out.shape[0], BLOCK):
         part = out[first : first + BLOCK]
+        # The mean of the match is taken off here, once, and its inner products are then added.
         part[:] = base[first : first + BLOCK] - match * scale * mean
         if match * scale != 0.0:
             add_match(index, vector, first, part)

@@ -63,6 +63,7 @@ def _counts(shares: list[float], total: int) -> IntArray:
     """Return how many users each segment has: in proportion, at least 1 where the share is above 0."""
     exact = np.array(shares) / sum(shares) * total
     counts = np.floor(exact).astype(np.int64)
+    # The largest remainders get what rounding down has left over.
     counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1
     counts[(counts == 0) & (exact > 0)] = 1
     return counts

@@ -93,6 +93,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
         return int(rng.integers(ends[0], ends[1] + 1))
 
     def size(effect: Effect | Renewal) -> float:
+        # Both are drawn in any case: an effect that is left out moves no later draw.
         has_it, share = rng.random(2)
         return float(effect.size[0] + share * (effect.size[1] - effect.size[0])) if has_it < effect.share else 0.0
 
@@ -160,6 +161,7 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
     born = [np.full(kind.n_products, -(10**9))]
     offers = {}
     for number, step in enumerate(range(0, steps, period)):
+        # Whole newcomers, whose sum is the exact one rounded down.
         n_new = int(per_period * number) - int(per_period * max(0, number - 1))
         if n_new:
             newcomers = np.arange(n_new) + sum(map(len, born))
@@ -218,6 +220,7 @@ def draw_arrivals(kind: Kind, steps: int, seed: int, purpose: str) -> Arrivals:
         seed: Seed of the draws.
         purpose: Name of the draws of visits; visitors are the same for all purposes.
     """
+    # A stream of their own: the same visitors come for every purpose.
     people = stream(seed, "visitors")
     words = np.array([people.integers(0, count, kind.n_visitors) for count in kind.levels], np.int64)
     own = people.normal(size=(kind.n_visitors, kind.n_numbers))

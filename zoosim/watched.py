@@ -37,6 +37,7 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     if not hasattr(os, "fork"):
         command()
         sys.exit(0)
+    # Before the fork: what a buffer still holds would be printed twice.
     sys.stdout.flush()
     sys.stderr.flush()
     try:

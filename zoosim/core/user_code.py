@@ -60,6 +60,7 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     module.__dict__["__source_digest__"] = digest  # for `code_digest`
+    # Before its code runs: dataclasses look their module up by name.
     sys.modules[module_name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file

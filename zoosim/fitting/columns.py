@@ -78,6 +78,7 @@ def column_gains(models: FittedModels, shop: FittedShop, later: Log) -> tuple[Co
 
 def log_likelihood(responses: FloatArray, chance: FloatArray) -> FloatArray:
     """Return the log likelihood of each row's response `(n,)` at its probability."""
+    # No response is taken to be impossible: a single row would else decide.
     chance = np.clip(chance, CHANCE, 1.0 - CHANCE)
     return np.asarray(responses * np.log(chance) + (1.0 - responses) * np.log1p(-chance))
 

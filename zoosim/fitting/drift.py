@@ -58,6 +58,7 @@ def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, min_blocks: 
         return 0, np.zeros(n_cells, bool)
     before = np.cumsum(rows, axis=1)[:, times - 1], np.cumsum(clicks, axis=1)[:, times - 1]
     ratios = _ratios(rows.sum(axis=1), clicks.sum(axis=1), *before) / effect
+    # What chance may bring in any cell at any time (Bonferroni); at the time found, in any cell.
     limit = float(special.chdtri(1.0, FALSE_ALARM / (n_cells * len(times))))
     score = np.maximum(ratios - limit, 0.0).sum(axis=0)
     if not score.any():

@@ -193,6 +193,7 @@ def _simpler_models(models: FittedModels, earlier: Log, later: Log) -> dict[str,
     if len(models.shop.category_names) > 1:
         counts = np.bincount(categories[earlier.actions], minlength=len(models.shop.category_names))
         sums = np.bincount(categories[earlier.actions], responses, len(counts))
+        # One response more, at the overall rate: no category has a rate of 0.
         rates = (sums + 1.0) / (counts + 1.0 / rate)
         simpler["the response rate of each category"] = rates[categories[later.actions]]
     return simpler
@@ -211,6 +212,7 @@ def _shares(models: FittedModels, later: Log, responses: FloatArray, expected: F
     if len(days) > 1:
         names = tuple(str(np.datetime64(int(number), "D")) for number in days)
         parts.insert(1, ("day", names, day.reshape(-1)))
+    # Ranks, in which rows of equal expectation stay in their order: tenths are of equal size.
     tenth = np.argsort(np.argsort(expected.mean(axis=0), kind="stable"), kind="stable") * BINS // n
     parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
     of_days = 0.0 if later.times is None else models.clicks.effects[3].spread

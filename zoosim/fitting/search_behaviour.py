@@ -122,6 +122,7 @@ def _fit(
         if largest < 1.0:  # far from the estimates, effects that are not yet there say nothing of their variance
             sds = updated
     estimates = layout.unpack(values)
+    # Tastes lie alike on both sides of 0, so the likelihood does not know its sign.
     estimates = estimates._replace(price_sd=np.abs(estimates.price_sd))
     mean = float(likelihoods.mean())
     return FittedBehaviour(estimates, layout.unpack(errors), mean, sds, layout, covariance, effects.length)

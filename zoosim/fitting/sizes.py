@@ -39,6 +39,7 @@ def fit_sizes(
     values = np.log(rewards) if are_logs else rewards
     model = fit_amounts(visitors, actions, values, design)
     coefficients = model.draw(draws, rng=rng)
+    # Every so many of the sorted ones have the distribution of all; then to mean 0 and the model's variance.
     kept = np.sort(model.residuals)[:: max(1, len(values) // MOST_RESIDUALS)]
     kept = (kept - kept.mean()) * np.sqrt(model.noise / max(float(kept.var()), LEAST_SHARE))
     return Sizes(coefficients.astype(np.float32), model.unit * kept, are_logs)

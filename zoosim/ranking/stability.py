@@ -133,7 +133,7 @@ def _holds_until(base: FloatArray, shown: IntArray, slopes: FloatArray, limit: i
         for q in range(base.shape[0]):
             if slopes[n, q] > 0.0:
                 distances[q] = (base[p] - base[q]) / slopes[n, q]
-        distances[shown] = np.inf
+        distances[shown] = np.inf  # products of the top push none of it out
         passed[n] = _smallest(distances, limit)
     return _smallest(passed, limit)
 

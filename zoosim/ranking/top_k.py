@@ -15,6 +15,7 @@ def top(scores: FloatArray, out: IntArray) -> None:
     filled = 0
     for p in range(scores.shape[0]):
         score = scores[p]
+        # Strictly: of equal scores the one that came first, of the lower index, stays ahead.
         if filled < k or score > lowest_kept:
             # Insert into the sorted list; k is small, so shifting costs less than a heap.
             place = min(filled, k - 1)

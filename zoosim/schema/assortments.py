@@ -151,6 +151,7 @@ class _Weights:
     def __init__(self, products: IntArray, propensities: FloatArray, halves: BoolArray) -> None:
         n_products = int(products.max()) + 1
         self.products, self.halves = products, halves
+        # Each half of the visitors is judged by the other, so that no row weighs in its own expectation.
         self.shares = {
             half: np.bincount(products[halves != half], minlength=n_products) / max(int((halves != half).sum()), 1)
             for half in (False, True)

@@ -258,6 +258,7 @@ def dependence(levels: IntArray, ranks: FloatArray | None, sample: LogSample) ->
 
 
 def _standard_errors(scores: FloatArray) -> float:
+    # The scores have mean 0 where nothing depends on the product, so their squares add up to the variance.
     size = float(np.sqrt((scores * scores).sum()))
     return float(scores.sum()) / size if size > 0.0 else 0.0
 
@@ -280,6 +281,7 @@ def _scores_of_levels(levels: IntArray, sample: LogSample, train: BoolArray, tes
 
     wanted = sample.products[test] * n_levels + levels[test]
     places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+    # A pair that does not occur in the rows to train on scores 0.
     scores = np.where(pairs[places] == wanted, pair_scores[places], 0.0)
     assert sample.propensities is not None
     weights = popularity[sample.products[test]] / sample.propensities[test]

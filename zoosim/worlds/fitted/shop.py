@@ -45,6 +45,7 @@ class Tastes(NamedTuple):
 
     def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw the effects of keys 0 to `count - 1`, their variance being uncertain, too; others may be known."""
+        # Both are drawn in any case, so that an effect left out moves no later draw.
         spread = self._draw_spread(float(rng.random()))
         noise = rng.normal(size=count)
         if spread <= 0.0:
@@ -280,5 +281,6 @@ class FittedShop(TabularResult):
             users=numbers.reshape(-1),
             visitors=self.visitors.kept(users, 1),
             tastes=self.tastes.kept(users, len(self.category_names)),
+            # From the first kept visit that is not before the change.
             changes=tuple(change._replace(row=int(np.searchsorted(kept, change.row))) for change in self.changes),
         )

@@ -258,6 +258,7 @@ def _read_queries(file: str, modified_at: int, config_json: str) -> QueryTable:
         weights = table.numbers("weight", low=LEAST)
     mix = np.zeros((len(config.categories), len(config.query_types)))
     np.add.at(mix, (category, types), weights)
+    # Stable, as in `load_query_texts`, whose rows these are.
     order = np.argsort(category, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(category, minlength=len(config.categories)))])
     cumulative = [np.cumsum(part) / np.sum(part) for part in np.split(weights[order], bounds[1:-1]) if len(part)]

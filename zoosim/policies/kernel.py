@@ -216,7 +216,7 @@ class KernelPolicy(DrawingPolicy):
 
         Args:
             spec: The dimensions of its task.
-            rng: Keys of all draws are taken from it, so that decisions do not depend on how they are asked for.
+            rng: The keys of its draws are taken from it.
             **params: Values of declared parameters; the others take their defaults.
 
         Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
-    from zoosim.core.types import Context, Distribution, PolicySpec
+    from zoosim.core.types import CandidateSource, Context, Distribution, PolicySpec
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.serving.client import AsyncClient, Client
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AsyncClient",
+    "CandidateSource",
     "Client",
     "Context",
     "Description",
@@ -70,7 +71,7 @@ _MODULES = {
     "zoosim.core.errors": ("ZoosimError",),
     "zoosim.serving.client": ("AsyncClient", "Client"),
     "zoosim.core.parameters": ("parameter",),
-    "zoosim.core.types": ("Context", "Distribution", "PolicySpec"),
+    "zoosim.core.types": ("CandidateSource", "Context", "Distribution", "PolicySpec"),
     "zoosim.api.logs": ("evaluate",),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),

@@ -39,8 +39,9 @@ class Candidates(ActionSpace):
         return int(rng.choice(np.flatnonzero(context.available)))
 
     def logged(self, context: Context) -> Context:
-        """Return the visitor, the ids of the candidates and which were available."""
-        return Context(user=context.user, product_ids=context.product_ids, available=context.available)
+        """Return the visitor, the ids of the candidates, which were available and where they came from."""
+        kept = ("user", "product_ids", "available", "source")
+        return Context({name: context[name] for name in kept if name in context})
 
 
 def check_action(action: Any, available: BoolArray) -> int:

@@ -12,6 +12,7 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.extras import needs_extra
 from zoosim.core.files import make_folder, read_content, write_text
 from zoosim.core.parameters import shown
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.policies.files import MODEL, file_and_class, is_file
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def evaluate(
     given = {name: os.fspath(policy) if isinstance(policy, os.PathLike) else policy for name, policy in given.items()}
     _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
+    columns = [name for name in columns if name != CANDIDATE_PROPENSITIES]  # which is read wherever it is
     action_space = RANKINGS if rankings else None
     loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}

@@ -10,7 +10,7 @@ from zoosim.action_spaces import find_action_space
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.logs.lives import Lives
-from zoosim.logs.schema import LIFE
+from zoosim.logs.schema import LIFE, SOURCE
 from zoosim.worlds.base import Outcome, Truth, World
 
 BLOCK = 1_000
@@ -45,7 +45,19 @@ class Block(NamedTuple):
 
 RESERVED = {
     *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
-    *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "unavailable", "product_id", "position"),
+    *(
+        "decision_id",
+        "time",
+        "user_id",
+        "user",
+        "a_max",
+        "catalogue",
+        "candidates",
+        "unavailable",
+        *SOURCE,
+        "product_id",
+        "position",
+    ),
     *("propensity", "policy_version", *LIFE),
 }
 """Columns of rows and of logs, after which no part of a reward may be called."""

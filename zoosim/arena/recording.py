@@ -14,9 +14,10 @@ from zoosim.arena.plan import Plan
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, WorldError
 from zoosim.core.files import atomic, temporary_folder
+from zoosim.core.parameters import shown
 from zoosim.core.parquet import sink_parquet, write_parquet
-from zoosim.core.types import CLICK, IntArray
-from zoosim.logs.schema import ACTION_SPACE, REWARDS, SCHEMA_VERSION
+from zoosim.core.types import CLICK, CandidateSource, IntArray
+from zoosim.logs.schema import ACTION_SPACE, REWARDS, SCHEMA_VERSION, SOURCE
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
@@ -69,16 +70,17 @@ def candidate_choices(world: World, block: Block) -> dict[str, Any]:
     if table is None:
         users = np.array([context.user for context in block.contexts])
         rows = _shown_rows(world, listed, block)
-        gone = [_not_shown(listed.ids, context.product_ids[context.available]) for context in block.contexts]
+        offered = _offered(world, listed, block)
     else:
         users = table.users[table.visitors(block.start, block.start + len(block.rewards))]
         offer = table.offered(block.start)
         rows = offer.rows[block.actions]
-        gone = [_not_shown(listed.ids, offer.ids[table.period(block.start).available])] * len(rows)
+        gone = [_rows_of(listed, offer.ids[table.period(block.start).available], are_shown=False)] * len(rows)
+        offered = {"unavailable": pl.Series(gone, dtype=pl.List(pl.Int64))}
     return {
         "user": _lists(users),
         "catalogue": pl.Series([catalogue_hash(listed)] * len(rows)),
-        "unavailable": pl.Series(gone, dtype=pl.List(pl.Int64)),
+        **offered,
         "action": rows,
         "product_id": _labels(listed)[rows],
     }
@@ -102,9 +104,30 @@ def _lists(rows: Any) -> pl.Series:
     return pl.Series(np.asarray(rows, np.float64)).cast(pl.List(pl.Float64))
 
 
-def _not_shown(ids: IntArray, shown: IntArray) -> list[int]:
-    """Return the rows of the catalogue whose products could not be shown."""
-    return np.flatnonzero(~np.isin(ids, shown)).tolist()
+def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
+    """Return what could not be shown; where contexts say where their candidates came from, that and what could."""
+    could = [context.product_ids[context.available] for context in block.contexts]
+    if not any("source" in context for context in block.contexts):
+        gone = [_rows_of(listed, products, are_shown=False) for products in could]
+        return {"unavailable": pl.Series(gone, dtype=pl.List(pl.Int64))}
+    sources = [context.get("source") for context in block.contexts]
+    for source in sources:
+        if not isinstance(source, CandidateSource) or not 0.0 < source.propensity <= 1.0:
+            raise WorldError(
+                f"world {policy_name(type(world))}: a context's source is {shown(source)}, expected a "
+                "zoosim.CandidateSource with a propensity above 0 and at most 1, in all contexts or none"
+            )
+    candidates = [_rows_of(listed, products, are_shown=True) for products in could]
+    by_column = zip(SOURCE, zip(*sources, strict=True), strict=True)
+    return {
+        "candidates": pl.Series(candidates, dtype=pl.List(pl.Int32)),
+        **{name: list(values) for name, values in by_column},
+    }
+
+
+def _rows_of(listed: ProductList, products: IntArray, *, are_shown: bool) -> list[int]:
+    """Return the rows of the catalogue with these products, or all others."""
+    return np.flatnonzero(np.isin(listed.ids, products) == are_shown).tolist()
 
 
 def _listed(world: World) -> ProductList:

@@ -74,6 +74,20 @@ class Distribution(NamedTuple):
     probabilities: FloatArray
 
 
+class CandidateSource(NamedTuple):
+    """Where the candidates of a request came from, where a source stands beside the policy: a context's `source`.
+
+    Args:
+        name: What the source is called, such as a retrieval, or a pool that is drawn from for exploration.
+        version: Which one, of a model or an index.
+        propensity: The probability with which this request took its candidates from it, above 0 and at most 1.
+    """
+
+    name: str
+    version: str
+    propensity: float
+
+
 class Later:
     """A value of a `LazyDict` that is made when it is asked for."""
 

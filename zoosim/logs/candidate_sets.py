@@ -77,8 +77,15 @@ class CandidateSets:
 
     def masks(self, sets: IntArray) -> BoolArray:
         """Return which products each of `sets (m,)` holds `(m, K)`."""
-        masks = np.full((len(sets), self.n_products), self.are_lacking)
+        return self.hold(sets, np.arange(self.n_products))
+
+    def hold(self, sets: IntArray, some: IntArray) -> BoolArray:
+        """Return which of `some (k,)` products, in order, each of `sets (m,)` holds `(m, k)`."""
+        masks = np.full((len(sets), len(some)), self.are_lacking)
         owner, products = self.lists(sets).flat()
+        if len(some) < self.n_products:
+            is_one = np.isin(products, some)
+            owner, products = owner[is_one], np.searchsorted(some, products[is_one])
         masks[owner, products] = not self.are_lacking
         return masks
 

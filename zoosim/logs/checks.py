@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.logs.schema import LIFE, LISTED, REQUIRED
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, REQUIRED, SOURCE
 
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that times lie in: Python knows no others."""
@@ -48,12 +48,15 @@ def check_columns(frame: pl.DataFrame, source: str, required: Sequence[str], *, 
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
     lives = LIFE_TYPES if set(LIFE) <= set(frame.columns) else {}
-    types = {**TYPES, **lives, "action": "lists of numbers" if lists else "whole numbers"}
+    sources = SOURCE_TYPES if set(SOURCE) <= set(frame.columns) else {}
+    types = {**TYPES, **lives, **sources, "action": "lists of numbers" if lists else "whole numbers"}
     for name, expected in types.items():
         if name in frame.columns and not _HOLDS[expected](frame.schema[name]):
             raise DataError(f"{source}: column {name} holds values of type {frame.schema[name]}, expected {expected}")
     if set(LISTED) <= set(frame.columns):
         raise DataError(f"{source}: got columns {' and '.join(LISTED)}, expected one of them; drop the other")
+    if CANDIDATE_PROPENSITIES in frame.columns and "candidates" not in frame.columns:
+        raise DataError(f"{source}: column candidates is missing, which {CANDIDATE_PROPENSITIES} belongs to")
 
 
 TYPES = {
@@ -65,6 +68,7 @@ TYPES = {
     "decision_id": "words or whole numbers",
     "user": "lists of numbers",
     **dict.fromkeys(LISTED, "lists of whole numbers"),
+    CANDIDATE_PROPENSITIES: "lists of numbers",
 }
 """What the columns of Records hold, but for the action."""
 
@@ -76,6 +80,9 @@ LIFE_TYPES = {
     "censored": "true or false",
 }
 """What those of a log of visitors who come back hold."""
+
+SOURCE_TYPES = dict(zip(SOURCE, ("words", "words or whole numbers", "numbers"), strict=True))
+"""What those of a log that says where candidates came from hold."""
 
 
 def _is_time(dtype: pl.DataType) -> bool:
@@ -91,6 +98,7 @@ _HOLDS: dict[str, Callable[[Any], bool]] = {
     "numbers": lambda dtype: dtype.is_numeric(),
     "times with a time zone": _is_time,
     "whole numbers or words": _is_id,
+    "words": lambda dtype: isinstance(dtype, pl.String | pl.Categorical | pl.Enum),
     "true or false": lambda dtype: dtype == pl.Boolean,
     "words or whole numbers": lambda dtype: dtype != pl.Object,
     "lists of numbers": lambda dtype: isinstance(dtype, pl.List) and dtype.inner.is_numeric(),

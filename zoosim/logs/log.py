@@ -9,9 +9,10 @@ import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import DAY
-from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
+from zoosim.core.types import REWARD, BoolArray, Float32Array, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateLists, CandidateSets
 from zoosim.logs.lives import Lives
+from zoosim.logs.sources import CandidateSources
 
 if TYPE_CHECKING:  # logs of worlds have neither
     from zoosim.logs.searches import Searches
@@ -44,6 +45,9 @@ class Log:
         times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
         lives: Where in a visitor's life each visit stands; None where each visitor came for one decision, or the log
             does not say.
+        candidate_sources: Where each visit's candidates came from; None where the log does not say.
+        candidate_propensities: The probability of each candidate, of one row after another, in the order of
+            `candidate_lists(0, n)`, `(c,)`; None where the log does not say.
         columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
         rewards_by_name: What the objective, `rewards`, is made of, and other rewards, each of its shape; none where the
             log has one reward.
@@ -76,6 +80,8 @@ class Log:
     user_ids: IntArray | None = None
     times: IntArray | None = None
     lives: Lives | None = None
+    candidate_sources: CandidateSources | None = None
+    candidate_propensities: Float32Array | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     rewards_by_name: Mapping[str, FloatArray] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -186,5 +192,13 @@ class Log:
             taken["searches"] = self.searches.rows(chosen)
         if self.lives is not None:
             taken["lives"] = Lives(*(values[chosen] for values in self.lives))
+        if self.candidate_sources is not None:
+            names, *by_visit = self.candidate_sources
+            taken["candidate_sources"] = CandidateSources(names, *(values[chosen] for values in by_visit))
+        if self.candidate_propensities is not None:
+            lengths = self.candidate_lists(0, len(self)).lengths
+            starts = np.cumsum(lengths) - lengths
+            places = CandidateLists(np.arange(lengths.sum()), starts[chosen], lengths[chosen]).flat()[1]
+            taken["candidate_propensities"] = self.candidate_propensities[places]
         taken["numbers"] = self.row_numbers[chosen]
         return replace(self, **taken)

@@ -24,6 +24,7 @@ from zoosim.logs.records import Records, records_of
 from zoosim.logs.schema import A_MAX, ACTION_SPACE, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
+from zoosim.logs.sources import candidate_propensities, sources_of
 from zoosim.policies.boosts.base import BOX
 from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
@@ -147,6 +148,8 @@ def to_log(
         "products": np.zeros((records.n_actions, 0)) if products is None else products,
         "user_ids": _user_ids(visits),
         "lives": lives_of(visits),
+        "candidate_sources": sources_of(visits),
+        "candidate_propensities": candidate_propensities(visits) if records.visit_column is None else None,
         "times": visits["time"].dt.epoch("us").to_numpy() if _is_known(visits, "time") else None,
         "columns": {name: floats(rows[name]).reshape(shape) for name in kept},
         "rewards_by_name": {name: floats(rows[name]).reshape(shape) for name in rewards},
@@ -296,8 +299,10 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
     if read_meta(table).get("catalogue", digests[0]) != digests[0]:
         raise DataError(f"{table}: holds the products of another log than {path}; copy the one that belongs to it")
     try:
-        lists = products["product"].to_list()
-        features = np.array(lists, float).reshape(len(lists), -1)
+        lists = products["product"].cast(pl.List(pl.Float64))
+        if lists.list.len().n_unique() > 1:
+            raise ValueError("products have lists of different lengths")
+        features = floats(lists.list.explode(keep_nulls=False, empty_as_null=False)).reshape(len(lists), -1)
         categories = tuple(products["category"].cast(pl.String)) if "category" in products.columns else ()
     except (*UNREADABLE, TypeError) as error:
         reason = str(error).splitlines()[0]

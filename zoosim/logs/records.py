@@ -23,6 +23,7 @@ from zoosim.logs.checks import (
 )
 from zoosim.logs.lives import life_faults
 from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, REQUIRED
+from zoosim.logs.sources import distribution_faults, source_faults
 from zoosim.policies.boosts.base import BOX
 
 LEAST_PROPENSITY = 1e-30
@@ -72,6 +73,7 @@ class Records(ABC):
         yield from self._propensity_faults()
         yield from reward_faults(self.frame)
         yield from life_faults(self.frame)
+        yield from source_faults(self.frame)
         yield from self._action_faults()
         if "user" in self.frame.columns:
             yield from list_faults(self.frame, "user")
@@ -115,6 +117,8 @@ class ProductRecords(Records):
         for name in LISTED:
             if name in frame.columns:
                 yield from _candidate_faults(frame, name, self.n_actions)
+        if self.visit_column is None:
+            yield from distribution_faults(frame)
 
     def decisions(self, rows: pl.DataFrame, shape: tuple[int, ...]) -> Mapping[str, Any]:
         """Return the indices of the products and, where the log knows them, their positions."""

@@ -12,6 +12,13 @@ Where visitors come back, `visitor`, `visit` and `step` number the visitor, the 
 decisions, `ended` says that the visitor then had gone for good, and `censored` that the world or the log ends there, so
 that nobody knows. Else `step` numbers the visits of the run.
 
+A row that lists `candidates` of products may say how likely each was, `candidate_propensities` (list of float, in the
+same order; they add up to 1, and that of the action is `propensity`). Where a source of candidates stands beside the
+policy, such as a retrieval or a pool that is drawn from for exploration, `source` names it, `source_version` says which
+one (of a model or an index), and `source_propensity` is the probability with which this decision took its candidates
+from it. `propensity` is then that of the action given the candidates; with `source_propensity` it multiplies to that of
+source and action together.
+
 The action space says what `action` and `propensity` hold:
     products   the index of a candidate, and its probability
     rankings   as products, in one row per position: rows of a visit share `decision_id`, `position` counts from the
@@ -27,10 +34,19 @@ LISTED = ("candidates", "unavailable")
 LIFE = ("visitor", "visit", "step", "ended", "censored")
 """The columns of a log of visitors who come back; `step` stands in logs of other worlds, too."""
 
-READ = ("decision_id", "time", "user_id", "user", "catalogue", *LISTED, "position", "propensity", *REQUIRED, *LIFE)
+CANDIDATE_PROPENSITIES = "candidate_propensities"
+"""The column with the probability of each of a row's `candidates`."""
+
+SOURCE = ("source", "source_version", "source_propensity")
+"""The columns that say where candidates came from, read where a log has all three."""
+
+READ = (
+    *("decision_id", "time", "user_id", "user", "catalogue", *LISTED, CANDIDATE_PROPENSITIES, *SOURCE),
+    *("position", "propensity", *REQUIRED, *LIFE),
+)
 """The columns that training and evaluation read."""
 
-OWN = {*READ, "product_id", "policy", "policy_version", "seed", "arm_propensity"}
+OWN = {*READ, "product_id", "policy", "policy_version", "seed", "arm_propensity"} - set(SOURCE[:2])
 """The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
 
 A_MAX = "a_max"

@@ -11,7 +11,7 @@ import polars as pl
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
-from zoosim.logs.schema import CANDIDATES, REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, CANDIDATES, REWARDS, SCHEMA_VERSION, SOURCE
 from zoosim.schema.schema import FittedSchema
 
 VERSION = {"schema_version": SCHEMA_VERSION}
@@ -62,6 +62,15 @@ def to_records(log: Log, by_visit: Mapping[str, Sequence[str]]) -> tuple[pl.Data
     if not log.candidates.are_everything:
         name = "unavailable" if log.candidates.are_lacking else "candidates"
         columns[name] = _lists(log)
+    if log.candidate_sources is not None:
+        names, source, columns["source_propensity"] = log.candidate_sources
+        for name, values in zip(SOURCE[:2], zip(*names, strict=True), strict=True):
+            columns[name] = pl.Series(values, dtype=pl.String)[source]
+    if log.candidate_propensities is not None:
+        lengths = log.candidate_lists(0, len(log)).lengths
+        ends = np.cumsum(lengths)
+        lists = [log.candidate_propensities[end - n : end] for end, n in zip(ends, lengths, strict=True)]
+        columns[CANDIDATE_PROPENSITIES] = pl.Series(lists, dtype=pl.List(pl.Float32))
     visit_columns = pl.DataFrame(columns)[visits]
     by_position = {
         "action": log.actions.ravel(),

@@ -118,7 +118,8 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArra
     slopes = _fit_slopes(inputs, actions, probe.log.rewards[rows], k)
     few = evenly_spread(n, MOST_CONTEXTS)
     contexts = inputs[few]
-    excluded = np.where(_is_possible(probe, rows[few])[:, common], 0.0, -np.inf)
+    is_possible = probe.log.candidates.hold(probe.log.candidate_set[rows[few]], common)
+    excluded = np.where(is_possible, 0.0, -np.inf)
     is_shown = actions[few][:, None] == np.arange(k)
     effects = Effects(
         fitted=contexts @ slopes.fitted.T + excluded,
@@ -159,12 +160,6 @@ def _fit_slopes(inputs: FloatArray, actions: IntArray, rewards: FloatArray, k: i
     means = (covariances @ products[:, :, None])[:, :, 0] / noise
     roots = np.asarray(np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2.0), np.float64)
     return _Slopes(slopes, means, roots)
-
-
-def _is_possible(probe: Probe, rows: IntArray) -> BoolArray:
-    """Return which actions could be chosen in some rows `(r, K)`."""
-    masks, mask_of = probe.log.candidates.distinct_masks(probe.log.candidate_set[rows])
-    return np.asarray(masks[mask_of], bool)
 
 
 def _noise(residuals: FloatArray, n_effects: int) -> float:

@@ -89,7 +89,8 @@ def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> st
 
 def _cell_observation(probe: Probe, known: FloatArray) -> str:
     """Return what means of cells of visitors say against a policy, if anything."""
-    cells = find_cells(probe.inputs, probe.log.actions, known[:, 0], _most_cells(probe))
+    most_cells = _most_cells(probe)
+    cells = find_cells(probe.inputs, probe.log.actions, known[:, 0], most_cells) if most_cells else None
     if cells is None:
         return ""
     n_cells = int(cells.max()) + 1

@@ -19,6 +19,7 @@ from zoosim.core.search_config import TEMPLATES
 from zoosim.core.threads import in_threads, n_threads
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import KernelPolicy
@@ -61,6 +62,19 @@ class LoggedColumn(Target):
         """Return the column's rows."""
         m = stop - start
         return Distributions.over(log.actions[start:stop], np.arange(m), np.ones(m, np.int64), self.values[start:stop])
+
+
+class LoggedDistributions(Target):
+    """What the log itself says of all its candidates."""
+
+    def __init__(self, log: Log) -> None:
+        self.starts = np.append(0, np.cumsum(log.candidate_lists(0, len(log)).lengths))
+
+    def distributions(self, log: Log, start: int, stop: int) -> Distributions:
+        """Return the log's rows."""
+        assert log.candidate_propensities is not None
+        answer = log.candidate_propensities[self.starts[start] : self.starts[stop]]
+        return _as_distributions(np.asarray(answer, float), log, start, stop)
 
 
 class Table(Target):
@@ -314,6 +328,8 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     if isinstance(given, Policy):
         return PolicyTarget(given, log, progress)
     if isinstance(given, str):
+        if given == f"column:{CANDIDATE_PROPENSITIES}" and log.candidate_propensities is not None:
+            return LoggedDistributions(log)
         return LoggedColumn(log.columns[column_name(log, given)])
     if callable(given):
         return FunctionTarget(given)

@@ -1,0 +1,89 @@
+"""What a log says of its candidates: where they came from, and how likely each was."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.logs.checks import Fault, bad_probabilities, floats
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE
+
+SUM_TOLERANCE, OWN_TOLERANCE = 1e-5, 1e-4
+"""How far the sum of a row's distribution may be off 1, and that of the action off `propensity`, as a share of it."""
+
+ROWS_AT_ONCE = 10_000
+
+
+class CandidateSources(NamedTuple):
+    """Where the candidates of n visits came from.
+
+    `names` are the sources that occur, each with its version, and `source (n,)` says which each visit had;
+    `propensities (n,)` are the probabilities with which the visit's candidates came from that source.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    source: IntArray
+    propensities: FloatArray
+
+
+def has_sources(frame: pl.DataFrame) -> bool:
+    """Return whether a frame of Records says where candidates came from."""
+    return set(SOURCE) <= set(frame.columns)
+
+
+def source_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows that do not say where their candidates came from, or with which probability, where others do."""
+    if has_sources(frame):
+        for name in SOURCE:
+            yield Fault(name, "a value", frame[name].is_null().to_numpy())
+        yield Fault(SOURCE[2], "above 0 and at most 1", bad_probabilities(frame[SOURCE[2]]))
+
+
+def sources_of(visits: pl.DataFrame) -> CandidateSources | None:
+    """Return where candidates came from; None where the log does not say."""
+    if not has_sources(visits):
+        return None
+    pairs = visits.select(pl.col(name).cast(pl.String) for name in SOURCE[:2])
+    distinct = pairs.unique(maintain_order=True).with_row_index("number")
+    numbers = pairs.join(distinct, on=SOURCE[:2], how="left", maintain_order="left")["number"]
+    names = tuple(distinct.select(SOURCE[:2]).iter_rows())
+    return CandidateSources(names, numbers.cast(pl.Int64).to_numpy(), floats(visits[SOURCE[2]]))
+
+
+def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows whose column of candidates' propensities is no distribution, or speaks against `propensity`."""
+    if CANDIDATE_PROPENSITIES not in frame.columns:
+        return
+    lists, column = frame["candidates"], frame[CANDIDATE_PROPENSITIES]
+    is_other = (column.list.len() != lists.list.len()).fill_null(True)
+    yield Fault(CANDIDATE_PROPENSITIES, "one number for each of the row's candidates", is_other.to_numpy())
+    twice = (lists.list.n_unique() < lists.list.len()).fill_null(False)
+    yield Fault("candidates", "each product once", twice.to_numpy())
+    if is_other.any():  # rows are not to be held against lists of another length
+        return
+    is_bad, is_off, differs = np.zeros((3, frame.height), bool)
+    for start in range(0, frame.height, ROWS_AT_ONCE):
+        part = frame.slice(start, ROWS_AT_ONCE)
+        rows = slice(start, start + part.height)
+        owner = np.repeat(np.arange(part.height), part["candidates"].list.len())
+        values = floats(part[CANDIDATE_PROPENSITIES].list.explode(keep_nulls=False, empty_as_null=False))
+        is_bad[rows] = np.bincount(owner, ~(values >= 0.0), part.height) > 0
+        is_off[rows] = ~(np.abs(np.bincount(owner, values, part.height) - 1.0) <= SUM_TOLERANCE)
+        if "propensity" in frame.columns:
+            products = part["candidates"].list.explode(keep_nulls=False, empty_as_null=False).to_numpy()
+            is_own = products == part["action"].to_numpy()[owner]
+            own, logged = np.bincount(owner[is_own], values[is_own], part.height), floats(part["propensity"])
+            differs[rows] = np.abs(own - logged) > OWN_TOLERANCE * logged
+    yield Fault(CANDIDATE_PROPENSITIES, "numbers from 0", is_bad)
+    yield Fault(CANDIDATE_PROPENSITIES, "probabilities that add up to 1", is_off)
+    yield Fault(CANDIDATE_PROPENSITIES, "the row's propensity for its action", differs)
+
+
+def candidate_propensities(visits: pl.DataFrame) -> Float32Array | None:
+    """Return the propensities of all candidates, one row after another `(c,)`; None where the log does not say."""
+    if CANDIDATE_PROPENSITIES not in visits.columns:
+        return None
+    flat = visits[CANDIDATE_PROPENSITIES].list.explode(keep_nulls=False, empty_as_null=False)
+    return np.asarray(flat.cast(pl.Float32).to_numpy())

@@ -15,6 +15,7 @@ from zoosim.core.checks import check_whole
 from zoosim.core.config import config_hash, read_config
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.number_format import VISIT, VISITOR
 from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.seal import KEY
 from zoosim.core.user_code import is_file_source
@@ -61,7 +62,12 @@ def make_plan(request: Request) -> Plan:
     changes.refuse_unused([entry.name for entry in entries])
     plan = replace(plan, entries=entries)
     _check_fit(plan)
-    notes = (*notes, *_above_oracle(plan), *_unheard(named_policies, entries), *_late(feedback))
+    notes = (
+        *notes,
+        *_above_oracle(plan),
+        *_unheard(named_policies, entries),
+        *_late(feedback, VISITOR if plan.any_world.episodic else VISIT),
+    )
     return replace(plan, config_hash=config_hash(plan.identity), notes=notes)
 
 
@@ -257,12 +263,12 @@ def _above_oracle(plan: Plan) -> tuple[str, ...]:
     return (plan.any_world.oracle_note,)
 
 
-def _late(feedback: Feedback) -> tuple[str, ...]:
+def _late(feedback: Feedback, unit: str) -> tuple[str, ...]:
     """Say when rewards come late, as every figure of the run hangs on it."""
     if feedback == AT_ONCE:
         return ()
     batches = f", in batches of {feedback.batch:,}" if feedback.batch > 1 else ""
-    return (f"rewards reach the policies {feedback.delay:,} visits late{batches}",)
+    return (f"rewards reach the policies {feedback.delay:,} {unit}s late{batches}",)
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:

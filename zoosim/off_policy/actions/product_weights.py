@@ -49,24 +49,25 @@ def weigh_and_predict(
     without models, one of weights alone. For `visits` the target's choices are drawn, too.
     """
     n, k = len(log), log.n_actions
-    width = max(1, len(log.candidates.products) // len(log.candidates)) if log.candidates.are_listed else k
-    block = min(BLOCK, max(1, MOST_CELLS // width))
-    starts = range(0, n, block)
+    block = min(BLOCK, max(1, MOST_CELLS // target.width(log)))
+    starts = np.arange(0, n, block)
+    pieces = np.array_split(starts, min(len(starts), max(1, MOST_CELLS // k)))
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
     if visits is None or not target.whole:
         visits = Visits(np.zeros(0, np.int64), np.zeros(0))
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
-    out = _Blocks(np.empty(n), np.zeros((len(starts), k)), predictions, visits, drawn)
+    out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn)
 
     def work(number: int) -> None:
-        _weigh_block(log, target, starts[number], min(starts[number] + block, n), number, out)
+        for start in pieces[number].tolist():
+            _weigh_block(log, target, start, min(start + block, n), number, out)
 
     if isinstance(target, PolicyTarget):  # one object, asked in turn
-        for number in range(len(starts)):
+        for number in range(len(pieces)):
             work(number)
         target.finish()
     else:
-        in_threads(work, len(starts))
+        in_threads(work, len(pieces))
     mass = out.mass.sum(axis=0) if target.whole else None
     if not predictions:
         return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn)] * max(1, len(models))
@@ -82,7 +83,7 @@ class Predictions(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (blocks, K)` in each.
+    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (pieces, K)` in some each.
 
     `drawn` holds the target's choices for some `visits`.
     """
@@ -95,7 +96,7 @@ class _Blocks(NamedTuple):
 
 
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
-    """Check and weigh rows `start` to `stop - 1`, which are block `number`."""
+    """Check and weigh rows `start` to `stop - 1`, which are of piece `number`."""
     asked = target.distributions(log, start, stop)
     masks, mask_of = np.zeros((0, 0), bool), np.zeros(0, np.int64)
     if target.whole and asked.are_dense and not log.candidates.are_everything:

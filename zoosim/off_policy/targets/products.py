@@ -49,6 +49,11 @@ class Target(ABC):
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return those of rows `start` to `stop - 1`."""
 
+    def width(self, log: Log) -> int:
+        """Return how many probabilities a row takes, about: those of its candidates, or of all products."""
+        sets = log.candidates
+        return max(1, len(sets.products) // len(sets)) if sets.are_listed else log.n_actions
+
 
 class LoggedColumn(Target):
     """Target probabilities of the logged actions `(n,)`, NaN where they are missing."""
@@ -99,6 +104,11 @@ class FunctionTarget(Target):
         with blamed(f"rows {start} to {stop - 1}: "):
             answer = np.asarray(self.given(log, start, stop), float)
         return _as_distributions(answer, log, start, stop)
+
+    def width(self, log: Log) -> int:
+        """Ask for the first row whether the function answers for all products of a large catalogue."""
+        is_dense = log.candidates.are_listed and np.ndim(self.given(log, 0, 1)) > 1
+        return log.n_actions if is_dense else super().width(log)
 
 
 class PolicyTarget(Target):

@@ -7,6 +7,7 @@ from zoosim.fitting import features
 from zoosim.fitting.equivalence import MARGIN
 
 
+@pytest.mark.slow
 def test_answers_of_a_small_shop(monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 rows, about 50 clicks, a model of few features: hardly anything can be told, and nothing far off agrees."""
     monkeypatch.setattr(features, "MOST_PAIRS", 150)

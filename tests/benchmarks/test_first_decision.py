@@ -8,6 +8,7 @@ from benchmarks.speed import first_decision
 from benchmarks.speed.first_decision import Kind, main
 
 
+@pytest.mark.slow
 def test_a_line_compares_the_first_decision_with_those_after_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

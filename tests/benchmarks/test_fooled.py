@@ -36,6 +36,7 @@ def test_logs_held_out_are_those_that_were_fixed(name: str) -> None:
         np.testing.assert_allclose(policy.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*held_out.SHOWN, *held_out.SOUND, *held_out.HIDDEN])
 def test_weights_and_rewards_of_held_out_logs_are_as_meant(name: str) -> None:
     """Seen by the log alone a sound kind's interval holds, and that of a way to fool misses as a rule."""

@@ -25,6 +25,7 @@ def test_pairs_are_counted_by_hand() -> None:
     assert (tally.clear, tally.clear_and_told, tally.clear_and_silent) == (3, 1, 1)
 
 
+@pytest.mark.slow
 def test_a_small_shop(tmp_path: Path) -> None:
     tallies: dict[tuple[str, ...], Tally] = {}
     judge(tmp_path, 0, tallies, visits=600)

@@ -7,6 +7,7 @@ from benchmarks.quality import warm_start
 from benchmarks.quality.retail_shops import draw_shop
 
 
+@pytest.mark.slow
 def test_rewards_are_true_rates_of_the_shop() -> None:
     """Seed 0, 1,000 rows: every reward is a rate of the shop, and trained policies earn more than a cold one."""
     earned = warm_start.rewards_by_visit(0, 1_000, 60)

@@ -20,7 +20,11 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page if page == README else pytest.param(page, marks=pytest.mark.slow) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_a_page_can_be_walked(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     walk(page, tmp_path)

@@ -94,6 +94,7 @@ bind(lambda array, i: inner(array, i), "outer", inner=inner)(np.zeros(2), 5)
 """Reads beyond an array, in a compiled part of compiled code."""
 
 
+@pytest.mark.slow
 def test_compiled_code_finds_every_place_that_a_state_points_to() -> None:
     assert "IndexError" in bounds_checked("-c", BEYOND).err
     assert is_harmless(outcomes("states", ["linucb"], 60, is_bounded=True))

@@ -67,6 +67,7 @@ def test_half_of_the_last_visits_of_the_segment_count() -> None:
     assert visits_until_half(shows_best, is_segment) is None
 
 
+@pytest.mark.slow
 def test_the_study_measures_runs_and_its_page_is_whole() -> None:
     rows = measure(seeds="3:5", jobs=1, policies="random,linucb", steps=VISITS)
     assert [(row.policy, row.seed) for row in rows] == [(p, s) for s in (3, 4) for p in ("random", "linucb")]

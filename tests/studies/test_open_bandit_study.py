@@ -98,6 +98,7 @@ def test_without_the_data_it_says_where_to_name_it(monkeypatch: pytest.MonkeyPat
         measure()
 
 
+@pytest.mark.slow
 def test_the_published_answers(real: str) -> None:
     rows = {(row.log, row.estimator): row for row in measure(data=real)}
     assert len(rows) == 18

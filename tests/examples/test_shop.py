@@ -56,6 +56,7 @@ def test_the_shop_is_what_it_says(example: ModuleType) -> None:
     assert log.equals(example.make_log(example.make_shop(0), 0))
 
 
+@pytest.mark.slow
 def test_its_commands_lead_to_a_model_that_earns_more(
     example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

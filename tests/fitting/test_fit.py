@@ -344,6 +344,7 @@ def test_a_short_log_is_refused() -> None:
         check_fit(log, fit_shop(log))
 
 
+@pytest.mark.slow
 def test_the_real_log_gives_a_world_that_runs(real: Path, tmp_path: Path) -> None:
     shop, checks = zoosim.fit_world("open-bandit:random/all", tmp_path / "world", data=real)
     assert (shop.facts["rows"], checks.held_out.days, checks.held_out.responses) == (10_000, 2, 9)

@@ -126,6 +126,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) 
     check_nothing_is_lost(Address(tmp_path / "service"), shops)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_nothing_acknowledged_is_lost_when_the_server_of_the_log_is_killed(tmp_path: Path) -> None:
     with valkey_server(tmp_path / "valkey") as server:

@@ -17,7 +17,7 @@ from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, CandidateSource, IntArray
-from zoosim.logs.schema import ACTION_SPACE, REWARDS, SCHEMA_VERSION, SOURCE
+from zoosim.logs.schema import ACTION_SPACE, LISTED, REWARDS, SCHEMA_VERSION, SOURCE
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
@@ -191,8 +191,15 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     if space.records is not None:
         meta[ACTION_SPACE] = space.name
     with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
-        parts, size = [], 1.0
+        parts, size, candidate_columns = [], 1.0, set[str]()
         for number, frame in enumerate(frames):
+            columns = {*LISTED, *SOURCE} & set(frame.columns)
+            if number and columns != candidate_columns:
+                raise WorldError(
+                    f"world {policy_name(type(world))}: contexts of a part of the run alone have a source, expected "
+                    "one in all contexts or none"
+                )
+            candidate_columns = columns
             frame.write_parquet(folder / f"{number}.parquet")
             parts.append(pl.scan_parquet(folder / f"{number}.parquet", glob=False))
             size = max(size, frame.estimated_size() / len(frame))

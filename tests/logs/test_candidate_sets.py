@@ -56,6 +56,15 @@ def test_a_column_lists_candidates_or_what_is_none(tmp_path: Path) -> None:
         to_log(visits().with_columns(gone))
 
 
+def test_a_product_that_is_listed_twice_is_one_candidate() -> None:
+    log = to_log(visits().with_columns(candidates=pl.Series([[3, 0, 3], [1, 2, 3], [3, 3], None, [3]])))
+    assert log.candidate_lists(0, 5).lengths.tolist() == [2, 3, 1, 4, 1]
+    assert log.candidate_lists(0, 1).of(0).tolist() == [3, 0]
+    gone = pl.Series("unavailable", [[1, 2, 1], [0], [], [], [0, 0]])
+    complement = to_log(visits().drop("candidates").with_columns(gone))
+    assert complement.candidate_lists(0, 5).lengths.tolist() == [2, 1, 0, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("row", "listed", "message"),
     [

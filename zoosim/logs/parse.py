@@ -264,6 +264,7 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, Int
     products = sets[name]
     if products.null_count():
         products = sets.select(pl.coalesce(name, pl.lit(pl.Series([unlisted], dtype=pl.List(pl.Int32))))).to_series()
+    products = products.list.unique(maintain_order=True)  # a product that is listed twice is one candidate
     starts = np.concatenate([[0], products.list.len().cast(pl.Int64).cum_sum().to_numpy()])
     candidate_set = np.empty(frame.height, np.int64)
     candidate_set[sets["row"].explode().to_numpy()] = np.repeat(np.arange(sets.height), sets["row"].list.len())

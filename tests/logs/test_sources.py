@@ -70,13 +70,28 @@ def test_the_log_itself_is_judged_by_what_it_says_of_all_candidates() -> None:
     assert [row.estimator for row in found.results] == ["ips", "dr"]
 
 
+def test_what_a_log_rounds_is_scaled_to_add_up_to_1() -> None:
+    """Reading lets sums be off by 1e-5, judging by 1e-6."""
+    rounded = [[0.250002, 0.750004], [0.1, 0.4, 0.5], [0.25, 0.75], [1.0]]
+    log = to_log(pl.concat([frame(candidate_propensities=rounded)] * 30))
+    found = evaluate(log, {"logged too": "column:candidate_propensities"}, estimators=["ips"], compare=False)
+    assert found.results[0].value == pytest.approx(0.5, rel=1e-5)
+
+
+def test_a_row_of_another_length_hides_no_other_bad_row() -> None:
+    wrong = [[0.25, 0.7], [1.0], [0.25, 0.75], [1.0]]
+    log = to_log(frame(candidate_propensities=wrong), skip_bad=True)
+    assert log.row_numbers.tolist() == [2, 3]
+    assert sum(log.skipped.values()) == 2
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"source": ["a", "a", None, "a"]}, "row 2, column source: got nothing, expected a value"),
         ({"source_propensity": [1.0, 0.0, 1.0, 1.0]}, "row 1, column source_propensity: got 0.0, expected above 0"),
         ({"source": [1, 2, 3, 4]}, "column source holds values of type Int64, expected words"),
-        ({"candidate_propensities": [[0.5, 0.5], [1.0], [1.0], [1.0]]}, "row 1, .* expected one number for each of"),
+        ({"candidate_propensities": [[0.25, 0.75], [1.0], [0.25, 0.75], [1.0]]}, "row 1, .* expected one number for"),
         (
             {"candidate_propensities": [[0.25, 0.7], [0.1, 0.4, 0.5], [0.25, 0.75], [1.0]]},
             "row 0, column candidate_propensities: .* expected probabilities that add up to 1",
@@ -123,3 +138,15 @@ def test_a_world_that_names_a_source_has_it_logged(tmp_path: Path) -> None:
     block = next(iter(play(world, policy, 20, logged=True)))
     with pytest.raises(WorldError, match=r"a context's source is .*, expected a zoosim\.CandidateSource with"):
         to_records(world, block, "random", "1")
+
+
+def test_a_world_that_names_a_source_for_a_part_of_the_run_is_refused(tmp_path: Path) -> None:
+    world = Retrieves(0, 20)
+    world.source = CandidateSource("nearest", "7", 0.5)
+    policy = find_class("random")(world.spec(20), np.random.default_rng(0))
+    frames = []
+    for part in (Bookshop(0, 20), world):
+        frames += [to_records(part, block, "random", "1") for block in play(part, policy, 20, logged=True)]
+    with pytest.raises(WorldError, match="contexts of a part of the run alone have a source"):
+        write_records(tmp_path / "log.parquet", world, frames)
+    assert not list(tmp_path.iterdir())

@@ -61,12 +61,11 @@ def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     yield Fault(CANDIDATE_PROPENSITIES, "one number for each of the row's candidates", is_other.to_numpy())
     twice = (lists.list.n_unique() < lists.list.len()).fill_null(False)
     yield Fault("candidates", "each product once", twice.to_numpy())
-    if is_other.any():  # rows are not to be held against lists of another length
-        return
+    alike = ~is_other.to_numpy()
     is_bad, is_off, differs = np.zeros((3, frame.height), bool)
     for start in range(0, frame.height, ROWS_AT_ONCE):
-        part = frame.slice(start, ROWS_AT_ONCE)
-        rows = slice(start, start + part.height)
+        rows = start + np.flatnonzero(alike[start : start + ROWS_AT_ONCE])  # a list of another length says nothing
+        part = frame.slice(start, ROWS_AT_ONCE).filter(alike[start : start + ROWS_AT_ONCE])
         owner = np.repeat(np.arange(part.height), part["candidates"].list.len())
         values = floats(part[CANDIDATE_PROPENSITIES].list.explode(keep_nulls=False, empty_as_null=False))
         is_bad[rows] = np.bincount(owner, ~(values >= 0.0), part.height) > 0

@@ -46,8 +46,11 @@ READ = (
 )
 """The columns that training and evaluation read."""
 
-OWN = {*READ, "product_id", "policy", "policy_version", "seed", "arm_propensity"} - set(SOURCE[:2])
-"""The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
+OWN = {*READ, "product_id", "policy", "policy_version", "seed", "arm_propensity"} - {*LIFE, *SOURCE[:2]} | {"step"}
+"""The columns whose meaning is fixed; other numbers of a log may serve as target probabilities.
+
+Those of visitors who come back are read only where all are there, and `step` is one of them: an import has never all.
+"""
 
 A_MAX = "a_max"
 LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60

@@ -220,6 +220,7 @@ def test_names_twice_and_those_of_records_are_refused(tmp_path: Path) -> None:
         ({"columns": columns, "actions": ["A1", "B7", "C2", "A1"]}, "schema.actions: got 'A1' twice"),
         ({"columns": columns, "keep": ["p_new", "p_new"]}, "schema.keep: got 'p_new' twice"),
         ({"columns": columns, "keep": ["action"]}, "schema.keep: got 'action', a name that Records use"),
+        ({"columns": columns, "keep": ["step"]}, "schema.keep: got 'step', a name that Records use"),
         (3, "schema: got 3, expected a YAML file or a mapping"),
         ([1], "schema: got .1., expected a YAML file or a mapping"),
         ({"columns": {"action": "item"}, "rewards": {"user": "click"}}, "schema.rewards: got 'user', a name that Rec"),
@@ -228,6 +229,17 @@ def test_names_twice_and_those_of_records_are_refused(tmp_path: Path) -> None:
     for mapping, words in wrong:
         with pytest.raises(ConfigError, match=words):
             import_log(with_own, mapping, tmp_path / "log.parquet")
+
+
+def test_names_of_the_lives_of_visitors_are_free(tmp_path: Path) -> None:
+    """Records use them only where all are there; an e-mail's reward may be a visit."""
+    table = pl.read_csv(written(tmp_path, ROWS)[0]).with_columns(ended=pl.lit(0.5))
+    mapping = {"columns": {"action": "item", "propensity": "p"}, "rewards": {"visit": "click"}, "keep": ["ended"]}
+    import_log(table, mapping, tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet", columns=["ended"])
+    assert log.objective == "visit"
+    assert log.lives is None
+    assert set(log.columns["ended"]) == {0.5}
 
 
 def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from zoosim.core.types import FloatArray
 from zoosim.logs import candidate_sets
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
+from zoosim.off_policy.actions import product_weights
 from zoosim.off_policy.actions.products import ESTIMATORS
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.predicted import predict_values
+from zoosim.off_policy.targets import products as targets
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.registry import find_class
 
@@ -134,6 +136,46 @@ def test_a_policy_is_asked_about_the_candidates_of_its_row_alone(lists: None) ->
         np.testing.assert_array_equal(context.product_ids, log.product_ids[expected])
         np.testing.assert_array_equal(context.products, log.products[expected])
         assert context.available.all()
+
+
+def test_a_policy_is_asked_again_where_too_many_contexts_came_between(
+    lists: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 rows that differ, 3 are remembered at most."""
+    monkeypatch.setattr(targets, "MOST_CONTEXTS", 3)
+    asked = []
+
+    class Asked(Likes):
+        def propensities(self, context: Context) -> FloatArray:
+            asked.append(context)
+            return self.weights(context)
+
+    log = listed_log()
+    target = PolicyTarget(Asked(spec_of(log), np.random.default_rng(0)), log)
+    for _ in range(2):
+        target.distributions(log, 0, 20)
+    assert len(asked) >= 37
+
+
+def test_rows_with_long_lists_are_asked_in_small_blocks(lists: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second row may show all 40 products, the others 6: most sets are short, and most probabilities are not."""
+    monkeypatch.setattr(product_weights, "MOST_CELLS", 400)
+    log = listed_log()
+    sets, is_long = log.candidates, np.arange(ROWS) % 2 == 1
+    listed = np.append(sets.products, np.arange(PRODUCTS, dtype=np.int32))
+    uneven = CandidateSets(np.append(sets.starts, len(listed)), listed, PRODUCTS)
+    log = replace(log, candidates=uneven, candidate_set=np.where(is_long, len(sets), log.candidate_set))
+    asked = []
+
+    def uniform(log: Log, start: int, stop: int) -> FloatArray:
+        lengths = log.candidate_lists(start, stop).lengths
+        asked.append((start, stop, lengths.sum()))
+        return np.asarray(1.0 / np.repeat(lengths, lengths))
+
+    weights = product_weights.weigh_and_predict(log, targets.FunctionTarget(uniform), [])[0].weights
+    np.testing.assert_allclose(weights * log.propensities, np.where(is_long, 1 / PRODUCTS, 1 / CANDIDATES))
+    assert max(cells for _, _, cells in asked) <= 400
+    assert sum(stop - start for start, stop, _ in asked) == ROWS + 1  # the first row tells of the shape
 
 
 def test_what_lies_beside_the_candidates_is_refused(lists: None) -> None:

@@ -1,6 +1,8 @@
 """Logs of shops that choose without chance: how they are known, and what is planned for them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +13,16 @@ from tests.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
+from zoosim.off_policy import findings
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import make_clusters
-from zoosim.off_policy.propensities.deterministic import is_deterministic, plan_randomisation, plan_sentences
+from zoosim.off_policy.propensities import deterministic as deterministic_logs
+from zoosim.off_policy.propensities.deterministic import (
+    Randomisation,
+    is_deterministic,
+    plan_randomisation,
+    plan_sentences,
+)
 from zoosim.off_policy.propensities.estimate import estimate_propensities
 from zoosim.report.evaluation import build_page
 
@@ -99,6 +108,20 @@ def test_the_plan_by_hand() -> None:
     assert (alone[-1].days, alone[-1].rows_to_compare, alone[-1].days_to_compare) == (None, None, None)
     assert plan_sentences(alone)[-1].startswith("with 25% of the visits at random, 6,140 rows of log judge each policy")
     assert plan_randomisation(replace(log, rewards=np.zeros(n)), chances, {"one": 0.1, "two": 0.2}, 0.95) == ()
+
+
+def test_the_plan_takes_fewer_rows_of_many_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deterministic_logs, "MOST_CELLS", 400)
+    planned = []
+
+    def plan(log: Log, chances: Mapping[str, FloatArray], *_: Any) -> tuple[Randomisation, ...]:
+        planned.append(chances["uniform"].shape)
+        return ()
+
+    monkeypatch.setattr(findings, "plan_randomisation", plan)
+    segment = np.random.default_rng(0).integers(4, size=800)
+    evaluate(log_of(segment, np.eye(4)[segment]), {"uniform": np.full(4, 0.25)}, propensity_model="multinomial")
+    assert planned == [(100, 4)]
 
 
 def test_the_direct_method_is_for_information() -> None:

@@ -15,7 +15,7 @@ from zoosim.off_policy.direct_method import ACTIONS_A_VISIT
 from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, check_probabilities
 
 BLOCK, MOST_CELLS = 16_384, 2**24
-"""Rows that are asked at once; fewer where there are so many actions that they have more probabilities than that."""
+"""Rows that are asked at once; fewer where they have more probabilities than that."""
 
 
 class WeightsAndPredictions(NamedTuple):
@@ -49,9 +49,8 @@ def weigh_and_predict(
     without models, one of weights alone. For `visits` the target's choices are drawn, too.
     """
     n, k = len(log), log.n_actions
-    block = min(BLOCK, max(1, MOST_CELLS // target.width(log)))
-    starts = np.arange(0, n, block)
-    pieces = np.array_split(starts, min(len(starts), max(1, MOST_CELLS // k)))
+    blocks = _blocks(target.widths(log))
+    pieces = np.array_split(blocks, min(len(blocks), max(1, MOST_CELLS // k)))
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
     if visits is None or not target.whole:
         visits = Visits(np.zeros(0, np.int64), np.zeros(0))
@@ -59,8 +58,8 @@ def weigh_and_predict(
     out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn)
 
     def work(number: int) -> None:
-        for start in pieces[number].tolist():
-            _weigh_block(log, target, start, min(start + block, n), number, out)
+        for start, stop in pieces[number].tolist():
+            _weigh_block(log, target, start, stop, number, out)
 
     if isinstance(target, PolicyTarget):  # one object, asked in turn
         for number in range(len(pieces)):
@@ -72,6 +71,18 @@ def weigh_and_predict(
     if not predictions:
         return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn)] * max(1, len(models))
     return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass, drawn) for each in predictions]
+
+
+def _blocks(widths: IntArray) -> IntArray:
+    """Cut rows that take `widths (n,)` probabilities into blocks `(b, 2)`, each from a start to before a stop."""
+    before = np.append(0, np.cumsum(widths))
+    blocks, start = [], 0
+    while start < len(widths):
+        fitting = int(np.searchsorted(before, before[start] + MOST_CELLS, "right")) - 1
+        stop = min(max(fitting, start + 1), start + BLOCK)
+        blocks.append((start, stop))
+        start = stop
+    return np.array(blocks)
 
 
 class Predictions(NamedTuple):

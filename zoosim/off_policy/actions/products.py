@@ -32,7 +32,7 @@ from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
-from zoosim.off_policy.propensities.deterministic import PLANNED_ROWS
+from zoosim.off_policy.propensities.deterministic import n_planned_rows
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import Target, make_target
 from zoosim.off_policy.training import TrainingJob
@@ -85,7 +85,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
         evaluation = ProductEvaluation(self.log, self.clusters, by_reward, self.propensities, predicted)
         evaluation.notes = notes
         if self.propensities is not None and target.whole:
-            planned = target.distributions(self.log, 0, min(PLANNED_ROWS, len(self.log)))
+            planned = target.distributions(self.log, 0, n_planned_rows(self.log))
             evaluation.chances = planned.matrix(self.log.n_actions)
         return evaluation
 

@@ -31,8 +31,8 @@ SHARES = (0.01, 0.05, 0.1, 0.25)
 PRECISION = 0.1
 """How precise estimates are to be, as a share of what the logged choices earn."""
 
-PLANNED_ROWS = 2_000
-"""Rows of a log by which it is planned how much chance it takes."""
+PLANNED_ROWS, MOST_CELLS = 2_000, 2**24
+"""Rows of a log by which it is planned how much chance it takes; fewer if they have more probabilities than that."""
 
 
 class Randomisation(NamedTuple):
@@ -68,6 +68,11 @@ def is_deterministic(log: Log, estimated: EstimatedPropensities) -> bool:
         return False
     tree = DecisionTreeClassifier(random_state=0).fit(inputs[training], log.actions[training])
     return float((tree.predict(inputs[unseen]) == log.actions[unseen]).mean()) >= PREDICTABLE
+
+
+def n_planned_rows(log: Log) -> int:
+    """Return by how many of a log's first rows it is planned how much chance it takes."""
+    return min(PLANNED_ROWS, len(log), max(1, MOST_CELLS // log.n_actions))
 
 
 def plan_randomisation(

@@ -27,8 +27,8 @@ from zoosim.policies.model import Model
 from zoosim.policies.requests import check_finite, dense_propensities
 
 TOLERANCE = 1e-6
-MOST_REMEMBERED = 2**23
-"""Probabilities that are kept, so that a policy is asked about each context once."""
+MOST_REMEMBERED, MOST_CONTEXTS = 2**23, 100_000
+"""Probabilities, and contexts, that are kept, so that a policy is asked about each context once."""
 
 FIRST_ROWS = 16
 CHUNK_SECONDS = 0.2
@@ -49,10 +49,11 @@ class Target(ABC):
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return those of rows `start` to `stop - 1`."""
 
-    def width(self, log: Log) -> int:
-        """Return how many probabilities a row takes, about: those of its candidates, or of all products."""
-        sets = log.candidates
-        return max(1, len(sets.products) // len(sets)) if sets.are_listed else log.n_actions
+    def widths(self, log: Log) -> IntArray:
+        """Return how many probabilities each row takes `(n,)`: those of its candidates, or of all products."""
+        if log.candidates.are_listed:
+            return log.candidate_lists(0, len(log)).lengths
+        return np.full(len(log), log.n_actions)
 
 
 class LoggedColumn(Target):
@@ -70,7 +71,7 @@ class LoggedColumn(Target):
 
 
 class LoggedDistributions(Target):
-    """What the log itself says of all its candidates."""
+    """What the log itself says of all its candidates, scaled to add up to 1: logs may round."""
 
     def __init__(self, log: Log) -> None:
         self.starts = np.append(0, np.cumsum(log.candidate_lists(0, len(log)).lengths))
@@ -78,8 +79,10 @@ class LoggedDistributions(Target):
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return the log's rows."""
         assert log.candidate_propensities is not None
-        answer = log.candidate_propensities[self.starts[start] : self.starts[stop]]
-        return _as_distributions(np.asarray(answer, float), log, start, stop)
+        starts = self.starts[start : stop + 1]
+        answer = np.asarray(log.candidate_propensities[starts[0] : starts[-1]], float)
+        sums = np.add.reduceat(answer, starts[:-1] - starts[0])
+        return _as_distributions(answer / np.repeat(sums, np.diff(starts)), log, start, stop)
 
 
 class Table(Target):
@@ -105,10 +108,10 @@ class FunctionTarget(Target):
             answer = np.asarray(self.given(log, start, stop), float)
         return _as_distributions(answer, log, start, stop)
 
-    def width(self, log: Log) -> int:
+    def widths(self, log: Log) -> IntArray:
         """Ask for the first row whether the function answers for all products of a large catalogue."""
         is_dense = log.candidates.are_listed and np.ndim(self.given(log, 0, 1)) > 1
-        return log.n_actions if is_dense else super().width(log)
+        return np.full(len(log), log.n_actions) if is_dense else super().widths(log)
 
 
 class PolicyTarget(Target):
@@ -163,7 +166,8 @@ class PolicyTarget(Target):
         for row, context, start in zip(rows, _contexts(log, rows), answers.starts, strict=True):
             key = (context.user_id, context.product_ids.tobytes(), context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
-                if (len(self._known) + 1) * len(context.available) > MOST_REMEMBERED:
+                n_known = len(self._known) + 1
+                if n_known > MOST_CONTEXTS or n_known * len(context.available) > MOST_REMEMBERED:
                     self._known.clear()
                 self._known[key] = self._propensities(context, int(row))
             answers.probabilities[start : start + len(context.available)] = self._known[key]

@@ -162,7 +162,7 @@ def test_rows_with_long_lists_are_asked_in_small_blocks(lists: None, monkeypatch
     monkeypatch.setattr(product_weights, "MOST_CELLS", 400)
     log = listed_log()
     sets, is_long = log.candidates, np.arange(ROWS) % 2 == 1
-    listed = np.append(sets.products, np.arange(PRODUCTS, dtype=np.int32))
+    listed: Any = np.append(sets.products, np.arange(PRODUCTS, dtype=np.int32))
     uneven = CandidateSets(np.append(sets.starts, len(listed)), listed, PRODUCTS)
     log = replace(log, candidates=uneven, candidate_set=np.where(is_long, len(sets), log.candidate_set))
     asked = []

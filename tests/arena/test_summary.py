@@ -73,7 +73,6 @@ def test_the_summary_has_the_documented_shape(seeds: int, tmp_path: Path) -> Non
         "config_hash",
         "seeds",
         "steps",
-        "unit",
         "wall_seconds",
         "policies",
         "pairs",

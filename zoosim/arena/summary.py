@@ -16,7 +16,7 @@ from zoosim.arena.kinds import compare_by_kind
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import DataError, PolicyFailure
-from zoosim.core.number_format import VISIT, VISITOR, p_value, percent
+from zoosim.core.number_format import VISITOR, p_value, percent
 from zoosim.core.statistics import (
     ANY,
     MAX_SEEDS,
@@ -71,7 +71,7 @@ class Comparison:
                 self.trials[key.policy][key.seed] = self._figures(rows, parts, key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.trials]
         finished = folder.trials()
-        self._unit = VISITOR if finished and "visitor" in folder.columns(finished[0]) else VISIT
+        self._come_back = bool(finished) and "visitor" in folder.columns(finished[0])
         self._beats_oracle = self._may_beat_oracle(folder)
 
     def _may_beat_oracle(self, folder: RunFolder) -> set[str]:
@@ -193,7 +193,7 @@ class Comparison:
             "config_hash": self.plan.config_hash,
             "seeds": self.seeds,
             "steps": self.plan.steps,
-            "unit": self._unit,
+            **({"unit": VISITOR} if self._come_back else {}),
             "wall_seconds": round(wall_seconds, 3),
             "policies": {name: self._policy(name) for name in self.trials},
             "pairs": self.pairs,

@@ -221,7 +221,8 @@ class Decision(Choice, array_like=True):
     shop would have shown there. Where that was shown for sure, since the policy is an apprentice, `agrees` says
     whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
     shown, so that the decision was made among the others. `arm` made it, by whose policy `chances` and `propensities`
-    are; `mixture` are the chances as they were before the arm was drawn, empty where no other could have made it.
+    are; `mixture` are the chances as they were before the arm was drawn, among those that would have decided on the
+    same candidates, empty where no other would.
     """
 
     action_space: ClassVar[str] = PRODUCTS

@@ -130,28 +130,51 @@ class ProductEndpoint(Endpoint):
             agrees=self._agrees(task, drawn, units),
             ignored=list(task.offer.ignored),
             arm=arm.name,
-            mixture=self._mixture(tasks, arm, products, drawn.chances) if len(tasks) > 1 else [],
+            mixture=self._mixture(
+                tasks, arm, products, drawn.chances, self._current.assignment.arm_for(body.visitor_id, decision_id)
+            ),
         )
         return decision, _answer(decision_id, decision, candidates.names)
 
     def _mixture(
-        self, tasks: Mapping[str, "_Task"], decided: ServedArm, products: Sequence[str], chances: list[float]
+        self,
+        tasks: Mapping[str, "_Task"],
+        decided: ServedArm,
+        products: Sequence[str],
+        chances: list[float],
+        assigned: str,
     ) -> list[float]:
-        """Return how likely what was shown was before the arm was drawn, each product given those above it."""
+        """Return how likely what was shown was before the arm was drawn, each product given those above it.
+
+        Only arms count that would have decided among the same candidates, as the log has no others; empty where no
+        other arm would.
+
+        Args:
+            tasks: What each arm had to fill.
+            decided: The arm that decided.
+            products, chances: What it showed, and how likely each was.
+            assigned: The arm that was drawn, which failed where another one decided.
+        """
+        candidates = tasks[decided.name].offer.candidates.names
         by_arm = {decided.name: chances}
+        able = [decided.name]
         for name, task in tasks.items():
-            if name == decided.name:
-                continue
-            if len(task.slots) != len(products):  # the arm does not know all candidates, and would show fewer
-                by_arm[name] = [0.0] * len(products)
+            if name in (decided.name, assigned):
                 continue
             place_of = {product: place for place, product in enumerate(task.offer.candidates.names)}
-            shown = [place_of.get(product, -1) for product in products]
+            has_same = place_of.keys() == set(candidates)
+            shown = [place_of[product] for product in products] if has_same else [-1] * len(task.slots)
             try:
-                by_arm[name] = chances_of(shown, *self._asked(task))
+                own_chances = chances_of(shown, *self._asked(task))
             except Exception:  # it would have left the decision to the champion
                 continue
-        return mixture_of(self._current.assignment.weights(by_arm), by_arm)
+            able.append(name)
+            if has_same:
+                by_arm[name] = own_chances
+        if len(by_arm) == 1:
+            return []
+        weights = self._current.assignment.weights(able)
+        return mixture_of({name: weights[name] for name in by_arm}, by_arm)
 
     async def answer_again(self, decision_id: str, choice: Decision, body: DecideBody | None = None) -> DecisionAnswer:
         """Return what was answered to a decision; where the candidates are not known, without the names of them."""

@@ -88,7 +88,9 @@ class SearchEndpoint(Endpoint):
             turn=arm.start.turn,
             ignored=ranked.ignored,
             arm=arm.name,
-            mixture=self._mixture(body, arm.name, ranked),
+            mixture=self._mixture(
+                body, arm.name, ranked, self._current.assignment.arm_for(body.visitor_id, decision_id)
+            ),
         )
         if ranked.ignored:
             self._complaints.add(
@@ -97,13 +99,16 @@ class SearchEndpoint(Endpoint):
             )
         return search, _answer(decision_id, search)
 
-    def _mixture(self, body: SearchBody, decided: str, ranked: "Ranked") -> float | None:
-        """Return the density of boosts before the arm was drawn, None where they were not, or one arm is alone."""
+    def _mixture(self, body: SearchBody, decided: str, ranked: "Ranked", assigned: str) -> float | None:
+        """Return the density of boosts before the arm was drawn, None where they were not, or one arm is alone.
+
+        `assigned` is the arm that was drawn, which failed where another one decided.
+        """
         if ranked.density is None or len(self._current.arms) == 1:
             return None
         densities = {decided: [ranked.density]}
         for name, arm in self._current.arms.items():
-            if name != decided:
+            if name not in (decided, assigned):
                 with contextlib.suppress(Exception):  # it would have left the decision to the champion
                     densities[name] = [_density(_model_of(arm), body, ranked.boosts)]
         (density,) = mixture_of(self._current.assignment.weights(densities), densities)

@@ -98,6 +98,10 @@ class ServedCatalogue:
         """Tell whether a product is known and available."""
         return self._shown.get(name, False)
 
+    def is_hidden(self, name: str) -> bool:
+        """Tell whether a product is known and not available."""
+        return not self._shown.get(name, True)
+
     def features_of(self, version: int) -> FloatArray:
         """Return the features `(d_p,)` of a version."""
         return np.asarray(self._features[self._place_of[version]])

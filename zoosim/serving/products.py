@@ -136,7 +136,11 @@ class Products:
         while True:
             self._check_model()
             origins = self._current.origins
-            changed = [(arm, self._changed(arm, name, body)) for arm in self._current.arms.values()]
+            changed = [
+                (arm, product) for arm in self._current.arms.values() if (product := self._changed(arm, name, body))
+            ]
+            if not changed:
+                raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
             for arm, product in changed:
                 if not arm.catalogue.is_current(product):
                     stored = await self._store(arm, [product], durable=True)
@@ -144,8 +148,8 @@ class Products:
             if self._current.origins == origins:
                 return
 
-    def _changed(self, arm: ServedArm, name: str, body: ProductBody) -> Product:
-        """Return a product as an arm is to have it; raises `NotFound` or `PolicyError`."""
+    def _changed(self, arm: ServedArm, name: str, body: ProductBody) -> Product | None:
+        """Return a product as an arm is to have it, None where it does not know it; raises `PolicyError`."""
         model, catalogue = arm.model, arm.catalogue
         version = catalogue.version_of(name)
         if body.features is not None:
@@ -153,7 +157,7 @@ class Products:
         elif version is not None:
             features = catalogue.features_of(version)
         else:
-            raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
+            return None
         available = catalogue.may_be_shown(name) or version is None if body.available is None else body.available
         return Product(name, pack_floats(features), available, arm.start.model)
 
@@ -168,7 +172,7 @@ class Products:
         is_described = not names.isdisjoint(columns.keys() - {ID})
         is_shown = catalogue.may_be_shown(name)
         version = catalogue.version_of(name)
-        if not is_shown and version is not None:
+        if any(each.catalogue.is_hidden(name) for each in self._current.arms.values()):
             hidden = "which may not be shown (available: false); PUT /v1/products/ID with available: true shows it"
             raise PolicyError(f"candidates: got {shown(name)}, {hidden}")
         if is_shown and not is_described:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any
 
@@ -156,26 +156,30 @@ class Replica(Projection):
         self.position = row.seq
         self.checksum = row_checksum(row)
 
-    def begin(self, start: Start) -> None:
-        """Go on with another model, from what its file holds, with other arms, or with other rules."""
+    def begin(self, start: Start, hidden: Iterable[str] = ()) -> None:
+        """Go on with another model, from what its file holds, with other arms, or with other rules.
+
+        Args:
+            start: How to go on.
+            hidden: Products that a new replica may not show.
+        """
         rules = build(Rules, rules_of(start), "log of the service: rules")
         if self.start is None or self.start.origin != start.origin:
-            self._take_model(start)
+            self._take_model(start, hidden if self.start is None else self.catalogue.hidden())
         self.join.rules = rules
         self.start = start
         others = {}
         own_starts = start.by_arm()
         for arm in start.arms:
             other = self.others.get(arm.name) or Replica(self._load_model, self._find_row, name=arm.name)
-            other.begin(own_starts[arm.name])
+            other.begin(own_starts[arm.name], self.catalogue.hidden())
             other.learns = arm.role != HOLDBACK
             others[arm.name] = other
         self.others = others
 
-    def _take_model(self, start: Start) -> None:
+    def _take_model(self, start: Start, hidden: Iterable[str]) -> None:
         """Go on with a model as its file holds it."""
         self.model = self._load_model(start.model)
-        hidden = [] if self.start is None else self.catalogue.hidden()
         self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
         self._origin = origin_of(self.model)
         self._ancestors = frozenset(self._origin.ancestors if self._origin else ())

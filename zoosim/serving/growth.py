@@ -155,8 +155,9 @@ class Watch:
                 waits_longer = False  # for the rest alone
             elif grown:
                 await service.switch_model(grown, instead_of=model)
-                logger.warning("the schema grew: %s", news or "requests have no columns")
-                waits_longer = False
+                if service.start.model == grown:  # else arms, or another model, began meanwhile
+                    logger.warning("the schema grew: %s", news or "requests have no columns")
+                    waits_longer = False
             elif news:
                 logger.warning("the schema does not grow by %s; train another model on a log that has them", news)
         except Exception as error:  # whatever requests hold, the service goes on as it is

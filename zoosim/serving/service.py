@@ -14,7 +14,7 @@ import msgspec
 
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import StoreError
+from zoosim.core.errors import ConfigError, StoreError
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
 from zoosim.serving.backlog import Backlog
@@ -25,7 +25,14 @@ from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack
 from zoosim.serving.feedback import FeedbackLog
-from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, prepare_model, secret_of
+from zoosim.serving.folder import (
+    keep_model,
+    keep_model_file,
+    load_served_model,
+    locked_folder,
+    prepare_model,
+    secret_of,
+)
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.learning.products import AGREED, JUDGED
@@ -335,16 +342,28 @@ class Service:
         return keep_model(self.folder, model)
 
     async def switch_model(self, digest: str, instead_of: str = "") -> None:
-        """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one.
+        """Go on with a model that is kept, as its file holds it.
 
         Args:
             digest: The model.
-            instead_of: Switch only while this model decides; empty for whichever does.
+            instead_of: Switch only while this model decides, and no arms beside it; empty for whichever does.
+
+        Raises:
+            ConfigError: it does not go with the arms.
+            DataError: it is broken.
+            StoreError: the log cannot be written.
         """
+        schema = None
+        if not instead_of:
+            schema = await asyncio.to_thread(lambda: _schema_of(load_served_model(self.folder, digest)))
 
         def switched(start: Start) -> Start:
-            if instead_of and start.model != instead_of:
+            if instead_of and (start.model != instead_of or start.arms):
                 return start
+            if start.arms and schema != _schema_of(self.model):
+                names = ", ".join(arm.name for arm in start.arms)
+                remedy = "give one with the schema of the champion, or end the arms first (--arm none)"
+                raise ConfigError(f"model: got one with another schema than that of the arms {names}; {remedy}")
             return msgspec.structs.replace(start, model=digest, turn=start.turn + 1)
 
         await self.current.switch(self._writer, switched)
@@ -394,3 +413,8 @@ class Service:
         self.clock.begin(None if newest is None else newest.time, self._store.common_time())
         self.started = self.clock.seconds()
         self._store.keep_time(self.clock.now)
+
+
+def _schema_of(model: Model) -> tuple[str, str]:
+    """Return what models must have alike for decisions of theirs to stand in one log."""
+    return model.action_space, model.fitted.fingerprint

@@ -48,13 +48,14 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 
 @dataclass
 class Period:
-    """What decisions of one model need: how it encodes, and every version of its products.
+    """What decisions of an arm by one model need: how it encodes, and every version of its products.
 
     `policy` is the name of the model's policy, `action_space` that of what it decides on. `place_of` says at which
     place of `names` and `features` a version stands; `known_until` is the row up to which the versions are known
     without reading, from a snapshot.
     """
 
+    arm: str
     model: str
     origin: str
     policy: str
@@ -150,14 +151,19 @@ class LogReader(Projection):
             period.change(row, product)
 
     @property
+    def champion(self) -> Period:
+        """That of the newest model of the champion."""
+        return self._in_charge[CHAMPION]
+
+    @property
     def action_space(self) -> str:
         """The name of the action space in which the newest model decides."""
-        return self._in_charge[CHAMPION].action_space
+        return self.champion.action_space
 
     @property
     def fitted(self) -> FittedSchema:
         """How the newest model of the champion encodes."""
-        return self._in_charge[CHAMPION].fitted
+        return self.champion.fitted
 
     def fits(self, period: Period) -> bool:
         """Whether what was decided in a period can stand in one log with what the newest model decides."""
@@ -216,14 +222,14 @@ class LogReader(Projection):
             place_of = {model_version(place): place for place in range(len(names))}
             policy = policy_name(type(model.policy))
             space = model.action_space
-            period = Period(own.model, own.origin, policy, space, model.fitted, names, features, place_of)
-            self._append(name, period, model)
+            period = Period(name, own.model, own.origin, policy, space, model.fitted, names, features, place_of)
+            self._append(period, model)
         self._in_charge = {name: self._in_charge[name] for name in start.by_arm()}
 
-    def _append(self, arm: str, period: Period, model: Model) -> None:
+    def _append(self, period: Period, model: Model) -> None:
         self.periods.append(period)
-        self._in_charge[arm] = period
-        if arm == CHAMPION:
+        self._in_charge[period.arm] = period
+        if period.arm == CHAMPION:
             origin = origin_of(model)
             self._ancestors = frozenset(origin.ancestors if origin else ())
 
@@ -243,6 +249,7 @@ class LogReader(Projection):
             values, arrays = arm.catalogue.state()
             model = arm.model
             period = Period(
+                arm=name,
                 model=arm.origin.partition("/")[0],
                 origin=arm.origin,
                 policy=policy_name(type(model.policy)),
@@ -253,7 +260,7 @@ class LogReader(Projection):
                 place_of={version: place for place, version in enumerate(values["versions"])},
                 known_until=replica.position,
             )
-            self._append(name, period, model)
+            self._append(period, model)
         self.rules.append(replica.rules)
 
     def on_choice(self, row: Row, decision: Choice) -> None:
@@ -298,10 +305,10 @@ class LogReader(Projection):
         self.visits.append(visit)
 
     def _period_of(self, decision: Decision) -> int | None:
-        """Return the newest period of a decision's model, None where that or one of its products is not known."""
+        """Return the newest period of a decision's arm and model, None where that or one of its products is unknown."""
         for number in range(len(self.periods) - 1, -1, -1):
             period = self.periods[number]
-            if period.origin == decision.origin:
+            if (period.arm, period.origin) == (decision.arm, decision.origin):
                 versions = unpack_whole(decision.versions).tolist()
                 return number if all(version in period.place_of for version in versions) else None
         return None

@@ -197,12 +197,16 @@ class _Arrays:
         return np.array([self._names.setdefault(name, len(self._names)) for name in period.names], np.int64)
 
     def _products(self) -> FloatArray:
-        """Return the features `(K, d_p)` of the newest version of each product."""
-        encoder = self._reader.fitted.products
+        """Return the features `(K, d_p)` of the newest version of each product, the champion's where it has one."""
+        reader = self._reader
+        encoder = reader.fitted.products
         products = np.zeros((len(self._names), encoder.width))
-        for period, product_of in zip(self._reader.periods, self._product_of_version, strict=True):
-            is_alike = self._reader.encodes_alike(period)
-            for product, name, features in zip(product_of, period.names, period.features, strict=False):
+        for number in sorted(range(len(reader.periods)), key=lambda each: reader.periods[each] is reader.champion):
+            period = reader.periods[number]
+            is_alike = reader.encodes_alike(period)
+            for product, name, features in zip(
+                self._product_of_version[number], period.names, period.features, strict=False
+            ):
                 own = features if is_alike else encoder.carry_over(period.fitted.products, features, {ID: name})
                 products[product] = own
         return products

@@ -19,14 +19,17 @@ from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from zoosim.core.errors import ConfigError
 from zoosim.logs.parse import read_log
 from zoosim.policies.kernel import KernelPolicy
-from zoosim.policies.model import load_model
+from zoosim.policies.model import ID, load_model
 from zoosim.serving.arms import Assignment, mixture_of
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SearchBody, SearchVisitor
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import CHAMPION, Arm, Choice, Decision, Kind, Row, Search, Start, unpack, unpack_floats
 from zoosim.serving.folder import load_served_model
+from zoosim.serving.grown import grown_model
+from zoosim.serving.log_reader import LogReader
 from zoosim.serving.publishing import News, Publisher, decode, encode
-from zoosim.serving.ranker import Slot, chances_of
+from zoosim.serving.ranker import Slot, chances_of, draw
+from zoosim.serving.refusals import NotFound
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
@@ -134,13 +137,7 @@ def test_the_log_has_both_probabilities_exactly(tmp_path: Path, model: Path, riv
     decisions = decisions_in(tmp_path)
     assert {decision.arm for decision in decisions} == set(models)
     for decision in decisions:
-        chances = {}
-        for name, each in models.items():
-            catalogue = ServedCatalogue(each.catalogue)
-            versions = np.frombuffer(decision.versions, "<i8").tolist()
-            slots = [Slot(np.array(unpack_floats(decision.visitor)))] * count
-            shown = chances_of(decision.shown, each.policy, slots, catalogue.candidates(versions), 0.1)
-            chances[name] = np.cumprod(shown)
+        chances = {name: np.cumprod(chances_by(each, decision, 0.1)) for name, each in models.items()}
         np.testing.assert_allclose(np.cumprod(decision.chances), chances[decision.arm], rtol=1e-12)
         mixed = 0.7 * chances[CHAMPION] + 0.3 * chances["rival"]
         np.testing.assert_allclose(np.cumprod(decision.mixture), mixed, rtol=1e-12)
@@ -150,6 +147,13 @@ def test_the_log_has_both_probabilities_exactly(tmp_path: Path, model: Path, riv
     np.testing.assert_allclose(columns["chances"], [decision.chances[0] for decision in decisions])
     top = served.log.propensities.reshape(len(served.log), -1)[:, 0]
     np.testing.assert_allclose(top, [decision.mixture[0] for decision in decisions])
+
+
+def chances_by(model: Any, decision: Decision, exploration: float) -> list[float]:
+    """Return how likely a model, as its file holds it, shows what a decision showed."""
+    candidates = ServedCatalogue(model.catalogue).candidates(np.frombuffer(decision.versions, "<i8").tolist())
+    slots = [Slot(np.array(unpack_floats(decision.visitor)))] * len(decision.shown)
+    return chances_of(decision.shown, model.policy, slots, candidates, exploration)
 
 
 def read_served_log_later(folder: Path, model: Path | None) -> Any:
@@ -248,9 +252,8 @@ def test_an_arm_that_knows_no_candidate_leaves_the_decision_to_the_champion(tmp_
     assert not any(decision.mixture for decision in decisions[::2])
     assert {decision.arm for decision in decisions[1::2]} == {CHAMPION, "other"}
     for decision in decisions[1::2]:
-        if decision.products == ["p0"]:  # which the other arm never shows
-            assert decision.mixture == pytest.approx([0.5 * decision.chances[0]])
-        elif decision.arm == "other":
+        assert decision.mixture == []  # no other arm decides among these
+        if decision.arm == "other":
             assert decision.chances == [1.0]
             assert decision.ignored == ["p0"]
 
@@ -271,6 +274,175 @@ def test_an_arm_whose_policy_fails_leaves_all_decisions_to_the_champion(
     with_service(tmp_path, model, use, arms=[f"rival={rival}:0.5"])
     for decision in decisions_in(tmp_path):
         assert decision.mixture in ([], pytest.approx(decision.chances, rel=1e-12))
+
+
+def test_arms_that_know_other_candidates_do_not_count(tmp_path: Path, model: Path, rival: Path) -> None:
+    """With shares .3, .2 and .5, where the last arm knows p6 alone, the first two make .6 and .4 of their decisions."""
+    other = make_model(tmp_path / "other", names=["p6", "p7", "p8"])
+
+    async def use(service: Service) -> None:
+        for number in range(40):
+            await service.decide(DecideBody(candidates=["p0", "p6"], visitor_id=f"v{number}"))
+
+    arms = [f"rival={rival}:0.2", f"other={other}:0.5"]
+    with_service(tmp_path / "service", model, use, exploration=0.1, arms=arms)
+    models = load_model(model), load_model(rival)
+    decisions = decisions_in(tmp_path / "service")
+    assert {decision.arm for decision in decisions} == {CHAMPION, "rival", "other"}
+    for decision in decisions:
+        if decision.arm == "other":
+            assert (decision.chances, decision.mixture) == ([1.0], [])
+            continue
+        (by_champion,), (by_rival,) = (chances_by(each, decision, 0.1) for each in models)
+        assert decision.mixture == pytest.approx([0.6 * by_champion + 0.4 * by_rival], rel=1e-12)
+    served = read_served_log_later(tmp_path / "service", model)
+    expected = [(decision.mixture or decision.chances)[0] for decision in decisions]
+    np.testing.assert_allclose(served.log.propensities, expected)
+
+
+def test_an_arm_that_fails_where_it_decides_does_not_count(
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its share is all there is, so that the champion, which decides in its place, has none of its own."""
+
+    async def use(service: Service) -> None:
+        def fail(policy: Any, *rest: Any) -> Any:
+            if policy is service.current.arms["rival"].model.policy:
+                raise ZeroDivisionError
+            return draw(policy, *rest)
+
+        monkeypatch.setattr("zoosim.serving.endpoints.products.draw", fail)
+        for number in range(10):
+            await visit(service, number, f"v{number}", 2)
+
+    with_service(tmp_path, model, use, arms=[f"rival={rival}:1"])
+    decisions = decisions_in(tmp_path)
+    assert {decision.arm for decision in decisions} == {CHAMPION}
+    assert not any(decision.mixture for decision in decisions)
+
+
+def test_hidden_products_stay_hidden_in_an_arm_that_begins(tmp_path: Path, model: Path, rival: Path) -> None:
+    async def hide(service: Service) -> None:
+        await service.change_product("p0", ProductBody(available=False))
+
+    async def use(service: Service) -> None:
+        for number in range(10):
+            answer = await service.decide(DecideBody(candidates=["p0", "p1"], visitor_id=f"v{number}"))
+            assert answer.shown[0].product == "p1"
+        assert service.counts["decisions by rival"] > 0
+        assert [arm.catalogue.hidden() for arm in service.current.arms.values()] == [["p0"], ["p0"]]
+        await service.change_product("p0", ProductBody(available=True))
+        assert [arm.catalogue.hidden() for arm in service.current.arms.values()] == [[], []]
+
+    with_service(tmp_path, model, hide)
+    with_service(tmp_path, model, use, arms=[f"rival={rival}:0.5"])
+
+
+def test_a_product_that_one_arm_lacks_is_hidden_and_shown_again(tmp_path: Path, model: Path) -> None:
+    """While it is hidden, the arm that lacks it does not take it up from a request either."""
+    other = make_model(tmp_path / "other", names=["p1", "p2", "p3"])
+
+    async def use(service: Service) -> None:
+        await service.change_product("p0", ProductBody(available=False))
+        body: Any = {"id": "p0", "category": "c1"}
+        for number in range(10):
+            answer = await service.decide(DecideBody(candidates=[body, "p1"], visitor_id=f"v{number}"))
+            assert answer.ignored == ["p0"]
+        assert service.counts["decisions by other"] > 0
+        with pytest.raises(NotFound, match="product 'q': is not in the catalogue"):
+            await service.change_product("q", ProductBody(available=False))
+        await service.change_product("p0", ProductBody(available=True))
+        assert "p0" in service.catalogue.names()
+
+    with_service(tmp_path / "service", model, use, arms=[f"other={other}:0.5"])
+
+
+def test_a_champion_of_another_schema_does_not_follow_while_there_are_arms(
+    tmp_path: Path, model: Path, rival: Path
+) -> None:
+    other = make_model(tmp_path / "other", countries=("de", "at"))
+    boosts = make_boost_model(tmp_path / "boosts")
+
+    async def use(service: Service) -> None:
+        before = service.start
+        for wrong in (other, boosts):
+            with pytest.raises(ConfigError, match="another schema than that of the arms rival") as refused:
+                await service.switch_model(service.keep_model(wrong))
+            assert "\n" not in str(refused.value)
+        await service.switch_model(service.keep_model(other), instead_of=before.model)  # as one that grew does
+        assert service.start == before
+        await service.switch_model(before.model)
+        await service.switch_model(service.keep_model(rival))
+        assert (service.start.turn, service.start.arms) == (before.turn + 2, before.arms)
+
+    with_service(tmp_path / "service", model, use, arms=[f"rival={rival}:0.5"])
+
+
+def test_products_of_a_log_are_as_the_champion_has_them(tmp_path: Path, model: Path, rival: Path) -> None:
+    async def change(service: Service) -> None:
+        await service.change_product("p0", ProductBody(features={"category": "c2"}))
+
+    async def use(service: Service) -> None:
+        for number in range(20):
+            await visit(service, number, f"v{number}")
+
+    with_service(tmp_path, model, change)
+    with_service(tmp_path, model, use, arms=[f"rival={rival}:0.5"])
+    log = read_served_log_later(tmp_path, model).log
+    changed = load_model(model).product_features({ID: "p0", "category": "c2"})
+    np.testing.assert_array_equal(log.products[log.names.index("p0")], changed)
+
+
+def test_visits_are_of_periods_of_their_arm(tmp_path: Path, model: Path, rival: Path) -> None:
+    """The champion comes to the origin of the holdback: the same model, in a turn of the same number."""
+
+    async def begin(service: Service) -> None:
+        return
+
+    async def use(service: Service) -> None:
+        first = service.start.model
+        await service.switch_model(service.keep_model(rival))
+        await service.switch_model(first)
+        assert len({arm.origin for arm in service.current.arms.values()}) == 1
+        for number in range(20):
+            await visit(service, number, f"v{number}")
+
+    with_service(tmp_path, model, begin)
+    with_service(tmp_path, model, use, arms=[f"old={model}:0.5:holdback"])
+    reader = LogReader(tmp_path, open_store(Address(tmp_path), read_only=True))
+    for row in rows_in(tmp_path):
+        reader.apply(row)
+    assert {visit.arm for visit in reader.visits} == {CHAMPION, "old"}
+    assert all(reader.periods[visit.period].arm == visit.arm for visit in reader.visits)
+
+
+def test_a_schema_grows_from_decisions_of_the_champion_alone(tmp_path: Path, model: Path) -> None:
+    digests: list[str] = []
+
+    async def use(service: Service) -> None:
+        digests.append(service.start.model)
+        for number in range(40):
+            await visit(service, number, f"v{number}")
+
+    with_service(tmp_path, model, use, arms=[f"twin={model}:0.5"])
+    made = Counter(decision.arm for decision in decisions_in(tmp_path))
+    assert made["twin"] > 0
+    assert grown_model(Address(tmp_path), digests[0]).requests == made[CHAMPION]
+
+
+def test_a_model_is_prepared_as_often_as_arms_have_it(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(service: Service) -> None:
+        models, digest = service.current._models, service.start.model
+        models.prepare([digest, digest])
+        assert models.are_prepared([digest, digest])
+        assert not models.are_prepared([digest] * 3)
+        monkeypatch.setattr(models, "_loaded", pytest.fail)
+        assert models.load(digest) is not models.load(digest)
+        assert not models.are_prepared([digest])
+
+    with_service(tmp_path, model, use)
 
 
 def test_searches_have_arms(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ class Current(Projection):
         """Return the digests of the models of a start that have to be loaded first."""
         used = {name: arm.origin for name, arm in self.arms.items()}
         new = [each.model for name, each in start.by_arm().items() if each.origin != used.get(name)]
-        return [digest for digest in new if not self._models.is_prepared(digest)]
+        return [] if self._models.are_prepared(new) else new
 
     async def _prepare(self, start: Start) -> None:
         """Load the models of a start while requests go on."""

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -210,23 +211,25 @@ class Models:
         """Load them from a folder; those that it lacks are fetched from where the store shares them."""
         self._folder = folder
         self._store = store
-        self._prepared: dict[str, Model] = {}
+        self._prepared: dict[str, list[Model]] = {}
 
     def prepare(self, digests: Iterable[str]) -> None:
-        """Load models that are needed soon."""
-        prepared = {digest: self._loaded(digest) for digest in digests}
-        for model in prepared.values():
+        """Load models that are needed soon, each as often as it is named, since what one arm learns is its own."""
+        prepared: dict[str, list[Model]] = {}
+        for digest in digests:
+            model = self._loaded(digest)
             prepare_model(model)
+            prepared.setdefault(digest, []).append(model)
         self._prepared = prepared
 
-    def is_prepared(self, digest: str) -> bool:
-        """Tell whether a model can be had at once."""
-        return digest in self._prepared
+    def are_prepared(self, digests: Iterable[str]) -> bool:
+        """Tell whether models can be had at once, each as often as it is named."""
+        return Counter(digests) <= Counter({digest: len(models) for digest, models in self._prepared.items()})
 
     def load(self, digest: str) -> Model:
         """Return a model as its file holds it."""
-        prepared = self._prepared.pop(digest, None)
-        return self._loaded(digest) if prepared is None else prepared
+        prepared = self._prepared.get(digest)
+        return prepared.pop() if prepared else self._loaded(digest)
 
     def _loaded(self, digest: str) -> Model:
         self._store.fetch(self._folder, f"{MODELS}/{digest}{SUFFIX}")

@@ -20,6 +20,7 @@ from zoosim.schema.encoder import Encoder
 from zoosim.schema.growth import MOST_COLUMNS, Grown, Observations, grow_encoder
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.events import (
+    CHAMPION,
     Choice,
     Decision,
     Product,
@@ -170,8 +171,8 @@ class _Look(Projection):
             self._replica.on_product(row, product)
 
     def on_choice(self, row: Row, decision: Choice) -> None:
-        """Take up a decision of the model, or of one that it grew from."""
-        if row.seq <= self._first or not isinstance(decision, Decision):
+        """Take up a decision of the champion's model, or of one that it grew from."""
+        if row.seq <= self._first or not isinstance(decision, Decision) or decision.arm != CHAMPION:
             return
         if decision.model in self._ancestors and not decision.is_forgotten:
             self._requests += decision.model == self._digest

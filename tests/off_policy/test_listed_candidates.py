@@ -119,17 +119,22 @@ def test_lists_give_the_values_of_dense_rows(lists: None, monkeypatch: pytest.Mo
         assert dense[name, "dr"] == pytest.approx(dense["table", "dr"], rel=1e-9)
 
 
-def test_a_policy_is_asked_about_the_candidates_of_its_row_alone(lists: None) -> None:
-    asked = []
+def listener() -> tuple[list[Context], type[Likes]]:
+    """Return a list, and a class of policies that enter in it what they are asked about."""
+    asked: list[Context] = []
 
     class Asked(Likes):
         def propensities(self, context: Context) -> FloatArray:
             asked.append(context)
             return self.weights(context)
 
+    return asked, Asked
+
+
+def test_a_policy_is_asked_about_the_candidates_of_its_row_alone(lists: None) -> None:
+    asked, asked_policy = listener()
     log = listed_log()
-    Asked.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
-    found = PolicyTarget(Asked(spec_of(log), np.random.default_rng(0)), log).distributions(log, 0, ROWS)
+    found = PolicyTarget(asked_policy(spec_of(log), np.random.default_rng(0)), log).distributions(log, 0, ROWS)
     assert found.matrix(PRODUCTS)[~log.available(0, ROWS)].sum() == 0.0
     for context, row in zip(asked[:5], range(5), strict=True):
         expected = log.candidate_lists(row, row + 1).of(0)
@@ -143,15 +148,9 @@ def test_a_policy_is_asked_again_where_too_many_contexts_came_between(
 ) -> None:
     """Of 20 rows that differ, 3 are remembered at most."""
     monkeypatch.setattr(targets, "MOST_CONTEXTS", 3)
-    asked = []
-
-    class Asked(Likes):
-        def propensities(self, context: Context) -> FloatArray:
-            asked.append(context)
-            return self.weights(context)
-
+    asked, asked_policy = listener()
     log = listed_log()
-    target = PolicyTarget(Asked(spec_of(log), np.random.default_rng(0)), log)
+    target = PolicyTarget(asked_policy(spec_of(log), np.random.default_rng(0)), log)
     for _ in range(2):
         target.distributions(log, 0, 20)
     assert len(asked) >= 37

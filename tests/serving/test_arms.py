@@ -16,6 +16,7 @@ import pytest
 import zoosim
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
+from tests.serving.test_service import check_resumed, replayed
 from zoosim.core.errors import ConfigError
 from zoosim.logs.parse import read_log
 from zoosim.policies.kernel import KernelPolicy
@@ -34,7 +35,7 @@ from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
 from zoosim.serving.settings import read_settings
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import state_digest
 from zoosim.serving.store.address import Address, open_store
 
 SALT = bytes(range(16))
@@ -196,18 +197,7 @@ def test_each_arm_learns_from_what_it_decided_alone(tmp_path: Path, model: Path,
             if not isinstance(record, Choice) or record.arm == name:
                 alone.apply(row)
         assert state_digest_alone(alone.arms[name]) == state_digest_alone(whole.arms[name])
-    middle = replica_of(tmp_path)
-    for row in rows[: len(rows) // 2]:
-        middle.apply(row)
-    write_snapshot(tmp_path / "snapshots", middle)
-    store = open_store(Address(tmp_path), read_only=True)
-    resumed = newest_replica(
-        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
-    )
-    assert resumed.position == middle.position
-    for row in store.read(resumed.position, 1_000_000):
-        resumed.apply(row)
-    assert state_digest(resumed) == state_digest(whole)
+    check_resumed(tmp_path, replayed(tmp_path, stop=len(rows) // 2), whole)
 
 
 def state_digest_alone(replica: Replica) -> str:

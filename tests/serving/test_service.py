@@ -44,6 +44,20 @@ def replayed(folder: Path, stop: int | None = None, address: Address | None = No
     return replica
 
 
+def check_resumed(folder: Path, middle: Replica, whole: Replica) -> None:
+    """Check that a snapshot of what the log came to in its middle leads to the whole."""
+    (folder / "snapshots").mkdir(exist_ok=True)
+    write_snapshot(folder / "snapshots", middle)
+    store = open_store(Address(folder), read_only=True)
+    resumed = newest_replica(
+        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.row, pytest.fail
+    )
+    assert resumed.position == middle.position
+    for row in store.read(resumed.position, 1_000_000):
+        resumed.apply(row)
+    assert state_digest(resumed) == state_digest(whole)
+
+
 async def visit(service: Service, number: int, visitor_id: str = "") -> None:
     rng = np.random.default_rng(number)
     body = DecideBody(visitor={"country": "de"}, candidates=rng.choice(PRODUCTS, 4, replace=False).tolist())
@@ -94,16 +108,7 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
     assert whole.counts["learned"] == 61 + whole.rules.per_visitor
     assert whole.join.counts[BEYOND_BOUND] == 60 - whole.rules.per_visitor
     middle = replayed(tmp_path, stop=whole.position // 2)
-    (tmp_path / "snapshots").mkdir(exist_ok=True)
-    write_snapshot(tmp_path / "snapshots", middle)
-    store = open_store(Address(tmp_path), read_only=True)
-    resumed = newest_replica(
-        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
-    )
-    assert resumed.position == middle.position
-    for row in store.read(resumed.position, 1_000_000):
-        resumed.apply(row)
-    assert state_digest(resumed) == state_digest(whole)
+    check_resumed(tmp_path, middle, whole)
     assert state_digest(middle) != state_digest(whole)
 
 

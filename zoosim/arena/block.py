@@ -45,20 +45,8 @@ class Block(NamedTuple):
 
 RESERVED = {
     *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
-    *(
-        "decision_id",
-        "time",
-        "user_id",
-        "user",
-        "a_max",
-        "catalogue",
-        "candidates",
-        "unavailable",
-        *SOURCE,
-        "product_id",
-        "position",
-    ),
-    *("propensity", "policy_version", *LIFE),
+    *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "candidates", "unavailable", "product_id"),
+    *("position", "propensity", "policy_version", *SOURCE, *LIFE),
 }
 """Columns of rows and of logs, after which no part of a reward may be called."""
 
@@ -88,8 +76,7 @@ class BlockRows:
         if self._logged:
             self._contexts.append(self._space.logged(context))
         if self._world.episodic:
-            following = outcome.next
-            self._lives.append((*place, following is None, following is not None and following.cut_off))
+            self._lives.append((*place, outcome.ended, outcome.censored))
         segment = -1 if outcome.segment is None else outcome.segment
         worth = (truth.expected_reward(action), truth.best_reward)
         self._rows.append((context["user_id"], action, outcome.reward, propensity, *worth, segment))

@@ -116,9 +116,8 @@ def _play_visits(
                         next_context = None
                         if following is not None:
                             next_context = _context(world, following.visit, spec, is_checked=visitor == 0)
-                    gone = following is None or following.cut_off
                     served = (context, action, float(outcome.reward), feedback_of(world, outcome), next_context)
-                    learner.take(visitor, *served, gone=gone)
+                    learner.take(visitor, *served, gone=outcome.ended or outcome.censored)
                 except WorldError:
                     raise
                 except (Exception, SystemExit) as error:

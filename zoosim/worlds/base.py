@@ -39,6 +39,16 @@ class Outcome:
     segment: int | None = None
     next: Next | None = None
 
+    @property
+    def ended(self) -> bool:
+        """True where the visitor has gone for good."""
+        return self.next is None
+
+    @property
+    def censored(self) -> bool:
+        """True where the world ends there, though the visitor might have gone on."""
+        return self.next is not None and self.next.cut_off
+
 
 @dataclass(frozen=True)
 class Truth:

@@ -65,10 +65,9 @@ def feedback_of(world: "World", outcome: "Outcome") -> Mapping[str, Any] | None:
     """
     if not world.episodic:
         return outcome.feedback
-    following = outcome.next
     return {
         **(outcome.feedback or {}),
-        "visit_ended": following is None or not following.same_visit,
-        "ended": following is None,
-        "censored": following is not None and following.cut_off,
+        "visit_ended": outcome.next is None or not outcome.next.same_visit,
+        "ended": outcome.ended,
+        "censored": outcome.censored,
     }

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 import typer
 
 from tests.commands import ROOT, Ended, Started, new_process, run_zoosim
+from tests.waiting import eventually
 from zoosim import __version__ as package_version
 from zoosim.cli import app, run_command
 from zoosim.cli_help import DURATIONS, STEPS
@@ -290,9 +290,7 @@ def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> N
     slow = mine(tmp_path, "import time; time.sleep(0.002); return 7")
     command = [*arguments, "--policy", slow, "--out"]
     with Started(*command, "cut", cwd=tmp_path) as run:
-        deadline = time.monotonic() + 120
-        while not list(tmp_path.glob("cut/cells/mine/*.parquet")) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        eventually(lambda: list(tmp_path.glob("cut/cells/mine/*.parquet")))
         run.send_signal(number)
         ended = run.end()
     assert ended.code == 130

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ import zoosim
 from tests.action_spaces import pairs
 from tests.action_spaces.pairs import JOINT, Pair, PairModel
 from tests.action_spaces.shelf import NAMES
+from tests.waiting import eventually
 from zoosim.action_spaces import registry
 from zoosim.api.runs import write_log
 from zoosim.core.errors import ConfigError, DataError
@@ -121,10 +121,7 @@ def test_a_service_decides_learns_and_logs(model: Path, tmp_path: Path) -> None:
         assert "/v1/pairs" in api
         shows = api["/v1/decisions/{id}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]
         assert {"$ref": "#/components/schemas/PairAnswer"} in shows
-        deadline = time.monotonic() + 60.0
-        while client.get("/v1/model").json()["learned"].get("learned", 0) < 12:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: client.get("/v1/model").json()["learned"].get("learned", 0) >= 12)
     served = read_served_log(tmp_path / "service")
     assert served.log.action_space == "pairs"
     assert [served.log.rewards.mean(), len(served.log)] == [1.0, 12]

@@ -15,6 +15,7 @@ import pytest
 
 import zoosim
 from tests.commands import ROOT, Started, run_zoosim
+from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.status_line import StatusLine
 from zoosim.core.types import FloatArray
@@ -183,9 +184,7 @@ def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp
     policies = [*(["--policy", first] if first else []), "--policy", "slow.py:Slow", "--policy", "column:p_new"]
     line = ["evaluate", "log.parquet", *policies, "--json", "--out", "page"]
     with Started(*line, cwd=tmp_path) as run:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "asked").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        eventually((tmp_path / "asked").exists)
         run.send_signal(signal.SIGINT)
         began = time.monotonic()
         ended = run.end()

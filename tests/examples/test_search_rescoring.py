@@ -1,7 +1,6 @@
 """Hits of a search engine, re-ordered by a running service; and the clients' own calls for searches."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from examples.search_rescoring import on_click, on_purchase, rescore
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import make_boost_model
+from tests.waiting import eventually
 from zoosim import AsyncClient, Client
 from zoosim.serving.client import Ranking, ServiceError
 
@@ -41,19 +41,12 @@ def test_a_search_is_ranked_clicked_and_learned(service: ServiceProcess) -> None
         assert logged["candidates"] == {hit["_id"]: hit["_score"] for hit in HITS}
         assert logged["visitor"] == {"segment": "savers", "query_type": "browse"}
         assert rescore(shop, {"hits": {"hits": []}}, "savers", "browse") == ([], None)
-    learned = wait_until_learned(service)
-    assert learned["joined"] == 2
 
+    def learned() -> dict[str, int]:
+        return dict(httpx2.get(f"{service.url}/v1/model").json()["learned"])
 
-def wait_until_learned(service: ServiceProcess) -> dict[str, int]:
-    """Return what came of decisions, once the first is learned."""
-    deadline = time.monotonic() + 20.0
-    while time.monotonic() < deadline:
-        learned: dict[str, int] = httpx2.get(f"{service.url}/v1/model").json()["learned"]
-        if learned.get("learned"):
-            return learned
-        time.sleep(0.05)
-    raise AssertionError("nothing was learned")
+    eventually(lambda: learned().get("learned"))
+    assert learned()["joined"] == 2
 
 
 def test_hits_stay_as_they_are_without_the_service() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 
 from tests.commands import Started
+from tests.waiting import eventually
 
 STARTING, STOPPING = 120.0, 20.0
 """Seconds that a start, which may compile, and a stop may take."""
@@ -83,10 +84,7 @@ class ServiceProcess:
         """Wait until decisions know all that is in the log."""
         with httpx2.Client(base_url=self.url, timeout=30.0) as client:
             assert client.get("/readyz").status_code == 200
-            deadline = time.monotonic() + STARTING
-            while "zoosim_learner_lag_rows 0.0" not in client.get("/metrics").text:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            eventually(lambda: "zoosim_learner_lag_rows 0.0" in client.get("/metrics").text, STARTING)
 
     def stop(self) -> int:
         """Ask it to end; return its exit code."""

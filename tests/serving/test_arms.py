@@ -17,6 +17,7 @@ import zoosim
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import check_resumed, replayed
+from tests.waiting import eventually
 from zoosim.core.errors import ConfigError
 from zoosim.logs.parse import read_log
 from zoosim.policies.kernel import KernelPolicy
@@ -595,13 +596,17 @@ def test_two_arms_over_http(tmp_path: Path, model: Path, rival: Path) -> None:
         with httpx2.Client(base_url=service.url, timeout=30.0) as client:
             for number in range(60):
                 decide(client, number)
-            service.wait_for_learner()
-            learned = {name: arm["learned"] for name, arm in client.get("/v1/model").json()["arms"].items()}
+            counts = Counter(arm_of.values())
+            assert set(counts) == {"champion", "rival"}
+            expected = {name: 3 * count for name, count in counts.items()}
+
+            def learned() -> dict[str, int]:
+                arms = client.get("/v1/model").json()["arms"]
+                return {name: arm["learned"].get("learned", 0) for name, arm in arms.items()}
+
+            eventually(lambda: learned() == expected)
             metrics = client.get("/metrics").text
         assert service.stop() == 0
-    counts = Counter(arm_of.values())
-    assert set(counts) == {"champion", "rival"}
-    assert {name: each["learned"] for name, each in learned.items()} == {n: 3 * count for n, count in counts.items()}
     assert f'zoosim_events_total{{event="decisions by rival"}} {counts["rival"]:.1f}' in metrics
     read_served_log_later(folder, model)
     zoosim.export_log(folder, tmp_path / "visits.parquet")

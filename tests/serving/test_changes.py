@@ -53,24 +53,25 @@ async def visits(service: Service, first: int, stop: int) -> None:
 
 
 def test_the_state_follows_from_a_log_with_other_rules_and_models(tmp_path: Path, model: Path) -> None:
+    time = MockTime()
+
     async def use(service: Service) -> None:
         await visits(service, 0, 10)
         await service.change_settings({"wait": 0.2, "aggregation": "sum", "lowest": -1.0})
         await visits(service, 10, 20)
-        await asyncio.sleep(0.3)
+        time.pass_by(0.3)
         await service.tick()
         assert service.start.turn == 0
         await service.switch_model(service.start.model)
         assert service.start.turn == 1
         await visits(service, 20, 30)
-        await asyncio.sleep(0.3)
+        time.pass_by(0.3)
         await service.tick()
 
-    with_service(tmp_path, model, use)
+    with_service(tmp_path, model, use, time.clock())
     whole = replayed(tmp_path)
-    assert (
-        whole.counts["learned"] == 10 + 30 + 30
-    )  # of the first ten visits two slots were still open when the model began anew
+    # Of each of the first ten visits two slots were still open when the model began anew.
+    assert whole.counts["learned"] == 10 + 30 + 30
     store = SqliteStore(tmp_path / LOG, read_only=True)
     for middle in range(5, whole.position, 17):
         folder = tmp_path / f"{middle}"

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_faults import Shop
 from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
+from tests.waiting import eventually
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
 from zoosim.serving.client import Client
 from zoosim.serving.events import Kind, Row, decision_key, feedback_key
@@ -231,14 +232,6 @@ def processes(
         yield first, second
 
 
-def soon(is_so: Callable[[], bool], seconds: float = 1.0) -> None:
-    """Wait until something is so; fail where it takes longer."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def has_learned(service: ServiceProcess, decisions: int) -> bool:
     return bool(description(service)["learned"].get("learned") == decisions)
 
@@ -256,17 +249,17 @@ def test_what_one_is_told_both_go_by_within_a_second(processes: tuple[ServicePro
             assert b.decide({"country": "de"}, decision_id=f"visit {number}") == decision
             assert b.give_feedback(decision.id, {"click": 1.0}) == "accepted"
         for service in processes:
-            soon(partial(has_learned, service, 20), 5.0)
+            eventually(partial(has_learned, service, 20))
         assert httpx2.put(f"{first.url}/v1/products/new", json={"features": {"category": "c1"}}).status_code == 204
-        soon(lambda: "new" in httpx2.get(f"{second.url}/v1/products").json()["products"])
+        eventually(lambda: "new" in httpx2.get(f"{second.url}/v1/products").json()["products"])
         assert set(b.decide({}, ["new", "p1"]).propensities) == {"new", "p1"}
         policy = {"name": "several", "arguments": "--ccb_explore_adf"}
         assert httpx2.put(f"{second.url}{ADMIN}/configurations/policy", json=policy).status_code == 200
-        soon(lambda: httpx2.get(f"{first.url}{ADMIN}/configurations/policy").json() == policy)
+        eventually(lambda: httpx2.get(f"{first.url}{ADMIN}/configurations/policy").json() == policy)
         exported = httpx2.get(f"{first.url}{ADMIN}/model").content
         assert httpx2.put(f"{first.url}{ADMIN}/model", content=exported).status_code == 204
         switched = description(first)["model"]
-        soon(lambda: description(second)["model"] == switched, 3.0)
+        eventually(lambda: description(second)["model"] == switched)
         assert httpx2.post(f"{second.url}/v1/decisions", json={}).json()["model"] == switched
     for service in processes:
         assert "Traceback" not in service.output
@@ -297,11 +290,11 @@ def test_nothing_is_lost_when_one_is_killed(server: ValkeyServer, model: Path, t
         time.sleep(2.0)
         first.kill()
         before = len(shops[2].decisions)
-        soon(lambda: len(shops[2].decisions) > before + 5, 3.0)
+        eventually(lambda: len(shops[2].decisions) > before + 5)
         stop.set()
         for shop in shops:
             shop.join()
-        soon(lambda: description(second)["learned"].get("open") == 0, 10.0)
+        eventually(lambda: description(second)["learned"].get("open") == 0)
         assert second.stop() == 0
     store = open_store(address, read_only=True)
     for shop in shops:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import make_model
+from tests.waiting import eventually
 from zoosim.serving.tracing import continued
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -48,6 +49,7 @@ def test_decisions_and_feedback_go_on_with_the_trace(service: ServiceProcess, ht
     assert {part.trace_id for part in parts if part} == {TRACE}
     spans = [part.parent_id for part in parts if part]
     assert len({*spans, PARENT}) == 5
+    eventually(lambda: len(logged(service, offset)) >= 4)
     lines = logged(service, offset)
     assert [line["span_id"] for line in lines] == spans
     assert [line["request"] for line in lines] == ["decide", "feedback", "personalizer rank", "decide"]

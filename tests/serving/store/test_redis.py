@@ -14,6 +14,7 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.store.test_contract import row
 from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
+from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
 from zoosim.serving.learner import LearnerJob, _Learner
@@ -167,10 +168,7 @@ def test_one_service_leads_until_it_is_gone(server: ValkeyServer, monkeypatch: p
         with pytest.raises(StoreError, match="another service leads"):
             attempt()
     die(first)
-    deadline = time.monotonic() + 3.0
-    while not second.leads:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: second.leads)
     assert not first.leads
     with pytest.raises(StoreError, match="another service leads"):
         first.remove_before(10, 10)
@@ -211,10 +209,7 @@ def test_who_knows_rows_that_are_lost_leads_no_more(server: ValkeyServer) -> Non
     with pytest.raises(LostRows):
         first.append([row("c")])
     assert not first.leads
-    deadline = time.monotonic() + redis_module.LEASE_SECONDS / 2
-    while not second.leads:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: second.leads, redis_module.LEASE_SECONDS / 2)
     first.close()
     second.close()
 

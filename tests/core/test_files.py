@@ -1,12 +1,11 @@
 """Files that are whole or not there."""
 
-import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
-from zoosim.core.files import atomic, cache_folder, file_digest, write_text
+from zoosim.core.files import atomic, cache_folder, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -115,16 +114,3 @@ def test_the_cache_lies_where_the_user_says(tmp_path: Path, monkeypatch: pytest.
     assert cache_folder().name == "zoosim"
     monkeypatch.delenv("ZOOSIM_CACHE")
     assert cache_folder().name == "zoosim"
-
-
-def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:
-    content = os.urandom(1_000_000)
-    (tmp_path / "table.csv").write_bytes(content)
-    assert file_digest(tmp_path / "table.csv") == hashlib.sha256(content).hexdigest()
-
-
-def test_what_is_no_file_has_no_digest(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
-        with pytest.raises(OSError, match="expected a file, got a pipe, a device or a folder"):
-            file_digest(path)

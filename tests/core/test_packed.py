@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from tests.fault.mutations import bit_flips, truncations
+from zoosim.core.digests import DIGEST_LENGTH
 from zoosim.core.errors import DataError
-from zoosim.core.packed import DIGEST, Packing, read_packed, write_packed
+from zoosim.core.packed import Packing, read_packed, write_packed
 
 FRONT = Packing(b"zoosim test 1\n", "test", "write it anew", "tests write them")
 END = Packing(b"", "test", "write it anew", "tests write them")
@@ -46,7 +47,7 @@ def sealed(path: Path, packing: Packing, archive: bytes) -> Path:
         path.write_bytes(packing.magic + checksum(archive) + archive)
     else:
         # The last two bytes of an archive without a comment are the length of its comment.
-        content = archive[:-2] + struct.pack("<H", DIGEST)
+        content = archive[:-2] + struct.pack("<H", DIGEST_LENGTH)
         path.write_bytes(content + checksum(content))
     return path
 

@@ -1,6 +1,5 @@
 """Write what a simulated world shows and what comes of it as a log: see `zoosim.logs.schema`."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import polars as pl
 from zoosim.action_spaces import find_action_space
 from zoosim.arena.block import Block
 from zoosim.arena.plan import Plan
+from zoosim.core.digests import short_digest
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, WorldError
 from zoosim.core.files import atomic, temporary_folder
@@ -176,7 +176,7 @@ def _labels(listed: ProductList) -> Any:
 
 def catalogue_hash(listed: ProductList) -> str:
     """Hash the product table."""
-    return hashlib.sha256(listed.features.tobytes() + "\n".join(listed.names).encode()).hexdigest()[:16]
+    return short_digest(listed.features.tobytes(), "\n".join(listed.names))
 
 
 def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:

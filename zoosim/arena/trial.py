@@ -1,6 +1,5 @@
 """Run one policy over one seed: the unit of work that is computed, saved and resumed."""
 
-import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from zoosim.arena.plan import Plan, type_label
 from zoosim.arena.recording import record_frames, write_records
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
+from zoosim.core.digests import short_digest
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
@@ -87,7 +87,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:
     """Hash the code that decides the rows of a trial: of the policy, of the world, and of how the two meet."""
     code = (source_digest(past.__name__), plan.world_code)
-    return hashlib.sha256(f"{entry.fingerprint} {code}".encode()).hexdigest()[:16]
+    return short_digest(f"{entry.fingerprint} {code}")
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """A cache on disk for arrays that take long to compute; the oldest entries make room."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from zoosim.core.digests import content_digest
 from zoosim.core.errors import DataError
 from zoosim.core.files import cache_folder, remove_leftovers
 from zoosim.core.packed import Packing, read_packed, write_packed
@@ -31,7 +31,7 @@ def kept(
     or is not ours alone, nothing is kept.
     """
     text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
-    path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+    path = cache_folder() / folder / f"{content_digest(text)[:24]}.npz"
     is_usable = make_private(path.parent)
     arrays = _read(path, names) if is_usable else None
     if arrays is None:

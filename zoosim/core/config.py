@@ -3,8 +3,6 @@
 Defaults are the shop of 50 products with 4 personas and 5 categories; every figure of it is data.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.core.files import read_text
 from zoosim.core.parameters import shown, unknown
@@ -343,4 +342,4 @@ def read_setting(text: str) -> tuple[list[str], Any]:
 
 def config_hash(values: Mapping[str, Any]) -> str:
     """Hash a configuration: 16 hexadecimal digits of SHA-256 over its sorted JSON."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+    return value_digest(values)

@@ -1,7 +1,6 @@
 """Read ordinary files within bounds, write files whole or not at all, and find the cache folder."""
 
 import errno
-import hashlib
 import io
 import os
 import shutil
@@ -62,12 +61,6 @@ def read_content(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"expected at most {most:,} bytes", str(path))
     return content
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of an ordinary file of any size in hexadecimal; raises `OSError`, as `open_file` does."""
-    with open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:

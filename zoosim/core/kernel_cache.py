@@ -12,7 +12,6 @@ Numba has no public way to choose this, so its inner classes are used; those nam
 """
 
 import errno
-import hashlib
 import itertools
 import os
 import pickle
@@ -30,6 +29,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from zoosim.core.digests import short_digest
 from zoosim.core.files import cache_folder
 from zoosim.core.kernel_parts import rebuild_part, reduce_part
 from zoosim.core.private_folder import make_private, read_sealed, write_sealed
@@ -134,7 +134,7 @@ class KernelCache(_Cache):
         """Return the file of the code for a key, None where none is kept."""
         if not self._enabled or self._folder is None:
             return None
-        return self._folder / f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}{self.suffix}"
+        return self._folder / f"{self._name}.{short_digest(repr(key))}{self.suffix}"
 
     def _reduce(self, compiled: Any) -> Any:
         return compiled._reduce()
@@ -193,7 +193,7 @@ def _lock(folder: Path) -> int | None:
 
 def _place(path: Path) -> int:
     """Return the number of a function's byte."""
-    return int.from_bytes(hashlib.sha256(f"{path.parent.name}/{path.name}".encode()).digest()[:7])
+    return int(short_digest(f"{path.parent.name}/{path.name}")[:14], 16)
 
 
 def _key(sig: Any, codegen: Any) -> Any:
@@ -204,7 +204,7 @@ def _key(sig: Any, codegen: Any) -> Any:
 def _fingerprint(parts: list[Any]) -> str:
     """Return what tells functions of one name apart, where numba does not look: constants, and bound kernels."""
     names = [(part.__module__, part.__qualname__, _constants(part.__code__)) for part in parts]
-    return hashlib.sha256(repr(names).encode()).hexdigest()[:8]
+    return short_digest(repr(names))[:8]
 
 
 def _constants(code: types.CodeType) -> list[Any]:

@@ -6,7 +6,6 @@ compared before anything else is read. Arrays stand there as they are, never com
 the file.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -15,21 +14,16 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from zoosim.core.digests import CHUNK, DIGEST_LENGTH, part_digest
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, open_file
 
 MOST_BYTES = 4 * 2**30
 """The largest file that is read."""
-
-DIGEST = 64
-"""The length of a SHA-256 in hexadecimal."""
-
-CHUNK = 2**20
-"""Bytes that are hashed at once."""
 
 MOST_IN_MEMORY = 2**24
 """Bytes of a content that are put together in memory: what a policy learned may be hundreds of megabytes."""
@@ -61,7 +55,7 @@ class Packing(NamedTuple):
     @property
     def head(self) -> int:
         """Bytes before the content: the magic and a hash."""
-        return len(self.magic) + DIGEST if self.magic else 0
+        return len(self.magic) + DIGEST_LENGTH if self.magic else 0
 
     def broken(self, path: Path, reason: str = "") -> DataError:
         """Return the error of a file that is not as it was written."""
@@ -82,10 +76,10 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
         if not packing.magic:
             # The archive announces a comment of this length at its end; the checksum then takes its place.
             with zipfile.ZipFile(content, "a") as archive:
-                archive.comment = bytes(DIGEST)
-            content.seek(-DIGEST, os.SEEK_END)
+                archive.comment = bytes(DIGEST_LENGTH)
+            content.seek(-DIGEST_LENGTH, os.SEEK_END)
             content.truncate()
-        digest = _digest(content, 0, content.seek(0, os.SEEK_END))
+        digest = part_digest(content, 0, content.seek(0, os.SEEK_END)).encode()
         if packing.magic:
             file.write(packing.magic + digest)
         content.seek(0)
@@ -134,20 +128,11 @@ def _opened(path: Path, packing: Packing) -> BinaryIO:
     return file
 
 
-def _digest(file: IO[bytes], start: int, stop: int) -> bytes:
-    """Return the checksum of a part of a file, in hexadecimal."""
-    file.seek(start)
-    hashed = hashlib.sha256()
-    for place in range(start, stop, CHUNK):
-        hashed.update(file.read(min(CHUNK, stop - place)))
-    return hashed.hexdigest().encode()
-
-
 def _has_its_digest(file: BinaryIO, packing: Packing, size: int) -> bool:
     """Return whether a file that is read up to behind its magic holds the checksum of its content."""
-    start, stop = (packing.head, size) if packing.magic else (0, size - DIGEST)
-    file.seek(start - DIGEST if packing.magic else max(stop, 0))
-    return file.read(DIGEST) == _digest(file, start, stop)
+    start, stop = (packing.head, size) if packing.magic else (0, size - DIGEST_LENGTH)
+    file.seek(start - DIGEST_LENGTH if packing.magic else max(stop, 0))
+    return file.read(DIGEST_LENGTH) == part_digest(file, start, stop).encode()
 
 
 def _unpacked(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -3,13 +3,13 @@
 A folder is used where nobody else may write to it. A file begins with a digest of its place and its content.
 """
 
-import hashlib
 import multiprocessing
 import os
 import sys
 from functools import cache
 from pathlib import Path
 
+from zoosim.core.digests import content_digest
 from zoosim.core.files import PART, cache_folder
 
 DIGEST_BYTES = 32
@@ -87,4 +87,4 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    return hashlib.sha256(f"{path.parent.name}/{path.name}\n".encode() + content).digest()
+    return bytes.fromhex(content_digest(f"{path.parent.name}/{path.name}\n", content))

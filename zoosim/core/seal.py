@@ -4,20 +4,19 @@ A file of any kind has a place for it, `BLANK`: a value of its metadata, or of a
 with the place blank, so that the file stays one file, which is there whole or not at all.
 """
 
-import hashlib
 import mmap
 import os
 import re
 from enum import StrEnum
 from pathlib import Path
 
+from zoosim.core.digests import DIGEST_LENGTH, content_digest
 from zoosim.core.files import open_file
 
 KEY = "digest"
 """Name of the place where places have names."""
 
-_DIGITS = 64
-_BLANK = b"0" * _DIGITS
+_BLANK = b"0" * DIGEST_LENGTH
 _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
 BLANK = "sha256:" + _BLANK.decode()
 
@@ -32,8 +31,8 @@ class SealState(StrEnum):
 
 def sealed(content: bytes) -> bytes:
     """Return a content with the digest in its last blank place."""
-    place = content.rindex(BLANK.encode()) + len(BLANK) - _DIGITS
-    return content[:place] + _digest(content, place) + content[place + _DIGITS :]
+    place = content.rindex(BLANK.encode()) + len(BLANK) - DIGEST_LENGTH
+    return content[:place] + _digest(content, place) + content[place + DIGEST_LENGTH :]
 
 
 def seal_state(content: bytes | mmap.mmap) -> SealState:
@@ -41,14 +40,14 @@ def seal_state(content: bytes | mmap.mmap) -> SealState:
     place = _place(content)
     if place is None:
         return SealState.NONE
-    return SealState.WHOLE if content[place : place + _DIGITS] == _digest(content, place) else SealState.BROKEN
+    return SealState.WHOLE if content[place : place + DIGEST_LENGTH] == _digest(content, place) else SealState.BROKEN
 
 
 def seal_file(path: Path) -> None:
     """Put the digest of a file into its last blank place."""
     with path.open("r+b") as file:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            place = content.rfind(BLANK.encode()) + len(BLANK) - _DIGITS
+            place = content.rfind(BLANK.encode()) + len(BLANK) - DIGEST_LENGTH
             digest = _digest(content, place)
         # Not through the map, where a full disk would be a signal that ends the process.
         file.seek(place)
@@ -77,7 +76,4 @@ def _place(content: bytes | mmap.mmap) -> int | None:
 def _digest(content: bytes | mmap.mmap, place: int) -> bytes:
     """Return the digest of a content whose digits from `place` on are blank, in hexadecimal."""
     with memoryview(content) as view:
-        digest = hashlib.sha256(view[:place])
-        digest.update(_BLANK)
-        digest.update(view[place + _DIGITS :])
-    return digest.hexdigest().encode()
+        return content_digest(view[:place], _BLANK, view[place + DIGEST_LENGTH :]).encode()

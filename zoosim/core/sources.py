@@ -7,7 +7,6 @@ To parse all files takes half a second, so their outlines are kept on disk, too,
 """
 
 import ast
-import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
+from zoosim.core.digests import content_digest, short_digest
 from zoosim.core.files import cache_folder
 from zoosim.core.private_folder import make_private, read_sealed, write_sealed
 
@@ -70,7 +70,7 @@ def source_digest(*modules: str) -> str:
         ModuleNotFoundError: One of the modules, or one that they import, has no source file.
     """
     closure = {name: _read(name).digest for name in closure_of(*modules)}
-    return hashlib.sha256(repr(sorted(closure.items())).encode()).hexdigest()[:16]
+    return short_digest(repr(sorted(closure.items())))
 
 
 @cache
@@ -120,7 +120,7 @@ def _read(module: str) -> Source:
 def _outline_of(path: Path) -> Outline:
     """Return a file's outline: the one that is kept where there is one, else it is made and kept."""
     content = path.read_bytes()
-    name = hashlib.sha256(_made_by() + content).hexdigest()
+    name = content_digest(_made_by(), content)
     kept = cache_folder() / "outlines" / name
     is_usable = _is_usable(kept.parent)
     with suppress(OSError, ValueError):
@@ -157,7 +157,7 @@ def _outline(code: bytes) -> Outline:
     passed_on = [each for each in _imports_among([*tree.body, *late]) if each.source is not None]
     imports = list(_imports_among(_statements(tree)))
     # The tree has lost its docstrings by now.
-    return Outline(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports, passed_on)
+    return Outline(content_digest(ast.dump(tree)), imports, passed_on)
 
 
 def _imports_among(statements: Iterable[ast.AST]) -> Iterator[Import]:

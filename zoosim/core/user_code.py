@@ -1,6 +1,5 @@
 """Classes that users write: find them as FILE.py:Class, and hash their code."""
 
-import hashlib
 import importlib.util
 import marshal
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 
 from zoosim.core.blame import reason_of, source_file, user_place
 from zoosim.core.calls import CalledWhileImported, importing
+from zoosim.core.digests import short_digest
 from zoosim.core.errors import ZoosimError
 from zoosim.core.files import read_content, resolved
 from zoosim.core.parameters import unknown
@@ -49,10 +49,10 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
 def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     """Import a file once for each content that it has."""
     try:
-        digest = hashlib.sha256(read_content(path)).hexdigest()[:16]
+        digest = short_digest(read_content(path))
     except OSError as problem:
         raise error(f"{what} file: {path.name} cannot be read ({problem.strerror})") from None
-    module_name = f"zoosim_user_{path.stem}_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:16]}"
+    module_name = f"zoosim_user_{path.stem}_{short_digest(f'{path} {digest}')}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -92,7 +92,7 @@ def code_digest(cls: type) -> str:
     with suppress(SyntaxError, ValueError):  # no source, but compiled methods
         ours |= imports_of(content)
     imported = getattr(sys.modules.get(cls.__module__), "__source_digest__", "")
-    own = imported or hashlib.sha256(content).hexdigest()[:16]
+    own = imported or short_digest(content)
     return f"{cls.__qualname__} {own} {source_digest(*sorted(ours))}"
 
 

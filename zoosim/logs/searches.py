@@ -6,7 +6,6 @@ These are further columns of Records of boosts, one row per search, with the cat
 1) of what was shown.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.config import build
+from zoosim.core.digests import short_digest
 from zoosim.core.errors import DataError
 from zoosim.core.parquet import UNREADABLE, check_parquet, decoding, read_meta, read_parquet, write_parquet
 from zoosim.core.types import Context, FloatArray, IntArray
@@ -123,7 +123,7 @@ def catalogue_frame(requests: SearchRequests) -> pl.DataFrame:
 
 def catalogue_digest(frame: pl.DataFrame) -> str:
     """Hash a catalogue, so that another one gets another file."""
-    return hashlib.sha256(frame.write_csv().encode()).hexdigest()[:16]
+    return short_digest(frame.write_csv())
 
 
 def write_shop(requests: SearchRequests, folder: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Write Records with the table of their products beside them, as `read_log` reads them."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from zoosim.core.digests import short_digest
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
@@ -96,4 +96,4 @@ def _lists(log: Log) -> pl.Series:
 def _digest(products: pl.DataFrame, n_candidates: int) -> str:
     """Hash what is known of the products, so that another description gets another file."""
     described = repr(products.to_dict(as_series=False)) + (f" {n_candidates}" if n_candidates < products.height else "")
-    return hashlib.sha256(described.encode()).hexdigest()[:16]
+    return short_digest(described)

@@ -4,13 +4,13 @@ Architecture: embeddings of 32 for user and product, 64 ReLU, 32 ReLU, 1 logit; 
 of 512, 10 epochs, a fifth of the log held out. Embeddings start from N(0, 1), as torch's do.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.array_cache import kept
+from zoosim.core.digests import content_digest
 from zoosim.core.jit import jit
 from zoosim.core.types import Float32Array, FloatArray, IntArray, Progress
 from zoosim.nets.adam import adam_step
@@ -64,7 +64,7 @@ def load_or_train(
         weights, losses = train(log, n_users, n_products, training, seed, progress)
         return {**weights, **losses}
 
-    columns = [hashlib.sha256(np.ascontiguousarray(log[name]).tobytes()).hexdigest() for name in COLUMNS]
+    columns = [content_digest(np.ascontiguousarray(log[name]).tobytes()) for name in COLUMNS]
     arrays = kept("models", (n_users, n_products, training, seed, *columns), (*NAMES, *LOSSES), make)
     losses = {name: float(arrays.pop(name)) for name in LOSSES}
     return arrays, losses

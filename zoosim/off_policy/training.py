@@ -1,6 +1,5 @@
 """Train policies on the earlier part of a log, to judge them by the later."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from zoosim.action_spaces import find_action_space
 from zoosim.core.blame import blamed
+from zoosim.core.digests import short_hash
 from zoosim.core.errors import DataError
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import BoolArray, Progress
@@ -82,7 +82,7 @@ def row_hashes(log: Log) -> NDArray[np.uint64]:
     features = np.asarray(log.features, np.float64) + 0.0
     chosen = find_action_space(log.action_space).evaluator.action_words(log)
     visits = np.column_stack([chosen, rewards.view(np.int64), features.view(np.int64)])
-    hashes = [hashlib.blake2b(visit.tobytes(), digest_size=8).digest() for visit in visits]
+    hashes = [short_hash(visit.tobytes()) for visit in visits]
     return np.frombuffer(b"".join(hashes), np.uint64)
 
 

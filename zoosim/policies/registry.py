@@ -1,6 +1,5 @@
 """Find policies: the built-in ones by name, a user's own by FILE.py:Class."""
 
-import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zoosim.core.digests import short_digest
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.types import PolicySpec
@@ -123,7 +123,7 @@ def make_entry(
     checked: dict[str, Any] = check_parameters(name, cls, params or {})
     inner = [find_class(value) for value in checked.values() if isinstance(value, str) and value in BUILT_IN]
     code = [code_digest(part) for part in (cls, *inner)]
-    fingerprint = hashlib.sha256(repr((code, sorted(checked.items()))).encode()).hexdigest()[:16]
+    fingerprint = short_digest(repr((code, sorted(checked.items()))))
     return PolicyEntry(name, source, checked, fingerprint)
 
 

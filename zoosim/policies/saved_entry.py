@@ -1,14 +1,14 @@
 """A contestant of a run that has learned before: the policy of a model of `zoosim train`, or of `save_policy`."""
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.digests import SHORT_LENGTH, file_digest, short_digest
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import file_digest, resolved
+from zoosim.core.files import resolved
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -36,7 +36,7 @@ def read_saved(source: str) -> Saved:
         policy, fitted = model.policy, model.fitted
     else:
         policy = load_policy(file, own_class)
-    return Saved(policy, fitted, file_digest(file)[:16])
+    return Saved(policy, fitted, file_digest(file)[:SHORT_LENGTH])
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def make_saved_entry(source: str, name: str | None = None) -> SavedEntry:
     cls = type(saved.policy)
     saved_class = _absolute(own_class) if own_class else policy_name(cls)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.name if path.stem in BUILT_IN else path.stem)
-    fingerprint = hashlib.sha256(f"{saved.digest} {code_digest(cls)}".encode()).hexdigest()[:16]
+    fingerprint = short_digest(f"{saved.digest} {code_digest(cls)}")
     return SavedEntry(name or stem, whole, {}, fingerprint, saved_class, saved.digest)
 
 

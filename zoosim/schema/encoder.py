@@ -1,7 +1,5 @@
 """Encode the columns of a shop's table as features: fitted once, and the same, to the bit, wherever it is used."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,6 +9,7 @@ import polars as pl
 from pydantic import model_validator
 
 from zoosim.core.config import Strict, build
+from zoosim.core.digests import value_digest
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
@@ -85,7 +84,7 @@ class Encoder(Strict):
     @property
     def fingerprint(self) -> str:
         """A hash of the fitted columns: encoders with the same one encode everything alike."""
-        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
+        return value_digest(self.model_dump())
 
     def encode(self, frame: pl.DataFrame) -> FloatArray:
         """Return the features of the rows of a table `(n, d)`; a column that it lacks counts as missing."""

@@ -21,8 +21,6 @@ A list of features stands for their names alone, and their types are inferred. `
 `candidates` lists the products that could be shown in a row, `unavailable` those that could not.
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +30,7 @@ import polars as pl
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.config import Strict, build, read_yaml
+from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
@@ -205,7 +204,7 @@ class FittedSchema(Strict):
     @property
     def fingerprint(self) -> str:
         """A hash: schemas with the same one encode everything alike, and learn the same reward."""
-        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
+        return value_digest(self.model_dump())
 
     @classmethod
     def from_json(cls, text: str, source: str) -> "FittedSchema":

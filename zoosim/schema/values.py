@@ -3,7 +3,6 @@
 A value means the same wherever it comes from: 7, 7.0, "7" and " 7.0 " are one level and one number.
 """
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
+from zoosim.core.digests import short_hash
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "NaT"})
@@ -144,7 +144,7 @@ def checked_zone(name: str) -> str:
 
 def level_hash(text: str) -> int:
     """Return a hash of a text that is the same on every machine and in every process, 0 to 2**63 - 1."""
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 1
+    return int.from_bytes(short_hash(text.encode(errors="surrogatepass")), "big") >> 1
 
 
 def number_of(value: Any) -> float | None:

@@ -1,10 +1,10 @@
 """Who may do what: keys, compared in constant time, and how many requests each may make."""
 
-import hashlib
 import hmac
 import time
 from collections.abc import Mapping
 
+from zoosim.core.digests import content_digest
 from zoosim.core.errors import ZoosimError
 
 DECIDE, FEEDBACK, ADMIN = "decide", "feedback", "admin"
@@ -67,5 +67,5 @@ class Access:
         self._tokens[role] -= 1.0
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
+def _digest(key: str) -> str:
+    return content_digest(key.encode("utf-8", "replace"))

@@ -4,10 +4,10 @@ An arm is drawn by a hash of the visitor's id, so that a visitor keeps it; where
 the decision's id. Names, shares and the salt of the hash stand in the log, so that all who read it draw alike.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from zoosim.core.digests import short_hash
 from zoosim.serving.events import CHAMPION, Start
 
 
@@ -31,7 +31,7 @@ class Assignment:
         if len(self.shares) == 1:
             return CHAMPION
         who = f"visitor/{visitor_id}" if visitor_id else f"decision/{decision_id}"
-        hashed = hashlib.blake2b(self._names + b"/" + who.encode(), key=self._salt, digest_size=8).digest()
+        hashed = short_hash(self._names + b"/" + who.encode(), key=self._salt)
         left = (int.from_bytes(hashed, "big") >> 11) * 2.0**-53
         for name, share in self.shares.items():
             if left < share:

@@ -1,12 +1,12 @@
 """The bodies of requests and answers; what does not fit them is refused before anything is done."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from zoosim.core.digests import short_hash
 from zoosim.serving.events import CHAMPION
 from zoosim.serving.ids import Id, OptionalId
 
@@ -168,4 +168,4 @@ def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
 def hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for, and of which kind it is."""
     content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
-    return hashlib.blake2b(content, digest_size=16).digest()
+    return short_hash(content, 16)

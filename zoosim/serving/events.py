@@ -4,7 +4,6 @@ A row of the log has a position, counted from 1, a time that never goes back, a 
 Bodies are MessagePack, written and read by these records, without executing anything.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,6 +13,7 @@ import numpy as np
 
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.action_space import BOOSTS, PRODUCTS
+from zoosim.core.digests import short_hash
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray, IntArray
 
@@ -482,4 +482,4 @@ def row_checksum(row: Row) -> bytes:
     """Return the checksum that is stored beside a row: no flipped bit of it goes unnoticed."""
     head = f"{row.seq} {row.time} {int(row.kind)} ".encode()
     key = b"-" if row.key is None else len(row.key).to_bytes(4, "big") + row.key
-    return hashlib.blake2b(head + key + row.body, digest_size=8).digest()
+    return short_hash(head + key + row.body)

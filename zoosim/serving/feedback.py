@@ -1,8 +1,8 @@
 """Feedback: what decisions earned, checked against what was shown, and logged once."""
 
-import hashlib
 from collections.abc import Mapping
 
+from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown, unknown
@@ -82,7 +82,7 @@ class FeedbackLog:
 
     async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
         """Return an id for values without one: that of the same values if they came just now, else a new one."""
-        content = hashlib.blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
+        content = short_hash(repr(sorted(values.items())).encode()).hex()
         slot = min(values)
         number = 0
         while True:

@@ -5,7 +5,6 @@ tick is sorted by decision, and feedback that came between two ticks by its key.
 decisions with the same rewards, whenever they are read, and rows between two ticks may come in any order.
 """
 
-import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.events import Choice, Feedback, Row, decision_of
 from zoosim.serving.rules import Rules
@@ -58,7 +58,7 @@ class Open(msgspec.Struct, array_like=True):
 
 def order_of(row: Row) -> bytes:
     """Return what orders feedback that came between two ticks: a hash, so that snapshots hold no ids."""
-    return hashlib.blake2b(row.key or b"", digest_size=16).digest()
+    return short_hash(row.key or b"", 16)
 
 
 class JoinState(msgspec.Struct):
@@ -231,4 +231,4 @@ class SearchJoin(Join):
 
 def _slot_name(decision_id: str, slot: int) -> str:
     """Return by what a slot is remembered: a hash of its decision's id, since snapshots hold it."""
-    return f"{slot}:{hashlib.blake2b(decision_id.encode(), digest_size=16).hexdigest()}"
+    return f"{slot}:{short_hash(decision_id.encode(), 16).hex()}"

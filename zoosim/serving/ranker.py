@@ -1,11 +1,11 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
@@ -229,19 +229,19 @@ class Units:
     """Numbers in [0, 1) that follow from a secret and the id of a decision, one per slot: nobody can steer them."""
 
     def __init__(self, secret: bytes, decision_id: str) -> None:
-        self._hash = hashlib.blake2b(decision_id.encode(), key=secret, digest_size=8)
+        self._secret = secret
+        self._id = decision_id.encode()
 
     def __call__(self, slot: int) -> float:
         """Return the number of a slot, with 53 random bits."""
-        hashed = self._hash.copy()
-        hashed.update(b"/%d" % slot)
-        return (int.from_bytes(hashed.digest(), "big") >> 11) * 2.0**-53
+        return (self._whole(b"/%d" % slot) >> 11) * 2.0**-53
 
     def generator(self) -> np.random.Generator:
         """Return a generator that begins at the decision's own number, for draws that take more than one."""
-        hashed = self._hash.copy()
-        hashed.update(b"/generator")
-        return np.random.default_rng(int.from_bytes(hashed.digest(), "big"))
+        return np.random.default_rng(self._whole(b"/generator"))
+
+    def _whole(self, purpose: bytes) -> int:
+        return int.from_bytes(short_hash(self._id + purpose, key=self._secret), "big")
 
 
 def _explored(distribution: FloatArray, available: BoolArray, exploration: float) -> FloatArray:

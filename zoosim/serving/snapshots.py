@@ -1,6 +1,5 @@
 """Snapshots of what a service has learned: a restart reads the newest sound one, and only the log behind it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 import numpy as np
 
 from zoosim.core.blame import reason_of
+from zoosim.core.digests import content_digest
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
@@ -160,10 +160,6 @@ def state_digest(replica: Replica) -> str:
     state, arrays = packed_state(replica.model.policy)
     day, visitor_arrays = replica.visitors.state()
     arrays |= visitor_arrays
-    digest = hashlib.sha256(json.dumps([state, replica.join.state(), day], sort_keys=True).encode())
-    for name in sorted(arrays):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
-    for name, other in sorted(replica.others.items()):
-        digest.update(f"{name} {state_digest(other)}".encode())
-    return digest.hexdigest()
+    of_arrays = (part for name in sorted(arrays) for part in (name, np.ascontiguousarray(arrays[name]).tobytes()))
+    of_others = (f"{name} {state_digest(other)}" for name, other in sorted(replica.others.items()))
+    return content_digest(json.dumps([state, replica.join.state(), day], sort_keys=True), *of_arrays, *of_others)

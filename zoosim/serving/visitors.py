@@ -7,12 +7,12 @@ What is saved names nobody: of each visitor the row of the newest decision stand
 that is. So a visitor that is taken out of the log is not counted any more by who goes on from there.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.digests import short_hash
 from zoosim.core.durations import DAY
 
 SHARE = 0.05
@@ -132,4 +132,4 @@ class VisitorBounds:
 
 
 def _hash(visitor_id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(visitor_id.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(short_hash(visitor_id.encode()), "little")

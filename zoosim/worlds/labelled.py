@@ -1,6 +1,5 @@
 """A labelled table as a world: each row a visitor, each class a product, a click for the right class."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.config import LabelledConfig
+from zoosim.core.digests import short_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import resolved
 from zoosim.core.parameters import unknown
@@ -37,10 +37,7 @@ class Table(NamedTuple):
     @property
     def digest(self) -> str:
         """Hash the content."""
-        digest = hashlib.sha256(repr(self.classes).encode())
-        digest.update(self.features.tobytes())
-        digest.update(self.labels.tobytes())
-        return digest.hexdigest()[:16]
+        return short_digest(repr(self.classes), self.features.tobytes(), self.labels.tobytes())
 
 
 def read_table(config: LabelledConfig) -> Table:

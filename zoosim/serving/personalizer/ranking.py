@@ -1,6 +1,5 @@
 """Rank and reward: requests of Personalizer as decisions and feedback of the service."""
 
-import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from zoosim.core.digests import short_hash
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SlotBody
 from zoosim.serving.ids import why_no_id
@@ -231,4 +231,4 @@ def _check_value(value: float) -> None:
 
 def _hash_of(request: RankRequest | MultiSlotRankRequest) -> bytes:
     content = msgspec.json.encode([type(request).__name__, request], order="deterministic")
-    return hashlib.blake2b(content, digest_size=16).digest()
+    return short_hash(content, 16)

@@ -32,6 +32,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.core.files import read_content
@@ -380,7 +381,7 @@ class RedisStore:
 def _digest(row: NewRow) -> str:
     """Return a checksum of what a row says; the server seals it with the position and the time."""
     key = b"-" if row.key is None else len(row.key).to_bytes(4, "big") + row.key
-    return hashlib.blake2b(b"%d " % row.kind + key + row.body, digest_size=8).hexdigest()
+    return short_hash(b"%d " % row.kind + key + row.body).hex()
 
 
 def _entry(seq: int) -> str:

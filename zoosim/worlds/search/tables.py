@@ -23,7 +23,6 @@ has the built-in ones alone, those of the tables take their place, with the defa
 the built-in segments' tastes for categories become even.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -35,8 +34,9 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.config import build
+from zoosim.core.digests import file_digest, short_digest
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import file_digest, resolved
+from zoosim.core.files import resolved
 from zoosim.core.search_config import CATEGORIES, QUERY_TYPES, SEGMENTS, Category, QueryType, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
@@ -119,9 +119,7 @@ def _whole_path(file: str) -> str:
 def digest(config: SearchConfig) -> str:
     """Hash the content of a config's files, for the keys of cached results; empty where it has none."""
     files = {field: file_digest(file) for field, file in config.files.items()}
-    if not files:
-        return ""
-    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
+    return short_digest(json.dumps(files)) if files else ""
 
 
 def load_catalogue(config: SearchConfig) -> Catalogue:

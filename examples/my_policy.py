@@ -1,6 +1,5 @@
 """A small policy to start from: epsilon-greedy over recent click rates."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import zoosim
 class MyPolicy(zoosim.Policy):
     """Show the kind of product that this kind of visitor clicked most of late; now and then, any product."""
 
+    learned = ("rates", "rng")
     epsilon: float = zoosim.parameter(0.1, low=0, high=1, help="share of visits spent on a random product")
     step_size: float = zoosim.parameter(0.05, low=0.001, high=1, help="weight of the newest click in its rate")
 
@@ -37,9 +37,3 @@ class MyPolicy(zoosim.Policy):
     def best(self, context: zoosim.Context) -> int:
         rates = self.rates[context.user.argmax(), context.products.argmax(axis=1)]
         return int(np.where(context.available, rates, -1.0).argmax())
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"rates": self.rates.copy(), "rng": self.rng.bit_generator.state}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.rates[:], self.rng.bit_generator.state = state["rates"], state["rng"]

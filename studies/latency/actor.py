@@ -5,17 +5,17 @@ the box [-a_max, a_max]^d by tanh, and costs one pass through one network. A few
 from there mend most of what it misses (semi-amortised inference, Kim et al. 2018).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from studies.critic_gradient import value_and_slope
-from zoosim.core.checks import alike, check_array, check_number, check_whole, check_widths
+from zoosim.core.checks import check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key, uniform
+from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray
 from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, ensemble_layers
 from zoosim.models.ensemble_objective import mean_std, state_parts
@@ -27,8 +27,10 @@ FIRST_STEP = 0.4
 """The first gradient step moves the steepest coordinate by so much of a_max; each later step by half of that before."""
 
 
-class Actor:
+class Actor(Stateful):
     """The best action by an ensemble, learned over states, alone or refined by a few gradient steps."""
+
+    learned: ClassVar = {"trained": "_net.trained", "steps": "_steps"}
 
     def __init__(
         self,
@@ -83,18 +85,6 @@ class Actor:
         if steps:
             _refine(self._critic, checked, self.a_max, self.beta, steps, out)
         return out if lead else out[0]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was learned, as arrays."""
-        return {"trained": self._net.trained.copy(), "steps": np.array([self._steps])}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what an actor of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
-        if not fits or state["steps"][0] < 0:
-            raise DataError("Actor: the saved state is of another actor, or broken")
-        self._net, self._steps = self._net._replace(trained=state["trained"].copy()), int(state["steps"][0])
 
 
 @jit

@@ -61,6 +61,6 @@ def test_covariances_may_be_negative_by_rounding_alone() -> None:
 
 def test_second_moments_are_not_negative() -> None:
     trained = np.zeros((2, 3, 4), np.float32)
-    assert not list(trained_flaws(trained))
+    assert not list(trained_flaws("t", trained))
     trained[1, 2, 0] = -1e-6
-    assert list(trained_flaws(trained))
+    assert list(trained_flaws("t", trained))

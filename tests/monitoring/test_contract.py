@@ -105,7 +105,7 @@ def test_a_broken_state_is_refused_and_changes_nothing(subject: Subject) -> None
         {**saved, name: saved[name][:, :-1]},
         {**saved, name: None},
     ]
-    broken += [{**saved, name: saved[name].astype(np.float32)}, {**saved, name: np.full_like(saved[name], np.nan)}]
+    broken += [{**saved, name: saved[name].astype(np.complex128)}, {**saved, name: np.full_like(saved[name], np.nan)}]
     broken += [other.cls().state_dict() for other in SUBJECTS if other.cls is not subject.cls]
     for state in broken:
         with pytest.raises(ConfigError, match="saved state") as error:

@@ -178,5 +178,5 @@ def test_refused_tasks_objectives_and_states() -> None:
         q.objective(np.zeros(2))(np.zeros((3, 2)))
     state = q.state_dict()
     for broken in ({}, {**state, "seen": -state["seen"]}, {**state, "mean": state["mean"][:2]}):
-        with pytest.raises(DataError, match="the saved state is of another ensemble, or broken"):
+        with pytest.raises(ConfigError, match="QEnsembleRegressor: the saved state is of another policy"):
             QEnsembleRegressor(2, 1, SMALL).load_state_dict(broken)

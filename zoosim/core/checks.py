@@ -1,6 +1,5 @@
 """Check arrays and numbers from outside, once; each error is one line."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -78,15 +77,6 @@ def check_rng(rng: Any) -> np.random.Generator:
     return rng
 
 
-def check_generator_state(label: str, value: Any) -> Any:
-    """Return the state of a generator, as `rng.bit_generator.state` gives it, or raise `DataError`."""
-    try:
-        np.random.default_rng(0).bit_generator.state = value
-    except (TypeError, ValueError, LookupError, OverflowError):
-        raise DataError(f"{label}: got {shown(value)}, expected what rng.bit_generator.state gives") from None
-    return value
-
-
 def check_points(label: str, value: Any) -> FloatArray:
     """Return one point `(d,)` or several `(n, d)` as finite floats."""
     points = _floats(label, value)
@@ -148,19 +138,6 @@ def _finite(label: str, array: FloatArray) -> FloatArray:
             f"{label}: got {shown(array)}, expected finite numbers of size {LARGEST_COORDINATE:g} at most"
         )
     return array
-
-
-def alike(saved: Any, expected: np.ndarray) -> bool:
-    """Return whether `saved` is an array of finite numbers with the shape and type of `expected`."""
-    same = isinstance(saved, np.ndarray) and saved.shape == expected.shape and saved.dtype == expected.dtype
-    return same and bool(np.isfinite(saved).all())
-
-
-def all_alike(saved: Any, expected: Mapping[str, np.ndarray]) -> bool:
-    """Return whether `saved` holds arrays of the names that are expected, each `alike`."""
-    if not isinstance(saved, Mapping) or set(saved) != set(expected):
-        return False
-    return all(alike(saved[name], array) for name, array in expected.items())
 
 
 def written_shape(shape: tuple[int | None, ...]) -> str:

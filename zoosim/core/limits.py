@@ -2,13 +2,14 @@
 
 A state is a named tuple of arrays, or of such tuples. A field declares its limits by its type, as in
 `Annotated[IntArray, FLAGS]`; without, whole numbers are counts, and others are no larger than sums of what policies
-learn from can become: beyond, products of a few of them would overflow. What its arrays have to do with each other, a
-tuple tells by a method `flaws`. Compiled code trusts both.
+learn from can become: beyond, products of a few of them would overflow. A limit may also be a function that yields what
+is wrong with an array, such as `covariance_flaws`. What its arrays have to do with each other, a tuple tells by a
+method `flaws`. Compiled code trusts all of them.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import chain
+from inspect import get_annotations
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import numpy as np
@@ -54,36 +55,48 @@ BLOCK = 2**20
 """Numbers of covariances that are looked at together: a check takes some copies of them."""
 
 
-def first_flaw(name: str, value: Any, limits: Limits | None = None) -> str:
-    """Return what is wrong with an array, or a named tuple of such, that is called `name`; empty where nothing is."""
+def first_flaw(name: str, value: Any, *limits: Any) -> str:
+    """Return what is wrong with an array, or a named tuple of such; empty where nothing is.
+
+    Args:
+        name: What it is called.
+        value: The array or the tuple.
+        limits: Of an array: what `declared_limits` returns.
+    """
     return next(_flaws(name, value, limits), "")
 
 
-def first_flaw_of(state: Any, fields: Iterable[str]) -> str:
-    """Return what is wrong with some fields of a state, or with how they go together; empty where nothing is."""
-    flaws = (
-        _flaws(field, getattr(state, field), _declared_limits(type(state), field))  # type: ignore[arg-type]
-        for field in fields
-    )
-    return next(chain.from_iterable(flaws), "") or next(iter(getattr(state, "flaws", tuple)()), "")
-
-
-def _flaws(name: str, value: Any, limits: Limits | None) -> Iterator[str]:
+def _flaws(name: str, value: Any, limits: Iterable[Any]) -> Iterator[str]:
     if isinstance(value, np.ndarray):
-        yield from _beyond(name, value, limits or _default_limits(value))
+        bounds = next((limit for limit in limits if isinstance(limit, Limits)), _default_limits(value))
+        yield from _beyond(name, value, bounds)
+        # Only where all numbers are within their limits does anybody ask for more, so these may rely on them.
+        for limit in limits:
+            if callable(limit):
+                yield from limit(name, value)
     elif isinstance(value, tuple):
         for field, inner in zip(type(value).__annotations__, value, strict=True):
-            yield from _flaws(f"{name}.{field}", inner, _declared_limits(type(value), field))
-        # Only where all numbers are within their limits does anybody ask for more, so these may rely on them.
+            yield from _flaws(f"{name}.{field}", inner, declared_limits(type(value), field))
         yield from (f"{name}.{flaw}" for flaw in getattr(value, "flaws", tuple)())
 
 
 @cache
-def _declared_limits(kind: type, field: str) -> Limits | None:
-    declared = kind.__annotations__[field]
-    if get_origin(declared) is not Annotated:  # type: ignore[comparison-overlap]
-        return None
-    return next((limits for limits in get_args(declared)[1:] if isinstance(limits, Limits)), None)
+def declared_limits(kind: type, field: str) -> tuple[Any, ...]:
+    """Return the limits that the annotation of a field declares, or that of the property of this name.
+
+    Args:
+        kind: The named tuple, or the class, that has the field.
+        field: Name of the field.
+    """
+    for owner in kind.__mro__:
+        declared = get_annotations(owner).get(field)
+        attribute = vars(owner).get(field)
+        if isinstance(attribute, property):
+            declared = attribute.fget.__annotations__.get("return")
+        if declared is not None:
+            is_annotated = get_origin(declared) is Annotated  # type: ignore[comparison-overlap]
+            return get_args(declared)[1:] if is_annotated else ()
+    return ()
 
 
 def _default_limits(array: np.ndarray) -> Limits:
@@ -106,13 +119,13 @@ def _beyond(name: str, array: np.ndarray, limits: Limits) -> Iterator[str]:
         yield f"{name} holds {largest:g}, expected at most {limits.high:g}"
 
 
-def trained_flaws(trained: np.ndarray) -> Iterator[str]:
+def trained_flaws(name: str, trained: np.ndarray) -> Iterator[str]:
     """Yield what is wrong with weights and their first and second moments `(..., 3, p)`, which Adam moves."""
     weights, second = trained[..., 0, :], trained[..., 2, :]
     if weights.size and np.abs(weights).max() > SINGLES.high:
-        yield f"trained holds weights of {np.abs(weights).max():g}, expected at most {SINGLES.high:g}"
+        yield f"{name} holds weights of {np.abs(weights).max():g}, expected at most {SINGLES.high:g}"
     if second.size and second.min() < 0.0:
-        yield f"trained holds a second moment of {second.min():g}, expected at least 0"
+        yield f"{name} holds a second moment of {second.min():g}, expected at least 0"
 
 
 def covariance_flaws(name: str, covariances: np.ndarray, largest: float = 0.0) -> Iterator[str]:

@@ -5,11 +5,12 @@ at most `TILE` rows of data side by side.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import ANY_SINGLES, NOT_NEGATIVE, trained_flaws
 from zoosim.core.types import Float32Array, FloatArray, IntArray
 from zoosim.nets.network import INPUTS, LINEAR, OUTPUTS, SMOOTH, add_inputs, climb, count_units, make_layers, start_sums
 
@@ -25,11 +26,11 @@ class Ensemble(NamedTuple):
     (x - centre) scale, `centre (d,)`, `scale (d,)`; an output y means shift + unit y, with `reward (2,)` = shift, unit.
     """
 
-    trained: Float32Array
+    trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     layers: IntArray
     states: int
     centre: FloatArray
-    scale: FloatArray
+    scale: Annotated[FloatArray, NOT_NEGATIVE]
     reward: FloatArray
 
 

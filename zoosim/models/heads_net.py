@@ -32,7 +32,7 @@ class Learner(NamedTuple):
     its slots. `key (1,)` numbers the draws.
     """
 
-    trained: Annotated[Float32Array, ANY_SINGLES]
+    trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     counts: IntArray
     memory: RowMemory
     key: np.ndarray
@@ -45,7 +45,6 @@ class Learner(NamedTuple):
 
     def flaws(self) -> Iterator[str]:
         """Yield what does not fit together."""
-        yield from trained_flaws(self.trained)
         below = (self.memory.xs.shape[1] + 1) * self.hidden
         heads = (self.trained.shape[1] - below) // (self.hidden + 1)
         if self.memory.heads.max() >= heads:

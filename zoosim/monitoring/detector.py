@@ -2,24 +2,24 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from zoosim.core.checks import alike
-from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.limits import first_flaw
+from zoosim.core.errors import DataError
 from zoosim.core.parameters import check_parameters, shown, written
+from zoosim.core.state import Stateful
 
 
-class Detector(ABC):
+class Detector(Stateful, ABC):
     """Watch one stream of numbers from `low` to `high` and report when its mean has changed.
 
     A subclass declares its parameters, makes the compiled state of one detector, and names the function that observes.
     """
 
+    learned: ClassVar = {"": "_state"}
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
     _observe: ClassVar[Callable[..., bool]]
@@ -59,26 +59,6 @@ class Detector(ABC):
     @abstractmethod
     def _new_state(self) -> Any:
         """Make the state of one detector that has seen nothing."""
-
-    def state_dict(self) -> dict[str, np.ndarray]:
-        """Return copies of the arrays that hold what was seen."""
-        return {name: array.copy() for name, array in self._arrays().items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what a detector of this class saved; raises `ConfigError` before anything moves if it is not."""
-        arrays = self._arrays()
-        fits = set(state) == set(arrays) and all(alike(state[name], arrays[name]) for name in arrays)
-        broken = f"{type(self).__name__}: the saved state is of another detector, or broken"
-        if not fits:
-            raise ConfigError(broken)
-        flaw = first_flaw("state", self._state._replace(**state))
-        if flaw:
-            raise ConfigError(f"{broken} ({flaw})")
-        for name, array in arrays.items():
-            np.copyto(array, state[name])
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {name: value for name, value in self._state._asdict().items() if isinstance(value, np.ndarray)}
 
 
 def _number(x: Any) -> float:

@@ -5,13 +5,15 @@ of inner products k is k_ii - v'v with v = L^-1 k, and the mean v' L^-1 y. An ob
 p entries: p = 9,601 needs the 394 factors of each observation.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from zoosim.core.arrays import resized
 from zoosim.core.jit import jit
+from zoosim.core.limits import NOT_NEGATIVE
+from zoosim.core.state import Stateful, blank, saved_length
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
@@ -82,18 +84,12 @@ def _posterior(
         variances[j] = max(variances[j], 0.0)
 
 
-class Dual:
+class Dual(Stateful):
     """A history of n weighted observations, its kernel's Cholesky factor, and L^-1 y."""
 
     name: ClassVar[str] = "dual"
-    saved: ClassVar[dict[str, str]] = {
-        "n": "#",
-        "factors": "rf",
-        "lower": "rr",
-        "target": "r",
-        "weights": "+r",
-        "sums": "r",
-    }
+    learned = ("n", "factors", "lower", "target", "weights", "sums")
+    weights: Annotated[FloatArray, NOT_NEGATIVE]
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -156,24 +152,35 @@ class Dual:
         """Return the history as `fit` takes it."""
         return self.factors[: self.n], self.weights[: self.n], self.sums[: self.n]
 
-    def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with what was loaded: L L' must be the kernel of the factors and its noise."""
-        if self.n > len(self.weights):
-            yield f"form.n is {self.n:,}, expected at most {len(self.weights):,}"
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        room = saved_length(saved, "target")
+        vectors = dict.fromkeys(("target", "weights", "sums"), blank(np.float64, room))
+        factors = blank(np.float64, room, self.factors.shape[1])
+        return {"factors": factors, "lower": blank(np.float64, room, room), **vectors}
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong with a saved state: L L' must be the kernel of the factors and its noise."""
+        n = values["n"]
+        if n > len(values["weights"]):
+            yield f"n is {n:,}, expected at most {len(values['weights']):,}"
             return
-        factors, weights, _ = self.observations()
-        if self.n and weights.min() <= 0.0:
-            yield "form.weights holds 0, expected more"
+        factors = values["factors"][:n]
+        weights = values["weights"][:n]
+        if n and weights.min() <= 0.0:
+            yield "weights holds 0, expected more"
             return
-        kernel = np.empty((self.n, self.n))
+        kernel = np.empty((n, n))
         cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, kernel)
         squares = np.diagonal(kernel).copy()
         noises = [noise_of(self.noise / weight, square) for weight, square in zip(weights, squares, strict=True)]
-        kernel[np.diag_indices(self.n)] += noises
-        lower = np.tril(self.lower[: self.n, : self.n])
+        kernel[np.diag_indices(n)] += noises
+        lower = np.tril(values["lower"][:n, :n])
         off = np.abs(lower @ lower.T - kernel).max(initial=0.0)
         if not off <= ROUNDING * np.diagonal(kernel).max(initial=0.0) or (np.diagonal(lower) <= 0.0).any():
-            yield "form.lower is no root of the kernel of form.factors"
+            yield "lower is no root of the kernel of factors"
+
+    def _state_loaded(self) -> None:
+        self._theta = None
 
     def _grow(self, needed: int) -> None:
         """Make room for `needed` observations, at least twice as many as before."""

@@ -4,7 +4,7 @@ All exact forms give the same numbers to rounding, which the condition number of
 to one of 1e7, and beyond it the policies warn. Up to there this is about cost alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -26,12 +26,10 @@ DUAL_UP_TO = 0.8
 class Form(Protocol):
     """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
 
-    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it;
     `theta (p,)` is the posterior mean of the weights, counted from today's: a candidate's mean is g'theta.
     """
 
     name: ClassVar[str]
-    saved: ClassVar[dict[str, str]]
 
     @property
     def theta(self) -> FloatArray:
@@ -45,9 +43,6 @@ class Form(Protocol):
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances."""
-
-    def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with what was loaded."""
 
 
 def cheapest(requested: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:

@@ -1,24 +1,26 @@
 """Observations merged by distinct row: their number, which fades, and their sum of rewards."""
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import numpy as np
 
 from zoosim.core.arrays import resized
+from zoosim.core.limits import MOST, NOT_NEGATIVE, Limits
+from zoosim.core.state import Stateful, blank, saved_length
 from zoosim.core.types import FloatArray, IntArray
 
 FORGOTTEN = 1e-9
 """A weight below which a row's observations count for nothing."""
 
 
-class History:
+class History(Stateful):
     """Rows `xs (n, d)` in the order they came up, their `counts (n,)` and `sums (n,)`, and when each was `last` seen.
 
     A row that was a candidate and never observed has count 0; `n_observed` is how many have another.
     """
 
-    saved: ClassVar[dict[str, str]] = {"time": "#", "xs": "nd", "counts": "+n", "sums": "n", "last": "-n"}
+    learned = ("time", "xs", "counts", "sums", "last")
 
     def __init__(self, dim: int) -> None:
         """`dim` is the length of a row."""
@@ -39,7 +41,7 @@ class History:
         return self._xs[: len(self)]
 
     @property
-    def counts(self) -> FloatArray:
+    def counts(self) -> Annotated[FloatArray, NOT_NEGATIVE]:
         """The weights of their observations."""
         return self._counts[: len(self)]
 
@@ -47,6 +49,11 @@ class History:
     def sums(self) -> FloatArray:
         """The weighted sums of their rewards."""
         return self._sums[: len(self)]
+
+    @property
+    def last(self) -> Annotated[IntArray, Limits(-1, MOST)]:
+        """When each row was observed last, -1 for never."""
+        return self._last[: len(self)]
 
     def number(self, x: FloatArray) -> int:
         """Return the number of row `x (d,)`, a new one if need be."""
@@ -98,21 +105,18 @@ class History:
         seen = self.observed()
         self._replace(self._xs[seen], self._counts[seen], self._sums[seen], self._last[seen])
 
-    def state(self) -> dict[str, Any]:
-        """Return copies of all arrays."""
-        n = len(self)
-        arrays = {"xs": self._xs, "counts": self._counts, "sums": self._sums, "last": self._last}
-        return {"time": self.time, **{name: array[:n].copy() for name, array in arrays.items()}}
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        n = saved_length(saved, "xs")
+        vectors = {"counts": blank(np.float64, n), "sums": blank(np.float64, n), "last": blank(np.int64, n)}
+        return {"xs": blank(np.float64, n, self._xs.shape[1]), **vectors}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self._replace(*(np.array(state[name]) for name in ("xs", "counts", "sums", "last")))
-        self.time = int(state["time"])
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        if len({(x + 0.0).tobytes() for x in values["xs"]}) < len(values["xs"]):
+            yield "xs holds one row twice"
 
-    def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with what was loaded."""
-        if len(self._index) < len(self._xs):
-            yield "history.xs holds one row twice"
+    def _set_learned(self, values: Mapping[str, Any]) -> None:
+        self._replace(*(values[name] for name in ("xs", "counts", "sums", "last")))
+        self.time = values["time"]
 
     def _replace(self, xs: FloatArray, counts: FloatArray, sums: FloatArray, last: IntArray) -> None:
         self._xs = xs

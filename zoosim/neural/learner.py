@@ -9,35 +9,30 @@ the width.
 *Published*: a step after every decision, and A keeps each gradient as it was at its time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.limits import trained_flaws
+from zoosim.core.errors import PolicyError
+from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import shown
+from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
 from zoosim.neural.history import History
 from zoosim.neural.kernel import trace
-from zoosim.neural.mlp import count_factors
 from zoosim.neural.network import Network
 from zoosim.neural.rows import Rows
-from zoosim.neural.state import OTHER, flat, taken
 
 MOST_ROWS = 4_096
 """Distinct rows, candidates included, that the rows form keeps at most when it is asked for by name."""
 
 MEAN_ERROR = 1e-7
 """Largest distance of g'theta from a posterior mean by rounding, as a share of |g| |theta|; far above what is seen."""
-
-SHORTEST = 1e-30
-"""The least length of gradients but 0, which stands for none; and the inverse of the largest."""
 
 CHUNK = 64
 """Candidates whose gradients are held at once."""
@@ -85,8 +80,18 @@ class Candidates:
         return self.xs.size + 5 * len(self.xs)
 
 
-class Learner:
+class Learner(Stateful):
     """A network, its history, and the posterior over its parameters in whichever form is cheapest."""
+
+    learned: ClassVar = {
+        "learner.since": "since",
+        "learner.few": "few",
+        "learner.trace": "trace",
+        "network.": "network",
+        "history.": "history",
+        "form.": "form",
+    }
+    trace: Annotated[float, NOT_NEGATIVE]
 
     def __init__(self, settings: Settings, dim: int, rng: np.random.Generator) -> None:
         """`dim` is the length of a row [user, product]."""
@@ -149,31 +154,21 @@ class Learner:
         else:
             self._learn_published(x, reward)
 
-    def state(self) -> dict[str, Any]:
-        """Return copies of all that was learned, as `PART.NAME`, and what it was `made_for`."""
-        counters = {"since": self.since, "few": self.few, "trace": self.trace}
-        parts = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
-        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": counters, **parts})}
+    def _learned_fields(self) -> dict[str, Any]:
+        return {"made_for": self._made_for(), "form": self.form.name, **super()._learned_fields()}
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned; raises `ConfigError` when it is another learner's, and changes nothing."""
-        parts = self._checked(state)
-        form = self._new_form(state["form"])
-        for name, value in parts["form"].items():
-            setattr(form, name, value)
-        history = History(self.network.sizes[0])
-        history.load(parts["history"])
-        flaw = next(chain(form.flaws(), history.flaws(), trained_flaws(parts["network"]["trained"])), "")
-        if flaw:
-            raise ConfigError(f"{OTHER}: {flaw}")
-        # All is checked by now, so that it is taken over as a whole or not at all.
-        self.form = form
-        self.history = history
-        self.network.load(parts["network"])
-        counters = parts["learner"]
-        self.since = int(counters["since"])
-        self.few = bool(counters["few"])
-        self.trace = float(counters["trace"])
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = saved.get("form")
+        if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
+            raise ValueError(f"form is {shown(name)}, expected {self.settings.form}")
+        return {"form": name, "form.": self._new_form(name), "history.": History(self.network.sizes[0])}
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        rows = len(values["history."].values["xs"])
+        if values["form"] == Rows.name and len(values["form."].values["mean"]) != rows:
+            yield f"form.mean is of another number of rows than the {rows:,} of history.xs"
+
+    def _state_loaded(self) -> None:
         self.numbering += 1
 
     def _made_for(self) -> str:
@@ -183,35 +178,6 @@ class Learner:
         history = "fresh" if settings.fresh else "published"
         scale = "normalised" if settings.normalise else "plain"
         return f"layers {sizes}, history {history}, form {settings.form}, lambda {settings.noise}, {scale} gradients"
-
-    def _checked(self, state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return copies of a state's parts, of the right shapes and within their limits; or raise `ConfigError`."""
-        made_for = state.get("made_for")
-        name = state.get("form")
-        if not isinstance(made_for, str) or made_for != self._made_for():
-            raise ConfigError(f"{OTHER}: it was made for {shown(made_for)}, expected {self._made_for()!r}")
-        if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
-            raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
-        network = self.network
-        sides = {
-            "d": network.sizes[0],
-            "f": count_factors(network.sizes),
-            "m": 3,
-            "w": network.trained.shape[1],
-            "p": network.slopes,
-            "q": network.slopes + 1,
-        }
-        shapes = {
-            "learner": {"since": "#", "few": "#", "trace": "+"},
-            "form": self._new_form(name).saved,
-            "network": network.saved,
-            "history": self.history.saved,
-        }
-        saved = {key: value for key, value in state.items() if key not in ("made_for", "form")}
-        parts = taken(saved, shapes, sides)
-        if parts["network"]["length"] and not SHORTEST <= parts["network"]["length"] <= 1.0 / SHORTEST:
-            raise ConfigError(f"{OTHER}: network.length is {parts['network']['length']:g}, which no gradient has")
-        return parts
 
     def _learn_fresh(self, x: FloatArray, reward: float) -> None:
         # First, since it may give all rows new numbers.
@@ -314,8 +280,3 @@ class Learner:
 
     def _new_form(self, name: str) -> Form | Rows:
         return new_form(name, self.network.sizes, self.network.first, self.settings.noise)
-
-
-def _saved(form: Form | Rows) -> dict[str, Any]:
-    values = {name: getattr(form, name) for name in form.saved}
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}

@@ -1,10 +1,13 @@
 """The network of a neural bandit: outputs, factors of gradients, training."""
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import numpy as np
 
+from zoosim.core.limits import NOT_NEGATIVE, trained_flaws
 from zoosim.core.rng import draw_key, uniforms
+from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray
 from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import fresh_weights, with_moments
@@ -12,15 +15,20 @@ from zoosim.neural import mlp
 from zoosim.neural.history import History
 from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 
+SHORTEST = 1e-30
+"""The least length of gradients but 0, which stands for none; and the inverse of the largest."""
 
-class Network:
+
+class Network(Stateful):
     """A network: weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
 
     Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
     squared length over the rows first seen, and then over those observed at each training; or 1.
     """
 
-    saved: ClassVar[dict[str, str]] = {"trained": "mw", "key": "*", "steps": "#", "length": "+"}
+    learned = ("trained", "key", "steps", "length")
+    trained: Annotated[FloatArray, trained_flaws]
+    length: Annotated[float, NOT_NEGATIVE]
 
     def __init__(
         self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator
@@ -83,16 +91,12 @@ class Network:
         data = xs, np.arange(len(xs)), first, no_traits, targets, weights / weights.sum()
         fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
 
-    def state(self) -> dict[str, Any]:
-        """Return copies of all that was learned."""
-        return {"trained": self.trained.copy(), "key": int(self.key), "steps": self.steps, "length": self.length}
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        length = values["length"]
+        if length and not SHORTEST <= length <= 1.0 / SHORTEST:
+            yield f"length is {length:g}, which no gradient has"
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self.trained[:] = state["trained"]
-        self.key = np.uint64(state["key"])
-        self.steps = int(state["steps"])
-        self.length = float(state["length"])
+    def _state_loaded(self) -> None:
         self.version += 1
 
     def _measure(self, xs: FloatArray) -> None:

@@ -5,13 +5,14 @@ The sums A stand in the half below, and the inverse is made anew from them every
 rounding cannot add up.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.limits import covariance_flaws
+from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_matrix, add_product, dot
@@ -131,11 +132,11 @@ def _posterior(
         variances[n] = noise * max(variances[n], 0.0)
 
 
-class Primal:
+class Primal(Stateful):
     """A^-1 and the sums behind it in one `square (p + 1, p)`: A^-1 on and above the diagonal, sums a row below it."""
 
     name: ClassVar[str] = "primal"
-    saved: ClassVar[dict[str, str]] = {"square": "qp", "b": "p", "theta": "p", "age": "#"}
+    learned = ("square", "b", "theta", "age")
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -183,12 +184,11 @@ class Primal:
             _posterior(self.square, self.theta, candidates[part], *layers, means[part], variances[part])
         return means, variances
 
-    def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with what was loaded."""
-        inverse = np.triu(self.square[:-1])
-        sums = np.tril(self.square[1:])
-        yield from covariance_flaws("form.square", inverse + np.triu(inverse, 1).T, 1.0 / self.noise)
-        yield from covariance_flaws("form.square", sums + np.tril(sums, -1).T)
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        inverse = np.triu(values["square"][:-1])
+        sums = np.tril(values["square"][1:])
+        yield from covariance_flaws("square", inverse + np.triu(inverse, 1).T, 1.0 / self.noise)
+        yield from covariance_flaws("square", sums + np.tril(sums, -1).T)
 
     def _rebuild(self) -> None:
         _rebuild(self.square, self.b, self.theta, self.noise)

@@ -4,13 +4,14 @@ All that decisions ask of A^-1 is Sigma = lambda G A^-1 G' over the U rows that 
 j is Sigma -= Sigma_j Sigma_j' / (lambda + Sigma_jj): O(U^2), with no parameter in it.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.limits import covariance_flaws
+from zoosim.core.state import Stateful, blank, saved_length
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
 from zoosim.linear.dense import dot
@@ -77,11 +78,12 @@ def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, n
             spread[i, j] -= scale * column[j]
 
 
-class Rows:
+class Rows(Stateful):
     """The posterior mean and covariance over U distinct rows, made anew from their counts every max(64, U) pulls."""
 
     name: ClassVar[str] = "rows"
-    saved: ClassVar[dict[str, str]] = {"prior": "nn", "mean": "n", "spread": "nn", "age": "#"}
+    learned = ("prior", "mean", "spread", "age")
+    prior: Annotated[FloatArray, covariance_flaws]
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -114,10 +116,13 @@ class Rows:
         else:
             observe_row(self.mean, self.spread, row, reward, self.noise)
 
-    def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with what was loaded."""
-        yield from covariance_flaws("form.prior", self.prior)
-        yield from covariance_flaws("form.spread", self.spread, float(np.diagonal(self.prior).max(initial=0.0)))
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        n = saved_length(saved, "mean")
+        square = blank(np.float64, n, n)
+        return {"prior": square, "mean": blank(np.float64, n), "spread": square}
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        yield from covariance_flaws("spread", values["spread"], float(np.diagonal(values["prior"]).max(initial=0.0)))
 
     def posterior(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance `(m,)` of `rows (m,)`."""

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.parameters import check_parameters, shown
+from zoosim.core.parameters import check_parameters
+from zoosim.core.state import Stateful
 from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec, Progress
 from zoosim.policies.requests import checked_action, dense_propensities
 
@@ -17,7 +18,7 @@ FIT_CHUNK = 1_000
 """Logged visits that are learned from between two lines of progress, at most."""
 
 
-class Policy(ABC):
+class Policy(Stateful, ABC):
     """Choose a product for each visitor and learn from the rewards, whenever they come.
 
     A policy is made by `Class(spec, rng, **params)`; parameters are declared as class attributes with
@@ -26,6 +27,9 @@ class Policy(ABC):
 
     The candidates are part of each request, and differ from one request to the next: what a policy remembers about a
     product it keeps by the product's id (`context.product_ids`), never by its place among the candidates.
+
+    What it has learned it names in `learned`, from which `state_dict` and `load_state_dict` follow (see `Stateful`), or
+    it defines both: after `load_state_dict(state_dict())` of another one it must decide alike.
     """
 
     name: str = ""
@@ -183,14 +187,8 @@ class Policy(ABC):
         """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
         return None
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that the policy has learned, as arrays and plain values."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a `state_dict` of a policy of the same class, parameters and task: decisions are then equal."""
-        if not isinstance(state, Mapping) or len(state):
-            raise PolicyError(f"{policy_name(type(self))}: got {shown(state)} as a state, expected an empty one")
+    def _state_label(self) -> str:
+        return policy_name(type(self))
 
 
 def logged_context(log: PastLog, row: int, available: BoolArray, candidates: IntArray | None = None) -> Context:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class _Exploring(BoostPolicy):
     """Boosts drawn around those that a trained policy recommends."""
 
     name = "exploring"
+    learned: ClassVar = {"": "_inside"}
 
     def __init__(self, inside: BoostPolicy, spread: float, rng: np.random.Generator) -> None:
         super().__init__(inside.spec, rng)
@@ -83,12 +84,6 @@ class _Exploring(BoostPolicy):
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         self._inside.learn(context, action, reward, feedback)
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self._inside.state_dict())
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._inside.load_state_dict(state)
 
 
 @dataclass(kw_only=True, repr=False)

@@ -16,17 +16,17 @@ A kernel is four compiled functions over a `state`, a named tuple of arrays that
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IdTable, index_ids
 from zoosim.core.jit import bind, jit
-from zoosim.core.limits import CONDITION, first_flaw, first_flaw_of
+from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
@@ -380,50 +380,36 @@ class KernelPolicy(DrawingPolicy):
         """Return the linear models whose condition is watched, None where there are none."""
         return getattr(self.state, "ridge", None)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return copies of the arrays that were learned, and in `policy` whose they are."""
-        return {name: array.copy() for name, array in self.state_in_use().items()}
+    def _state_label(self) -> str:
+        return f"{type(self).__name__} ({self._signature()})"
 
-    def state_in_use(self) -> dict[str, np.ndarray]:
-        """Return `state_dict`, but the arrays themselves: for who reads them before anything is learned."""
-        return {"policy": self._signed(), **dict(self._learned_arrays())}
+    def _learned_attributes(self) -> Mapping[str, str]:
+        return {**{name: f"state.{name}" for name in self.learned}, "draws": "draws"}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over saved arrays; raises `ConfigError`, and then changes nothing, if they are another's or broken."""
-        try:
-            loaded, draws = self._checked_state(state)
-        except ValueError as error:
-            label = f"{type(self).__name__} ({self._signature()})"
-            broken = "the saved state is of another policy, task or parameters, or broken"
-            raise ConfigError(f"{label}: {broken} ({error})") from None
-        self.state = loaded
-        self.draws = draws
-        self._state_loaded()
+    def _learned_fields(self) -> dict[str, Any]:
+        return {"policy": self._signed(), **super()._learned_fields()}
 
-    def _checked_state(self, saved: Any) -> tuple[Any, Draws]:
-        """Return the state and the draws of a saved state; raises `ValueError` for what compiled code cannot trust."""
-        if not isinstance(saved, Mapping):
-            raise ValueError(f"got {shown(saved)}, expected arrays by name")
-        saved = {name: value for name, value in saved.items() if f"{name}".partition(".")[0] not in self.once_learned}
-        if not np.array_equal(saved.get("policy", ()), self._signed()):
-            raise ValueError("its policy is another")
+    def _checked_state(self, saved: Any) -> dict[str, Any]:
+        if isinstance(saved, Mapping):
+            parts = {name: f"{name}".partition(".")[0] for name in saved}
+            saved = {name: value for name, value in saved.items() if parts[name] not in self.once_learned}
+        return super()._checked_state(saved)
+
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        signed = saved.get("policy", ())
+        if not np.array_equal(signed, self._signed()):
+            words = signed.tobytes().decode(errors="replace") if isinstance(signed, np.ndarray) else signed
+            raise ValueError(f"policy is {shown(words)}, expected {self._signature()!r}")
         shaped = self._shaped_as(saved)
-        parts = {name: getattr(shaped, name) for name in self.learned} | {"draws": self.draws}
-        names = {"policy"} | {name for part, value in parts.items() for name, _ in _arrays(part, value)}
-        if set(saved) != names:
-            raise ValueError(f"{min(map(str, set(saved) ^ names))} is missing, or not expected")
-        # Arrays that were made for this state are filled, those in use are copied: a state may be most of the memory.
-        in_use = {id(array) for _, array in self._learned_arrays()}
-        loaded = {name: _as_saved(name, value, saved, in_use) for name, value in parts.items()}
-        state = self.state._replace(**{name: value for name, value in loaded.items() if name != "draws"})
-        flaw = first_flaw_of(state, self.learned) or first_flaw("draws", loaded["draws"])
-        if flaw:
-            raise ValueError(flaw)
-        return state, loaded["draws"]
+        return {name: getattr(shaped, name) for name in self.learned}
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        state = self.state._replace(**{name: values[name] for name in self.learned})
+        yield from getattr(state, "flaws", tuple)()
 
     def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that `note_unconfirmed` moves."""
-        return {name: array for name, array in self._learned_arrays() if name in self.unconfirmed}
+        return {name: array for name, array in self._learned_arrays().items() if name in self.unconfirmed}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Change learned arrays in place; nothing is copied or checked.
@@ -431,7 +417,7 @@ class KernelPolicy(DrawingPolicy):
         Args:
             change: Called with the arrays by their names in `state_dict`; it writes into them.
         """
-        arrays = dict(self._learned_arrays())
+        arrays = self._learned_arrays()
         before = [arrays[name].copy() for name in self.candidates_rest_on]
         change(arrays)
         if before and all(map(np.array_equal, before, (arrays[name] for name in self.candidates_rest_on))):
@@ -464,10 +450,10 @@ class KernelPolicy(DrawingPolicy):
     def _signed(self) -> np.ndarray:
         return np.frombuffer(self._signature().encode(), np.uint8).copy()
 
-    def _learned_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
-        for name in self.learned:
-            yield from _arrays(name, getattr(self.state, name))
-        yield from _arrays("draws", self.draws)
+    def _learned_arrays(self) -> dict[str, np.ndarray]:
+        arrays = self._state_in_use()
+        del arrays["policy"]
+        return arrays
 
 
 # `bind` puts each kernel's own functions in the place of these.
@@ -555,26 +541,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Find the arrays in an array or a named tuple of such, each with its dotted name."""
-    if isinstance(value, np.ndarray):
-        yield name, value
-    elif isinstance(value, tuple):
-        for field, inner in zip(type(value).__annotations__, value, strict=True):
-            yield from _arrays(f"{name}.{field}", inner)
-
-
-def saved_length(saved: Mapping[str, Any], name: str) -> int:
-    """Return how many rows an array of a saved state has, -1 where there is no such array.
-
-    Args:
-        saved: The saved state, by name.
-        name: Name of the array.
-    """
-    value = saved.get(name)
-    return len(value) if isinstance(value, np.ndarray) and value.ndim else -1
-
-
 def _id_tables(value: Any) -> Iterator[IdTable]:
     """Find the id tables in a named tuple."""
     if isinstance(value, IdTable):
@@ -582,30 +548,3 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
     elif isinstance(value, tuple):
         for inner in value:
             yield from _id_tables(inner)
-
-
-def _as_saved(name: str, value: Any, saved: Mapping[str, Any], in_use: Set[int]) -> Any:
-    """Return an array, or a named tuple of such, with what the saved arrays hold; those `in_use` stay as they are."""
-    if isinstance(value, np.ndarray):
-        return _as_array(name, saved[name], value, id(value) in in_use)
-    if isinstance(value, tuple):
-        fields = type(value).__annotations__
-        parts = [_as_saved(f"{name}.{field}", inner, saved, in_use) for field, inner in zip(fields, value, strict=True)]
-        return type(value)(*parts)
-    return value
-
-
-def _as_array(name: str, value: Any, current: np.ndarray, is_in_use: bool) -> np.ndarray:
-    """Return a saved value in an array, or in a copy of it where it is in use; raises `ValueError`."""
-    try:
-        saved = np.asarray(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {shown(value)}, expected an array") from None
-    if saved.shape != current.shape:
-        raise ValueError(f"{name} is of shape {saved.shape}, expected {current.shape}")
-    if not np.can_cast(saved.dtype, current.dtype, "safe"):
-        raise ValueError(f"{name} holds {saved.dtype}, expected {current.dtype}")
-    if is_in_use or not current.flags.c_contiguous or not current.flags.owndata:
-        return np.array(saved, current.dtype, order="C")
-    current[...] = saved
-    return current

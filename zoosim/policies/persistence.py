@@ -24,10 +24,10 @@ from zoosim.core.files import resolved
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import parameters_of, shown
 from zoosim.core.search_config import RewardWeights
+from zoosim.core.state import state_in_use
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts.base import BoostSpec
-from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.registry import BUILT_IN, find_class, without_user_code
 
 FORMAT = 4
@@ -71,7 +71,7 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
         "policy": source_of(policy),
         "params": {key: getattr(policy, key) for key in parameters_of(type(policy))},
         "spec": _packed_spec(name, policy.spec),
-        "state": _packed(name, _state_of(policy), arrays),
+        "state": _packed(name, state_in_use(policy), arrays),
     }
     try:
         with _named("class, parameters and state do not bring it back"):
@@ -83,26 +83,8 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def packed_state(policy: Policy) -> tuple[Any, dict[str, np.ndarray]]:
     """Return what a policy has learned as JSON has it, and its arrays by name, not copied; raises `PolicyError`."""
-    return packed_values(policy, _state_of(policy))
-
-
-def _state_of(policy: Policy) -> dict[str, Any]:
-    """Return the state of a policy; arrays of kernels, which may be most of the memory, are not copied."""
-    return policy.state_in_use() if isinstance(policy, KernelPolicy) else policy.state_dict()
-
-
-def packed_values(policy: Policy, values: Mapping[str, Any]) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return a state as JSON has it, and its arrays by name, not copied.
-
-    Args:
-        policy: The policy that it is of, for messages.
-        values: What its `state_dict` returned.
-
-    Raises:
-        PolicyError: the state holds something else than arrays and plain values.
-    """
     arrays: dict[str, np.ndarray] = {}
-    return _packed(policy_name(type(policy)), values, arrays), arrays
+    return _packed(policy_name(type(policy)), state_in_use(policy), arrays), arrays
 
 
 def unpack_state(policy: Policy, packed: Any, arrays: Mapping[str, np.ndarray]) -> None:

@@ -11,18 +11,18 @@ is the population standard deviation, divided by M. It is about the mean reward:
 that by far more (`python -m studies calibration`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from zoosim.core.checks import all_alike, check_array, check_number, check_whole, check_widths
+from zoosim.core.checks import check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.limits import first_flaw, trained_flaws
+from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.types import FloatArray
+from zoosim.core.state import Stateful
+from zoosim.core.types import Float32Array, FloatArray
 from zoosim.models.ensemble_net import Ensemble, ensemble_layers, predict_rows
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import bootstrap_weights, fit, new_weights
@@ -57,12 +57,15 @@ class QEnsembleConfig:
             raise ConfigError(f"bootstrap: got {shown(self.bootstrap)}, expected true or false")
 
 
-class QEnsembleRegressor:
+class QEnsembleRegressor(Stateful):
     """Learn rewards of states and actions, and predict their mean with how far the members differ.
 
     Inputs and rewards are brought to mean 0 and standard deviation 1 by all that was seen; what comes out is in the
     units of the rewards. All draws are private: the same calls give the same bits.
     """
+
+    learned: ClassVar = {"trained": "_trained", "steps": "_steps", "": "_moments"}
+    _trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
 
     def __init__(self, state_dim: int, action_dim: int, config: QEnsembleConfig | None = None) -> None:
         """Make an ensemble that has seen nothing.
@@ -174,24 +177,6 @@ class QEnsembleRegressor:
         standardised = (self._rows(states, actions) - net.centre) * net.scale
         far: FloatArray = np.sqrt(np.mean(standardised**2, axis=1))
         return far
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that was learned, as arrays."""
-        moments = {name: value.copy() for name, value in self._moments._asdict().items()}
-        return {"trained": self._trained.copy(), "steps": self._steps.copy(), **moments}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what an ensemble of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        broken = "QEnsembleRegressor: the saved state is of another ensemble, or broken"
-        if not all_alike(state, self.state_dict()):
-            raise DataError(broken)
-        moments = Moments(*(state[name].copy() for name in Moments._fields))
-        flaws = [first_flaw("moments", moments), first_flaw("steps", state["steps"]), *trained_flaws(state["trained"])]
-        if any(flaws):
-            raise DataError(f"{broken} ({next(filter(None, flaws))})")
-        self._trained = state["trained"].copy()
-        self._steps = state["steps"].copy()
-        self._moments = moments
 
     def _rows(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         checked_states = check_array("states", states, (None, self.state_dim))

@@ -5,15 +5,17 @@ lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
 """
 
 import json
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from zoosim.core.state import saves_by_itself
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
-from zoosim.policies.persistence import packed_state, packed_values, unpack_state
+from zoosim.policies.persistence import packed_state, unpack_state
 from zoosim.serving.events import CHAMPION, Row
 
 LINE = 64
@@ -82,15 +84,16 @@ class Publisher:
 
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""
-        copied = _copy_of(policy)
-        now = {name: _bytes_of(array) for name, array in copied.flat.items()}
+        state, in_use = packed_state(policy)
+        arrays = {name: np.array(array, order="C") for name, array in in_use.items()}
+        now = {name: _bytes_of(array) for name, array in arrays.items()} | {PLAIN: _plain_bytes(state)}
         known, self._known = self._known, now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin
         if known is None or not same_sizes or not is_same_origin:
-            packed = {name: PackedArray(a.dtype.str, a.shape, _bytes_of(a).data) for name, a in copied.arrays.items()}
-            return Whole(news, json.dumps(copied.state), packed)
+            packed = {name: PackedArray(a.dtype.str, a.shape, now[name].data) for name, a in arrays.items()}
+            return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():
             changed = _changed_lines(known[name], array)
@@ -111,46 +114,31 @@ def take_changes(policy: Policy, message: Changes) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return
-
-    def write(arrays: dict[str, np.ndarray]) -> None:
-        for name, (numbers, content) in message.lines.items():
-            target = arrays[name].reshape(-1).view(np.uint8)
-            lines = np.frombuffer(content, np.uint8).reshape(-1, LINE)
-            indices = np.frombuffer(numbers, "<u4").astype(np.int64)
-            full = len(target) // LINE
-            inside = indices < full
-            target[: full * LINE].reshape(-1, LINE)[indices[inside]] = lines[inside]
-            rest = len(target) - full * LINE
-            if rest and not inside.all():
-                target[full * LINE :] = lines[-1][:rest]
-
-    if isinstance(policy, KernelPolicy):
-        policy.change_state(write)
+    state, arrays = packed_state(policy)
+    if isinstance(policy, KernelPolicy) and not saves_by_itself(policy):
+        policy.change_state(lambda learned: _write(message.lines, arrays))
         return
-    arrays = _copy_of(policy).flat
-    write(arrays)
-    unpack_state(policy, json.loads(arrays.pop(PLAIN).tobytes()), arrays)
+    copies = {name: np.array(array, order="C") for name, array in arrays.items()} | {PLAIN: _plain_bytes(state)}
+    _write(message.lines, copies)
+    unpack_state(policy, json.loads(copies.pop(PLAIN).tobytes()), copies)
 
 
-class _Copy(NamedTuple):
-    """A copy of what a policy has learned: as JSON has it, with `arrays` by name, and all as arrays by name, `flat`.
+def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write lines into arrays, by the name of the array: their numbers and what they hold."""
+    for name, (numbers, content) in lines.items():
+        target = arrays[name].reshape(-1).view(np.uint8)
+        changed = np.frombuffer(content, np.uint8).reshape(-1, LINE)
+        indices = np.frombuffer(numbers, "<u4").astype(np.int64)
+        full = len(target) // LINE
+        inside = indices < full
+        target[: full * LINE].reshape(-1, LINE)[indices[inside]] = changed[inside]
+        rest = len(target) - full * LINE
+        if rest and not inside.all():
+            target[full * LINE :] = changed[-1][:rest]
 
-    Both share the arrays, of which there may be hundreds of megabytes.
-    """
 
-    state: Any
-    arrays: dict[str, np.ndarray]
-    flat: dict[str, np.ndarray]
-
-
-def _copy_of(policy: Policy) -> _Copy:
-    if isinstance(policy, KernelPolicy):
-        values = policy.state_dict()  # of kernels, whose arrays are copies
-        state, arrays = packed_values(policy, values)
-        return _Copy(state, arrays, {name: array for name, array in values.items() if name != "policy"})
-    state, held = packed_state(policy)
-    arrays = {name: np.array(array, order="C") for name, array in held.items()}
-    return _Copy(state, arrays, {**arrays, PLAIN: np.frombuffer(json.dumps(state).encode(), np.uint8).copy()})
+def _plain_bytes(state: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(state).encode(), np.uint8).copy()
 
 
 def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:

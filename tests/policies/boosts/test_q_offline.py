@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from zoosim.core.errors import DataError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.policies.boosts.q_offline import PESSIMISM, QOffline
 from zoosim.policies.checks.search_shop import LARGER
 
@@ -54,5 +54,5 @@ def test_bad_logs_are_refused_and_change_nothing() -> None:
     with pytest.raises(DataError, match="q-offline: features: got an empty array"):
         policy.fit({"features": np.zeros((0, 8)), "action": np.zeros((0, 4)), "reward": np.zeros(0)})
     np.testing.assert_array_equal(policy.recommend(LARGER.context(0)), np.zeros(4))
-    with pytest.raises(DataError, match="q-offline: the saved state is of another policy"):
+    with pytest.raises(ConfigError, match="q-offline: the saved state is of another policy"):
         policy.load_state_dict({})

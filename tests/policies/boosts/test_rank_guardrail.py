@@ -23,7 +23,7 @@ class Wild(BoostPolicy):
     """Asks for a corner of the box at every visit, and remembers what it learned from."""
 
     name = "wild"
-    learned: FloatArray
+    taught: FloatArray
 
     def select_action(self, context: Context) -> FloatArray:
         return self.spec.a_max * self.rng.choice([-1.0, 1.0], self.spec.product_dim)
@@ -32,7 +32,7 @@ class Wild(BoostPolicy):
         return np.full(self.spec.product_dim, self.spec.a_max)
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
-        self.learned = action
+        self.taught = action
 
 
 def test_no_more_leave_than_the_limit_at_1000_visits_of_the_shop() -> None:
@@ -65,7 +65,7 @@ def test_it_tells_what_was_asked_what_was_done_and_why() -> None:
     assert last.why == f"{last.asked_change} of the top 10 would leave, the limit is 3"
     guarded.update(context, action, 1.0)
     assert isinstance(guarded.inside, Wild)
-    np.testing.assert_array_equal(guarded.inside.learned, action)
+    np.testing.assert_array_equal(guarded.inside.taught, action)
 
 
 def test_what_keeps_the_limit_is_left_alone() -> None:

@@ -8,15 +8,11 @@ with random boosts: a first belief that is wrong may else be all that is ever sh
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import alike
-from zoosim.core.errors import PolicyError
-from zoosim.core.limits import first_flaw
 from zoosim.core.parameters import parameter
-from zoosim.core.parameters import shown as shown_value
 from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray
 from zoosim.linear.logistic import draw_weights
@@ -36,9 +32,6 @@ HELD = 2_048
 LONGEST = 100
 """The models are fitted anew after as many visits at the latest."""
 
-NESTED = ("click", "purchase", "scales")
-"""The fields of the memory that are named tuples themselves."""
-
 
 class Described(NamedTuple):
     """The products of a request as model inputs (`goods`), with the table that they were made from."""
@@ -55,6 +48,8 @@ class ItemCritic(BoostPolicy):
     """
 
     name = "item-critic"
+    learned: ClassVar = {"served": "_served", "counts": "_counts", "key": "_key", "met ": "_met", "": "_memory"}
+    joint = " "
     exploration: float = parameter(1.0, low=0, high=10, help="width of the draws, in standard deviations")
     random_visits: int = parameter(5, low=0, high=10_000, help="visits of each segment with random boosts at first")
     samples: int = parameter(32, low=8, high=100_000, help="boosts that a round of the search tries")
@@ -174,53 +169,5 @@ class ItemCritic(BoostPolicy):
         memory.purchases[v, :m] = shown.purchases
         memory.held[0] += 1
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays that learning changes, by name."""
-        arrays = {"served": self._served, "counts": self._counts, "key": self._key}
-        arrays |= {f"met {part}": array for part, array in self._met._asdict().items()}
-        for name, value in self._memory._asdict().items():
-            parts = value._asdict() if name in NESTED else {"": value}
-            arrays |= {f"{name} {part}".strip(): array for part, array in parts.items()}
-        return arrays
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the visits held, the models and the counts."""
-        return {name: array.copy() for name, array in self._arrays().items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; raises `PolicyError`, and then changes nothing, for one that does not fit."""
-        arrays = self._arrays()
-        misfit = self._first_misfit(arrays, state)
-        if misfit:
-            name = misfit.partition(" holds ")[0].partition(" is ")[0].removeprefix("memory.").replace(".", " ")
-            raise PolicyError(
-                f"item-critic: got a state whose {name} does not fit, expected one of the same task ({misfit})"
-            )
-        for name, array in arrays.items():
-            array[...] = state[name]
+    def _state_loaded(self) -> None:
         self._described = None
-
-    def _first_misfit(self, arrays: Mapping[str, np.ndarray], state: Any) -> str:
-        """Return what of a saved state does not fit; empty where all does."""
-        if not isinstance(state, Mapping):
-            return shown_value(state)
-        unlike = [name for name, array in arrays.items() if name not in state or not alike(state[name], array)]
-        unlike += sorted(map(str, set(state) - set(arrays)))
-        if unlike:
-            return unlike[0]
-        loaded = {
-            "memory": _with_arrays(self._memory, "", state),
-            "met": _with_arrays(self._met, "met ", state),
-            "served": state["served"],
-            "counts": state["counts"],
-        }
-        return next(filter(None, (first_flaw(name, value) for name, value in loaded.items())), "")
-
-
-def _with_arrays(value: Any, prefix: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return a named tuple of arrays, or of such tuples, with others in their place."""
-    parts = {}
-    for name, part in value._asdict().items():
-        key = f"{prefix}{name}"
-        parts[name] = _with_arrays(part, f"{key} ", arrays) if name in NESTED else arrays[key]
-    return type(value)(**parts)

@@ -14,17 +14,16 @@ shown and earned. Train on draws from that memory. Four things make it learn fro
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_generator_state, check_whole
 from zoosim.core.claims import claim
-from zoosim.core.errors import DataError
-from zoosim.core.limits import trained_flaws
+from zoosim.core.limits import ANY_SINGLES, Limits, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import stream_key
-from zoosim.core.types import Context, FloatArray
+from zoosim.core.types import Context, Float32Array, FloatArray
 from zoosim.models.ensemble_net import Ensemble
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import visit_weights
@@ -71,6 +70,9 @@ class QEnsemble(BoostPolicy):
     """
 
     name = "q-ensemble"
+    learned = ("_q", "_average", "_replay", "_seed", "rng")
+    _average: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
+    _seed: Annotated[int, Limits(0, 2**63)]
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
     hidden: int = parameter(16, low=1, high=4_096, help="units of the one hidden layer")
     learning_rate: float = parameter(1e-3, low=1e-6, high=1, help="Adam's learning rate")
@@ -106,15 +108,16 @@ class QEnsemble(BoostPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
-        self._q = self._untrained(int(rng.integers(2**62)))
+        self._seed = int(rng.integers(2**62))
+        self._q = self._untrained()
         self._average = self._q.network().trained.copy()
         self._replay = Replay(self.memory, max(1, self._visitor_columns), spec.product_dim, max(1, spec.n_segments))
         self._centre = read_boosts("q-ensemble.base", self.base, spec)
         self._search = CEMConfig.fast(spec.a_max)
 
-    def _untrained(self, seed: int) -> QEnsembleRegressor:
+    def _untrained(self) -> QEnsembleRegressor:
         claim(self.n_ensembles * self.hidden * (max(1, self._visitor_columns) + self.spec.product_dim))
-        config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=seed, bootstrap=False)
+        config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=self._seed, bootstrap=False)
         return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
     @property
@@ -156,7 +159,7 @@ class QEnsemble(BoostPolicy):
 
     def _train(self, steps: int) -> None:
         batch = self._replay.draw(steps * self.batch_size, rng=self.rng)
-        key = stream_key(self._q.config.seed, "q-ensemble", "visits")
+        key = stream_key(self._seed, "q-ensemble", "visits")
         weights = visit_weights(key, batch.numbers, self.n_ensembles)
         self._q.update_batch(batch.states, batch.actions, batch.targets, 1, self.batch_size, weights=weights)
         trained = self._q.network().trained
@@ -219,24 +222,5 @@ class QEnsemble(BoostPolicy):
         _, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(scene.view(self._centre[np.newaxis]))
         return float(adaptive_radius(std[0], FULL, min(self.narrow, self.radius), self.radius))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that was learned and remembered, and the state of the generator."""
-        learned = {"q": self._q.state_dict(), "average": self._average.copy(), "replay": self._replay.state_dict()}
-        return {**learned, "seed": self._q.config.seed, "rng": self.rng.bit_generator.state}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what a policy of the same parameters and task saved; raises `DataError` if it is not."""
-        parts = isinstance(state, Mapping) and all(isinstance(state.get(name), Mapping) for name in ("q", "replay"))
-        broken = "q-ensemble: the saved state is of another policy, or broken"
-        if not parts or set(state) != set(self.state_dict()) or not alike(state["average"], self._average):
-            raise DataError(broken)
-        flaw = next(trained_flaws(state["average"]), "")
-        if flaw:
-            raise DataError(f"{broken} ({flaw})")
-        rng = check_generator_state("q-ensemble: the generator in the saved state", state["rng"])
-        learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
-        learned.load_state_dict(state["q"])
-        self._replay.load_state_dict(state["replay"])
-        self._q = learned
-        self._average = state["average"].copy()
-        self.rng.bit_generator.state = rng
+    def _state_loaded(self) -> None:
+        self._q.config = replace(self._q.config, seed=self._seed)

@@ -7,14 +7,13 @@ everywhere else. Online the next visits correct them; here nothing does. Three k
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from zoosim.core.checks import all_alike, check_array
+from zoosim.core.checks import check_array
 from zoosim.core.claims import claim
 from zoosim.core.errors import DataError
-from zoosim.core.limits import NOT_NEGATIVE, first_flaw, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray, Progress
@@ -34,6 +33,13 @@ class QOffline(BoostPolicy):
     """Choose the boosts that a log supports; learn by `fit`, and nothing from visits."""
 
     name = "q-offline"
+    learned: ClassVar = {
+        "trained": "_net.trained",
+        "centre": "_net.centre",
+        "scale": "_net.scale",
+        "fitted": "_fitted",
+        "key": "_key",
+    }
     pessimism: str = parameter("conservative", choices=PESSIMISM, help="how the critic doubts; mean: not at all")
     alpha: float = parameter(1.0, low=0, high=1e3, help="of conservative: the weight of what pushes values down")
     kappa: float = parameter(2.0, low=0, high=1e3, help="of std: how many standard deviations are taken off")
@@ -55,7 +61,7 @@ class QOffline(BoostPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
-        self._key = draw_key(rng)
+        self._key = np.array([draw_key(rng)])
         inputs = spec.user_dim + spec.product_dim
         claim(self.n_ensembles * self.hidden * inputs)
         layers = ensemble_layers([inputs, self.hidden, 1])
@@ -95,11 +101,11 @@ class QOffline(BoostPolicy):
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
-        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        weights = visit_weights(self._key[0], np.arange(len(rows)), self.n_ensembles)
         steps = ceil(self.epochs * len(rows) / self.batch_size)
         alpha = self.alpha if self.pessimism == "conservative" else 0.0
         settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
-        fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
+        fit_conservative(net, rows, self._targets(states, rewards), weights, self._key[0], *settings)
         if not np.isfinite(net.trained).all():
             raise DataError("q-offline: training diverged and is undone; take a smaller learning_rate")
         self._net = net
@@ -140,21 +146,3 @@ class QOffline(BoostPolicy):
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Learn nothing: what is known comes from the log."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was learned."""
-        net = {name: getattr(self._net, name).copy() for name in ("trained", "centre", "scale")}
-        return {**net, "fitted": self._fitted.copy(), "key": np.array([self._key])}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        broken = "q-offline: the saved state is of another policy, or broken"
-        if not all_alike(state, self.state_dict()):
-            raise DataError(broken)
-        flaws = [*trained_flaws(state["trained"]), *(first_flaw(name, state[name]) for name in ("centre", "fitted"))]
-        flaws.append(first_flaw("scale", state["scale"], NOT_NEGATIVE))
-        if any(flaws):
-            raise DataError(f"{broken} ({next(filter(None, flaws))})")
-        self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
-        self._fitted = state["fitted"].copy()
-        self._key = state["key"][0]

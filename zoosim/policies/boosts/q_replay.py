@@ -6,21 +6,21 @@ segment is taken off, and what is left is divided by the geometric mean of the s
 segment's noise drowns what is to be learned of another, and those that earn most still count most.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import LARGEST, all_alike
-from zoosim.core.errors import DataError
-from zoosim.core.limits import Limits, first_flaw
+from zoosim.core.checks import LARGEST
+from zoosim.core.limits import Limits
+from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray, IntArray
 
 PRIOR = 2.0
 """Visits that the average of all segments counts for in the mean and the deviation of each."""
 
-LIMITS = dict.fromkeys(("states", "actions", "rewards"), Limits(-LARGEST, LARGEST))
-"""Of what is held of visits; the moments of rewards may be larger."""
+Held = Annotated[FloatArray, Limits(-LARGEST, LARGEST)]
+"""What is held of visits; the moments of rewards may be larger."""
 
 ROUNDING = 1e-6
 """Largest relative error that rounding may leave in a sum of squares."""
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     targets: FloatArray
 
 
-class Replay:
+class Replay(Stateful):
     """The last visits, each with the number of its segment.
 
     Args:
@@ -46,6 +46,11 @@ class Replay:
         state_dim, action_dim: Lengths of the states and actions that are held.
         segments: Number of segments.
     """
+
+    learned = ("_states", "_actions", "_rewards", "_segments", "_count", "_moments")
+    _states: Held
+    _actions: Held
+    _rewards: Held
 
     def __init__(self, capacity: int, state_dim: int, action_dim: int, segments: int) -> None:
         self._states = np.zeros((capacity, state_dim))
@@ -100,29 +105,15 @@ class Replay:
         numbers = places + laps * len(self._rewards)
         return Batch(numbers, self._states[places], self._actions[places], targets)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that is held, as arrays."""
-        return {name.lstrip("_"): value.copy() for name, value in vars(self).items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what a memory of the same size held; raises `DataError` before anything moves if it is not."""
-        current = self.state_dict()
-        broken = "Replay: the saved state is of another memory, or broken"
-        if not all_alike(state, current):
-            raise DataError(broken)
-        flaws = [first_flaw(name, state[name], LIMITS.get(name)) for name in current]
-        if any(flaws) or not self._fits(state):
-            raise DataError(f"{broken} ({next(filter(None, flaws), 'its counts and segments do not fit')})")
-        for name in current:
-            setattr(self, f"_{name}", state[name].copy())
-
-    def _fits(self, state: Mapping[str, Any]) -> bool:
-        """Return whether segments are there, and each visit is counted in the moments of one of them."""
-        visits, means, squares = state["moments"]
-        count = int(state["count"][0])
-        if state["segments"].max(initial=0) >= len(visits) or min(visits.min(), squares.min()) < 0.0:
-            return False
-        held = slice(min(count, len(state["rewards"])))
-        segments = state["segments"][held]
-        gaps = (state["rewards"][held] - means[segments]) ** 2
-        return bool(visits.sum() == count and (gaps <= (1.0 + ROUNDING) * squares[segments] + ROUNDING).all())
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        """Yield whether segments are not there, or a visit is not counted in the moments of one of them."""
+        visits, means, squares = values["moments"]
+        count = int(values["count"][0])
+        if values["segments"].max(initial=0) >= len(visits) or min(visits.min(), squares.min()) < 0.0:
+            yield f"segments or moments are not those of {len(visits):,} segments"
+            return
+        held = slice(min(count, len(values["rewards"])))
+        segments = values["segments"][held]
+        gaps = (values["rewards"][held] - means[segments]) ** 2
+        if visits.sum() != count or (gaps > (1.0 + ROUNDING) * squares[segments] + ROUNDING).any():
+            yield "moments are not those of the visits held"

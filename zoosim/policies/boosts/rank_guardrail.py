@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import check_array, check_whole
+from zoosim.core.checks import check_array
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import parameter, parameters_of, shown
 from zoosim.core.types import Context, FloatArray, Progress
@@ -42,6 +42,7 @@ class RankGuardrail(BoostPolicy):
     """Wrap a policy of boosts so that at most `limit` of the base ranker's top k leave it."""
 
     name = "rank-guardrail"
+    learned = ("n_decisions", "n_changed", "inside")
     policy: str = parameter("q-ensemble", help="the policy of boosts inside, by name, with its own defaults")
     limit: int = parameter(3, low=0, high=1_000, help="how many products may leave the base ranker's top k")
     k: int = parameter(10, low=1, high=1_000, help="the k of that top k")
@@ -136,23 +137,16 @@ class RankGuardrail(BoostPolicy):
             return 0.0
         raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return parameters and state of the policy inside, and how many decisions there were and were changed."""
-        counts = {"n_decisions": self.n_decisions, "n_changed": self.n_changed}
-        return {**counts, "params": self._params(), "inside": self.inside.state_dict()}
+    def _state_in_use(self) -> dict[str, Any]:
+        return {"params": self._params(), **super()._state_in_use()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a state; raises what the policy inside raises."""
-        if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "params", "inside"}:
-            raise PolicyError(f"rank-guardrail: got {shown(state)} as a state, expected its own")
-        if repr(state["params"]) != repr(self._params()):  # written, since arrays cannot be compared to a truth value
-            came = f"a {self.policy} with {shown(state['params'])}"
-            raise PolicyError(
-                f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"
-            )
-        n_decisions = check_whole("rank-guardrail: n_decisions", state["n_decisions"], 0, 2**62)
-        n_changed = check_whole("rank-guardrail: n_changed", state["n_changed"], 0, 2**62)
-        self.inside.load_state_dict(state["inside"])
-        self.n_decisions = n_decisions
-        self.n_changed = n_changed
+    def _checked_state(self, saved: Any) -> dict[str, Any]:
+        rest = dict(saved) if isinstance(saved, Mapping) else {}
+        params = rest.pop("params", None)
+        if repr(params) != repr(self._params()):  # written, since arrays cannot be compared to a truth value
+            came = f"a {self.policy} with {shown(params)}"
+            raise ValueError(f"guards another policy than {came}; save `inside` alone, or use `around`")
+        return super()._checked_state(rest)
+
+    def _state_loaded(self) -> None:
         self.last = None

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from zoosim.core.checks import check_array, check_generator_state
+from zoosim.core.checks import check_array
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.types import Context, FloatArray
-from zoosim.policies.base import policy_name
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 
 
@@ -49,6 +48,7 @@ class RandomBoosts(BoostPolicy):
 
     name = "random-boosts"
     learns = False
+    learned = ("rng",)
 
     def select_action(self, context: Context) -> FloatArray:
         """Draw from the box."""
@@ -66,15 +66,6 @@ class RandomBoosts(BoostPolicy):
         boosts = check_array("random-boosts: action", action, (self.spec.product_dim,))
         inside = bool((np.abs(boosts) <= self.spec.a_max).all())
         return float(inside) * (2.0 * self.spec.a_max) ** -self.spec.product_dim
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the generator."""
-        return {"rng": self.rng.bit_generator.state}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the state of a generator; raises `DataError` for what is none."""
-        rng_state = state.get("rng") if isinstance(state, Mapping) else state
-        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", rng_state)
 
 
 class NormalBoosts(RandomBoosts):

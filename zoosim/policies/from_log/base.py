@@ -1,16 +1,16 @@
 """Policies that learn from logs alone: show what a model of the rewards favours, and now and then anything."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from zoosim.core.checks import check_generator_state
-from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.limits import first_flaw
+from zoosim.core.errors import PolicyError
+from zoosim.core.limits import IDS
 from zoosim.core.parameters import parameter
+from zoosim.core.state import blank, saved_length
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.policies.base import policy_name
 from zoosim.policies.candidates import AttachingPolicy
@@ -30,6 +30,8 @@ class FromLog(AttachingPolicy):
     """
 
     learns_online = False
+    learned = ("_model", "rng")
+    _model: Annotated[dict[str, np.ndarray], {"product_ids": (IDS,)}]
     past_visits: int = parameter(
         20_000, low=10, high=100_000_000, help="logged visits to learn from in a simulated shop"
     )
@@ -47,7 +49,7 @@ class FromLog(AttachingPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
-        self._model: dict[str, np.ndarray] = {}
+        self._model = {}
 
     @abstractmethod
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
@@ -137,51 +139,29 @@ class FromLog(AttachingPolicy):
         is_known = known[np.minimum(places, len(known) - 1)] == ids
         return np.where(is_known, places, len(known))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return copies of what was learned, and where the generator stands."""
-        model = {name: array.copy() for name, array in self._model.items()}
-        return {"model": model, "rng": self.rng.bit_generator.state}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; raises `ConfigError` or `DataError`, and then changes nothing, if it is broken."""
-        label = f"{policy_name(type(self))}: the saved state"
-        if not isinstance(state, Mapping) or set(state) != {"model", "rng"}:
-            raise ConfigError(f"{label} is of another policy, or broken")
-        rng_state = check_generator_state(label, state["rng"])
-        model = self._checked_model(label, state["model"])
-        self.rng.bit_generator.state = rng_state
-        self._model = model
+    def _state_loaded(self) -> None:
         self._forget_candidates()
 
-    def _checked_model(self, label: str, model: Any) -> dict[str, np.ndarray]:
-        """Return copies of saved arrays whose shapes fit together; none for a policy that had learned nothing."""
-        try:
-            arrays = {str(name): np.array(value) for name, value in dict(model).items()}
-            if all(array.dtype.kind in "biuf" for array in arrays.values()):
-                types = {name: np.int64 if name == "product_ids" else np.float64 for name in arrays}
-                arrays = {name: array.astype(types[name], casting="safe") for name, array in arrays.items()}
-                if not arrays or self._fits(arrays):
-                    return arrays
-        except (TypeError, ValueError, LookupError):
-            pass
-        raise ConfigError(f"{label} is of another policy, task or parameters, or broken")
-
-    def _fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Return whether arrays have the names and shapes of a model, and hold numbers within their limits."""
-        ids = arrays["product_ids"]
-        if not len(ids) or (ids[1:] <= ids[:-1]).any():
-            return False
-        n_traits = arrays["trait_weights"].shape[-1]
-        shapes: dict[str, tuple[int, ...]] = {
-            "product_ids": (len(ids),),
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        model = saved.get("model")
+        if not isinstance(model, Mapping) or not model:
+            return {"model": {}}
+        products = saved_length(model, "product_ids")
+        weights = model.get("trait_weights")
+        traits = weights.shape[-1] if isinstance(weights, np.ndarray) and weights.ndim else 0
+        shapes = {
+            "product_ids": (products,),
             "trait_mean": (self.spec.product_dim,),
-            "trait_weights": (self.spec.product_dim, n_traits),
-            **self._shapes(len(ids), n_traits),
+            "trait_weights": (self.spec.product_dim, traits),
+            **self._shapes(products, traits),
         }
-        return set(arrays) == set(shapes) and all(
-            arrays[name].shape == shape and (name == "product_ids" or not first_flaw(name, arrays[name]))
-            for name, shape in shapes.items()
-        )
+        types = {name: np.int64 if name == "product_ids" else np.float64 for name in shapes}
+        return {"model": {name: blank(types[name], *shape) for name, shape in shapes.items()}}
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        ids = values["model"].get("product_ids", np.zeros(1, np.int64))
+        if not len(ids) or (ids[1:] <= ids[:-1]).any():
+            yield "model.product_ids is empty, not sorted, or holds one twice"
 
 
 def standardised(features: FloatArray) -> tuple[FloatArray, FloatArray]:

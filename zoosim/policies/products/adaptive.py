@@ -31,11 +31,12 @@ from zoosim.core.claims import claim
 from zoosim.core.id_table import UNKNOWN, capacity_for, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
+from zoosim.core.state import saved_length
 from zoosim.core.types import Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.models.shrunk_effects import grown_effects, new_effects
 from zoosim.models.standard_scores import new_scales
 from zoosim.policies.from_log.traits import MOST_TRAITS
-from zoosim.policies.kernel import KernelPolicy, saved_length
+from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.adaptive_explained import Explanation, explanation
 from zoosim.policies.products.adaptive_from_log import OWN, TEMPERATURE, LogModel, fit_log_model, new_log_model
 from zoosim.policies.products.adaptive_kernel import KERNEL, move_clocks

@@ -8,10 +8,11 @@ import numpy as np
 from zoosim.core.id_table import IdTable, capacity_for, claim_slot, grown, new_id_table, renew_slots
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
+from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import joined, nonzeros
 from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
-from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.products.late_widths import (
     LateWidths,
     count_decision,

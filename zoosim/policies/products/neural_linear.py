@@ -22,6 +22,7 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
+from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, joined, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
@@ -30,7 +31,7 @@ from zoosim.models.row_memory import new_row_memory
 from zoosim.nets.network import with_moments
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
-from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided, saved_length
+from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided
 from zoosim.policies.products.categories import Categories, all_numbered, count, new_categories, number
 from zoosim.policies.requests import checked_candidates
 

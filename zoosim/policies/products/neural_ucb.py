@@ -21,12 +21,12 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, parameters_of, shown
 from zoosim.core.rng import draw_key, normal
+from zoosim.core.state import state_in_use
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.neural.forms import FORMS, matrix_bytes, possible
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
 from zoosim.neural.mlp import count_weights
-from zoosim.neural.state import OTHER
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import (
     DRAWS,
@@ -105,9 +105,7 @@ class _Neural(DrawingPolicy):
         help="posterior: of the linearised network; network: its output",
     )
     alpha: float
-    drawn: ClassVar[tuple[str, ...]] = ("draws.key", "draws.decisions")
-    """What a state holds besides what was learned."""
-
+    learned: ClassVar = {"": "_learner", "draws": "draws"}
     regularization: float = parameter(0.3, low=1e-6, high=1e6, help="lambda, the variance of a reward's noise")
     normalise: bool = parameter(True, help="whether gradients are scaled to a mean squared length of 1")
     discount: float = parameter(
@@ -153,32 +151,15 @@ class _Neural(DrawingPolicy):
         for form in dict.fromkeys((self.form, *possible(self.form, self.history == "fresh"))):
             _play_made_up(type(self), {**params, "form": form})
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return copies of all that was learned, and where the draws are."""
-        draws = {"draws.key": int(self.draws.key[0]), "draws.decisions": int(self.draws.decisions[0])}
-        return {**self._learner.state(), **draws}
-
     def held_bytes(self) -> int:
         """Return the bytes of all arrays that are kept: what was learned, the products, and remembered candidates."""
-        arrays = [value for value in self._learner.state().values() if isinstance(value, np.ndarray)]
+        arrays = [value for value in state_in_use(self._learner).values() if isinstance(value, np.ndarray)]
         numbers = 0
         for attached in self._attached:
             products = attached.candidates
             arrays += [attached.ids, attached.features, products.rows, products.row_of]
             numbers += sum(candidates.size for candidates in products.visitors.values())
         return sum(array.nbytes for array in arrays) + 8 * numbers
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
-        if not isinstance(state, Mapping):
-            raise ConfigError(f"{policy_name(type(self))}: {OTHER}: got {shown(state)}")
-        numbers = [state.get(name) for name in self.drawn]
-        whole = all(type(number) is int and 0 <= number < 2**64 for number in numbers)
-        if not whole or state["draws.decisions"] >= 2**63:
-            raise ConfigError(f"{policy_name(type(self))}: {OTHER}")
-        self._learner.load({name: value for name, value in state.items() if name not in self.drawn})
-        self.draws.key[0] = state["draws.key"]
-        self.draws.decisions[0] = state["draws.decisions"]
 
     def _heed(self) -> None:
         """Warn, once, when the features are so scaled that A is ill-conditioned."""
@@ -337,17 +318,8 @@ class NeuralTS(_Neural):
 
     name = "neural-ts"
     alpha: float = parameter(0.3, low=0, high=100, help="width of the draws, in standard deviations")
-    drawn = (*_Neural.drawn, "key")
+    learned: ClassVar = {**_Neural.learned, "key": "_key"}
     optimistic: bool = parameter(False, help="whether draws below the mean are raised to it")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return copies of all that was learned, and where the draws are."""
-        return {**super().state_dict(), "key": int(self._key[0])}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
-        super().load_state_dict(state)
-        self._key[0] = state["key"]
 
     def reseed(self, rng: np.random.Generator) -> None:
         """Draw from `rng` from now on, from the posterior, too; what was learned stays."""

@@ -74,7 +74,7 @@ class State(NamedTuple):
     """
 
     ridge: Ridge
-    trained: Annotated[Float32Array, ANY_SINGLES]
+    trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     layers: IntArray
     counts: IntArray
     memory: Memory
@@ -85,10 +85,6 @@ class State(NamedTuple):
     train_every: int
     training_steps: int
     recompute: bool
-
-    def flaws(self) -> Iterator[str]:
-        """Yield what does not fit together."""
-        yield from trained_flaws(self.trained)
 
 
 @jit

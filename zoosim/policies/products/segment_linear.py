@@ -18,12 +18,13 @@ import numpy as np
 from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
+from zoosim.core.state import saved_length
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import is_dense
 from zoosim.linear.joint import new_joint_ridge
 from zoosim.linear.rank_one import rows_for_terms
 from zoosim.policies.choice import distinct_rows
-from zoosim.policies.kernel import KernelPolicy, saved_length
+from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.late_widths import new_late_widths
 from zoosim.policies.products.segment_kernels import KERNEL
 from zoosim.policies.products.segment_state import (

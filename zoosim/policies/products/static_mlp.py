@@ -9,9 +9,10 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import IDS
 from zoosim.core.parameters import parameter
+from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_product, copy_vector, dot
-from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided, saved_length
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 MAX_REMEMBERED = 25_000_000
 """Scores kept for a set of candidates (users x products); those of a larger shop are computed anew at every visit."""

@@ -17,11 +17,12 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import MOST, NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
+from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, clear, fade_by_turns, grown_ridge, new_ridge, observe, period_of, variance
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key, with_one
-from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.open_decisions import hash_decision
 from zoosim.policies.products.late_widths import (
     LateWidths,

@@ -82,12 +82,12 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
 def _mixed_model(log: "Log", n_rows: int, columns: int, posteriors: int) -> float:
     """Return how long a mixed model of so many rows takes, of visitors described by so many columns."""
     from zoosim.core.threads import n_threads
-    from zoosim.models.hierarchy import MANY_PRODUCTS
+    from zoosim.models.hierarchy import PRODUCTS_AT_ONCE
     from zoosim.policies.from_log.mixed_effects import MOST_COEFFICIENTS, traits_in_blocks
 
     seen = len(np.unique(log.actions))
     traits = 1 + len(traits_in_blocks(log.products, MOST_COEFFICIENTS // columns - 1)[1])
     rank = min(n_rows / seen, columns)
     of_products = seen * columns**2 * (A_PAIR + A_PAIR_OF_PAIRS * traits**2 + A_RANK * rank)
-    threads = n_threads() if seen > MANY_PRODUCTS else 1
+    threads = n_threads() if seen > PRODUCTS_AT_ONCE else 1
     return posteriors * (of_products / threads + AN_OPERATION * (columns * traits) ** 3)

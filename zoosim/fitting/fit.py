@@ -16,7 +16,7 @@ from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
 from zoosim.fitting.sizes import fit_sizes
 from zoosim.logs.log import Log
-from zoosim.models.click_model import ClickModel, fit_clicks
+from zoosim.models.glm import Model, Response, fit_glm
 from zoosim.models.row_effects import Effects, Family
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -44,7 +44,7 @@ class FittedModels(NamedTuple):
     """
 
     shop: FittedShop
-    clicks: ClickModel
+    clicks: Model
     features: Features
     segments: Groups
     hours: FloatArray
@@ -92,7 +92,7 @@ def fit_shop(
     kinds = _kinds(log, features, segments, changes)
     x = features.represent(log.features)
     progress(f"fitting responses: {len(log):,} rows of {log.n_actions:,} products")
-    clicks = fit_clicks(x, log.actions, responses, features.design, kinds.families)
+    clicks = fit_glm(Response.CLICKS, x, log.actions, responses, features.design, kinds.families)
     progress("drawing shops that the log allows")
     drawn = clicks.draw(DRAWS, rng=stream(seed, "coefficients"))
     responded = responses > 0.0

@@ -7,7 +7,7 @@ kept, so that a world can draw them again: amounts need not be log-normal.
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.amount_model import LEAST_SHARE, fit_amounts
+from zoosim.models.glm import LEAST_SHARE, Response, fit_glm
 from zoosim.models.hierarchy import Design
 from zoosim.worlds.fitted.shop import Sizes
 
@@ -37,7 +37,7 @@ def fit_sizes(
         return None
     are_logs = bool((rewards > 0.0).all())
     values = np.log(rewards) if are_logs else rewards
-    model = fit_amounts(visitors, actions, values, design)
+    model = fit_glm(Response.AMOUNTS, visitors, actions, values, design)
     coefficients = model.draw(draws, rng=rng)
     # Every so many of the sorted ones have the distribution of all; then to mean 0 and the model's variance.
     kept = np.sort(model.residuals)[:: max(1, len(values) // MOST_RESIDUALS)]

@@ -7,8 +7,9 @@ Gelman & Hill 2007, chapter 13). Data come in as sums of each product, of a norm
 approximation to another one: precision A_k `(q, q)` and weighted target r_k `(q,)`, log L being r_k' b - b' A_k b / 2.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -16,28 +17,25 @@ from scipy import linalg
 from zoosim.core.arrays import with_ones
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.many_products import fill_pairs, finish, marginalise
 
 INTERCEPT_VARIANCE = 100.0
 """Prior variance of the overall level: next to no prior."""
 
 LEAST_VARIANCE, MOST_VARIANCE = 1e-5, 25.0
 START_VARIANCE = 0.1
-PART_BYTES = 64_000_000
-"""Memory for the pairs of features of the products that are worked on at once."""
-MANY_PRODUCTS = 1_000
-"""With more products, most have few rows, and low-rank forms of what these say are several times faster. With fewer
-the plain ones are fast enough, and published figures rest on their last digits."""
+PRODUCTS_AT_ONCE = 1_024
+"""Products whose pairs of features are in memory at once; with more, threads share the work."""
 
 PIECES = 8
-"""Parts of many products that are summed by themselves, whatever the number of threads."""
-
-PRODUCTS_AT_ONCE = 256
-"""So few that what is made of them stays in a cache."""
+"""Sums over products are made of so many, whatever the number of threads, so that these change no bits."""
 
 UPDATES = 25
 SETTLED = 0.01
 """Relative change of all variances at which they are settled."""
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Design(NamedTuple):
@@ -82,10 +80,92 @@ class Variances(NamedTuple):
         return self.own[design.visitor_block]
 
 
-class Sums(NamedTuple):
-    """The data's sums for each product: precisions `(K, q, q)` and weighted targets `(K, q)`."""
+class Part(NamedTuple):
+    """What the data say of some `products (B,)`: precisions A, as `matrices (B, q, q)` or as fewer rows of each.
 
-    precision: FloatArray
+    With m < q rows `matrices (B, m, q)` are F with A = F' F: then all costs what the rows tell, not q^3.
+    """
+
+    products: IntArray
+    matrices: FloatArray
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the matrices are the precisions themselves."""
+        return bool(self.matrices.shape[1] == self.matrices.shape[2])
+
+    def summed_out(self, variances: FloatArray) -> "_Deviations":
+        """Return what is known of deviations whose prior variances are `variances (q,)`."""
+        f = self.matrices
+        if self.is_whole:
+            inverse = np.asarray(np.linalg.inv(f + np.diag(1.0 / variances)), np.float64)
+            return _Deviations(self.products, variances, f, f @ inverse / variances, inverse)  # for A singular, too
+        inner = np.eye(f.shape[1]) + (f * variances) @ f.transpose(0, 2, 1)
+        return _Deviations(self.products, variances, f, np.asarray(np.linalg.solve(inner, f), np.float64), None)
+
+
+class _Deviations(NamedTuple):
+    """What is known of the deviations of some `products (B,)`, whose prior variances D are `prior (q,)`.
+
+    Of whole precisions A there are `right`, G = (A^-1 + D)^-1, and `inverse`, (A + D^-1)^-1. Of `rows` F there is
+    `right`, (1 + F D F')^-1 F, and the others follow (Woodbury 1950).
+    """
+
+    products: IntArray
+    prior: FloatArray
+    rows: FloatArray
+    right: FloatArray
+    inverse: FloatArray | None
+
+    @property
+    def marginal(self) -> FloatArray:
+        """The precision of coefficients around what is predicted, G `(B, q, q)`."""
+        return self.right if self.inverse is not None else np.asarray(self.rows.transpose(0, 2, 1) @ self.right)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The covariance of coefficients, what is predicted being true, (A + D^-1)^-1 `(B, q, q)`."""
+        if self.inverse is not None:
+            return self.inverse
+        return np.asarray(np.diag(self.prior) - (self.rows * self.prior).transpose(0, 2, 1) @ (self.right * self.prior))
+
+    def times(self, vectors: FloatArray) -> FloatArray:
+        """Return the covariance times `vectors (B, q)`."""
+        if self.inverse is not None:
+            return np.asarray((self.inverse @ vectors[:, :, None])[:, :, 0])
+        scaled = self.prior * vectors
+        told = self.rows.transpose(0, 2, 1) @ (self.right @ scaled[:, :, None])
+        return np.asarray(scaled - self.prior * told[:, :, 0])
+
+    def covariance_around(self, of_predicted: FloatArray) -> FloatArray:
+        """Return the covariances of coefficients where those of what is predicted are S, `of_predicted (B, q, q)`."""
+        if self.inverse is not None:
+            gain = self.inverse / self.prior
+            return np.asarray(self.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1))
+        # With G = F' R: D - D G D + (1 - D G) S (1 - G D), in products of few rows alone.
+        scaled, along = self.rows * self.prior, self.right @ of_predicted
+        half = 0.5 * self.right * self.prior + along - 0.5 * (along @ self.right.transpose(0, 2, 1)) @ scaled
+        told = scaled.transpose(0, 2, 1) @ half
+        return np.asarray(np.diag(self.prior) + of_predicted - told - told.transpose(0, 2, 1))
+
+    def determined(self, of_predicted: FloatArray) -> FloatArray:
+        """Return by how much the data determine deviations, added up `(q,)`: of each 1 less posterior over prior.
+
+        That is D (G - G S G), S being the covariances of what is predicted, `of_predicted (B, q, q)`.
+        """
+        along = self.right @ of_predicted
+        if self.inverse is not None:
+            known = np.einsum("kii->i", self.right) - np.einsum("kij,kji->i", along, self.right)
+        else:
+            along = along @ self.rows.transpose(0, 2, 1)
+            known = np.einsum("kai,kai->i", self.rows, self.right - along @ self.right)
+        return np.asarray(self.prior * known)
+
+
+class Sums(NamedTuple):
+    """The data's sums for each product: precisions in `parts`, each product being in one, and `target (K, q)`."""
+
+    parts: tuple[Part, ...]
     target: FloatArray
 
 
@@ -104,11 +184,11 @@ class Posterior(NamedTuple):
 
 
 class _Solution(NamedTuple):
-    """The posterior at some variances: mean and covariance of M, flattened, and inverses `(K, q, q)` of A_k + P."""
+    """The posterior at some variances: of M the mean, flattened, and its precision's Cholesky factor; of deviations."""
 
     shared: FloatArray
     factor: FloatArray
-    inverse: FloatArray
+    deviations: list[_Deviations]
 
 
 def start_variances(design: Design) -> Variances:
@@ -135,118 +215,56 @@ def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covar
 
     Without covariance those of the products' coefficients are left out, `(0, q, q)`, which saves time.
     """
-    if len(design.products) > MANY_PRODUCTS:
-        return _posterior_of_many(design, sums, variances, with_covariance=with_covariance)
     q, r = design.shape
     solution = _solve(design, sums, variances)
     covariance = _inverse(solution.factor)
+    by_pairs, places = _by_pairs(design, covariance), _places(q)
     shared = solution.shared.reshape(q, r)
-    predicted = design.products @ shared.T
-    precisions = 1.0 / variances.of_deviations(design)
-    mean = np.einsum("kij,kj->ki", solution.inverse, sums.target + precisions * predicted)
-    of_predicted = _covariance_of_predicted(design, covariance)
-    of_product = np.empty((0, q, q))
-    if with_covariance:
-        gain = solution.inverse * precisions
-        of_product = solution.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1)
-    spread = solution.inverse @ sums.precision
-    of_deviation = solution.inverse + spread @ of_predicted @ spread.transpose(0, 2, 1)
-    known_own = (1.0 - np.diagonal(of_deviation, axis1=1, axis2=2) / variances.of_deviations(design)).sum(axis=0)
-    freedom = _freedom(design, variances, covariance, known_own)
-    return Posterior(shared, mean, of_product, variances, freedom)
+    mean = design.products @ shared.T
+    of_product = np.empty((len(mean), q, q) if with_covariance else (0, q, q))
+
+    def complete(deviations: _Deviations) -> FloatArray:
+        """Write means and covariances of coefficients; return by how much the data determine deviations."""
+        chosen = deviations.products
+        of_predicted = np.take(_pairs(design.products[chosen]) @ by_pairs.T, places, axis=1)
+        mean[chosen] = deviations.times(sums.target[chosen] + mean[chosen] / deviations.prior)
+        if with_covariance:
+            of_product[chosen] = deviations.covariance_around(of_predicted)
+        return deviations.determined(of_predicted)
+
+    known_own = np.sum(_for_each(complete, solution.deviations, len(mean)), axis=0)
+    return Posterior(shared, mean, of_product, variances, _freedom(design, variances, covariance, known_own))
 
 
 def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     """Solve for M with the deviations summed out, so that only a matrix of M's size is factored."""
     q, r = design.shape
-    precisions = 1.0 / variances.of_deviations(design)
-    inverse = np.linalg.inv(sums.precision + np.diag(precisions))
-    marginal = sums.precision @ inverse * precisions  # (A^-1 + P^-1)^-1 of each product, for A singular, too
-    upper = np.triu_indices(q)
-    of_pairs = np.zeros((len(upper[0]), r * (r + 1) // 2))
-    for part in _parts(design):
-        of_pairs += marginal[part][:, *upper].T @ _pairs(design.products[part])
-    target = precisions * np.einsum("kij,kj->ki", inverse, sums.target)
-    factor, shared = _solve_shared(design, of_pairs, target.T @ design.products, variances)
-    return _Solution(shared, factor, np.asarray(inverse, np.float64))
+    n_products = len(design.products)
+    prior = variances.of_deviations(design)
+    upper = _upper(q)
+    marginal, target = np.empty((n_products, len(upper))), np.empty((n_products, q))
 
+    def sum_out(part: Part) -> _Deviations:
+        deviations = part.summed_out(prior)
+        marginal[part.products] = np.take(deviations.marginal.reshape(len(part.products), -1), upper, axis=1)
+        target[part.products] = deviations.times(sums.target[part.products]) / prior
+        return deviations
 
-def _solve_shared(
-    design: Design, of_pairs: FloatArray, target: FloatArray, variances: Variances
-) -> tuple[FloatArray, FloatArray]:
-    """Return the Cholesky factor of the precision of M, flattened, and its mean `(q r,)`.
+    deviations = _for_each(sum_out, sums.parts, n_products)
+    starts = range(0, n_products, PRODUCTS_AT_ONCE)
 
-    `of_pairs` are the precisions of pairs of visitors' features, summed with pairs of products' features as weights,
-    `target (q, r)` the weighted targets likewise.
-    """
-    q, r = design.shape
+    def add_up(first: int) -> FloatArray:
+        """Return the sum over every so many parts of the products, of precisions of pairs of M's columns."""
+        parts = [slice(start, start + PRODUCTS_AT_ONCE) for start in starts[first::PIECES]]
+        return sum((marginal[part].T @ _pairs(design.products[part]) for part in parts), start=np.zeros(()))
+
+    of_pairs = sum(map_in_threads(add_up, range(min(PIECES, len(starts)))), start=np.zeros(()))
     whole = of_pairs[_places(q)][:, :, _places(r)]
     precision = whole.transpose(0, 2, 1, 3).reshape(q * r, q * r)
     precision[np.diag_indices(q * r)] += 1.0 / variances.of_entries(design).ravel()
     factor = linalg.cholesky(precision, lower=True, check_finite=False)
-    return factor, linalg.cho_solve((factor, True), target.ravel(), check_finite=False)
-
-
-def _posterior_of_many(design: Design, sums: Sums, variances: Variances, *, with_covariance: bool) -> Posterior:
-    """Do what `posterior_at` does for many products: part by part, by low-rank forms of what their rows say."""
-    q, r = design.shape
-    n_products = len(design.products)
-    prior = variances.of_deviations(design)
-    whitened, ranks = np.empty((n_products, q, q)), np.empty(n_products, np.int64)
-
-    def sum_up(piece: IntArray) -> tuple[FloatArray, FloatArray]:
-        of_pairs, target = np.zeros((q * (q + 1) // 2, r * (r + 1) // 2)), np.zeros((q, r))
-        for part in _small_parts(piece):
-            z = design.products[part]
-            marginal, of_product = np.empty((len(z), len(of_pairs))), np.empty((len(z), q))
-            parts = (sums.precision[part], sums.target[part], prior, whitened[part], ranks[part])
-            marginalise(*parts, marginal, of_product)
-            of_pairs += marginal.T @ _filled_pairs(z)
-            target += of_product.T @ z
-        return of_pairs, target
-
-    pieces = np.array_split(np.arange(n_products), PIECES)
-    of_pieces = map_in_threads(sum_up, pieces)
-    of_pairs = sum((of_piece for of_piece, _ in of_pieces[1:]), start=of_pieces[0][0])
-    target = sum((of_piece for _, of_piece in of_pieces[1:]), start=of_pieces[0][1])
-    factor, flat = _solve_shared(design, of_pairs, target, variances)
-    shared = flat.reshape(q, r)
-    covariance = _inverse(factor)
-    by_pairs = _by_pairs(design, covariance)
-    mean = design.products @ shared.T
-    of_products = np.empty((n_products, q, q) if with_covariance else (0, q, q))
-
-    def complete(piece: IntArray) -> FloatArray:
-        known = np.zeros(q)
-        for part in _small_parts(piece):
-            of_predicted = _filled_pairs(design.products[part]) @ by_pairs.T
-            parts = (sums.precision[part], sums.target[part], prior, whitened[part], ranks[part])
-            finish(*parts, of_predicted, mean[part], known, of_products[part] if with_covariance else of_products)
-        return known
-
-    known_own = np.sum(map_in_threads(complete, pieces), axis=0)
-    return Posterior(shared, mean, of_products, variances, _freedom(design, variances, covariance, known_own))
-
-
-def _small_parts(piece: IntArray) -> Iterator[slice]:
-    """Yield a piece of the products in parts of `PRODUCTS_AT_ONCE` at most."""
-    for start in range(int(piece[0]), int(piece[-1]) + 1, PRODUCTS_AT_ONCE):
-        yield slice(start, min(start + PRODUCTS_AT_ONCE, int(piece[-1]) + 1))
-
-
-def _filled_pairs(products: FloatArray) -> FloatArray:
-    """Return what `_pairs` does, faster where there are few products."""
-    r = products.shape[1]
-    pairs = np.empty((len(products), r * (r + 1) // 2))
-    fill_pairs(products, pairs)
-    return pairs
-
-
-def _covariance_of_predicted(design: Design, covariance: FloatArray) -> FloatArray:
-    """Return the covariance of M z_k for each product `(K, q, q)`."""
-    by_pairs = _by_pairs(design, covariance)
-    of_products = np.vstack([_pairs(design.products[part]) @ by_pairs.T for part in _parts(design)])
-    return np.asarray(of_products[:, _places(design.shape[0])])
+    shared = linalg.cho_solve((factor, True), (target.T @ design.products).ravel(), check_finite=False)
+    return _Solution(shared, factor, deviations)
 
 
 def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
@@ -259,19 +277,24 @@ def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
     return np.asarray(by_pairs)
 
 
-def _parts(design: Design) -> Iterator[slice]:
-    """Yield products in parts whose pairs of features take `PART_BYTES` at most."""
-    size = max(1, PART_BYTES // (8 * design.shape[1] ** 2))
-    for start in range(0, len(design.products), size):
-        yield slice(start, start + size)
+def _for_each(function: Callable[[Item], Result], items: Sequence[Item], n_products: int) -> list[Result]:
+    """Return what a function makes of each item, in threads where there are so many products that these pay."""
+    return map_in_threads(function, items) if n_products > PRODUCTS_AT_ONCE else [function(item) for item in items]
 
 
 def _pairs(products: FloatArray) -> FloatArray:
     """Return the products of each two features of `products (m, r)`: `(m, r (r + 1) / 2)`."""
-    first, second = np.triu_indices(products.shape[1])
-    return products[:, first] * products[:, second]
+    m, r = products.shape
+    return np.take((products[:, :, None] * products[:, None, :]).reshape(m, -1), _upper(r), axis=1)
 
 
+@functools.cache
+def _upper(size: int) -> IntArray:
+    """Return where the upper half of a matrix `(size, size)` stands among all of its elements."""
+    return np.ravel_multi_index(np.triu_indices(size), (size, size))
+
+
+@functools.cache
 def _places(size: int) -> IntArray:
     """Return where the elements of a symmetric matrix stand among those of its upper half `(size, size)`."""
     places = np.zeros((size, size), np.int64)
@@ -315,45 +338,34 @@ def _updated(design: Design, posterior: Posterior) -> Variances:
 
 
 def draw_coefficients(
-    design: Design, sums: Sums, posterior: Posterior, draws: int, *, rng: np.random.Generator
-) -> FloatArray:
-    """Draw all coefficients from their posterior `(draws, K, q)`, the variances being uncertain, too."""
-    q, r = design.shape
-    out = np.empty((draws, len(design.products), q))
-    for number in range(draws):
-        variances = _draw_variances(posterior, rng)
-        solution = _solve(design, sums, variances)
-        # The precision of M is L L', so L'^-1 z has its inverse as covariance.
-        noise = linalg.solve_triangular(solution.factor.T, rng.normal(size=q * r), check_finite=False)
-        shared = (solution.shared + noise).reshape(q, r)
-        precisions = 1.0 / variances.of_deviations(design)
-        targets = sums.target + precisions * (design.products @ shared.T)
-        roots = np.linalg.cholesky(solution.inverse)
-        mean = np.einsum("kij,kj->ki", solution.inverse, targets)
-        out[number] = mean + np.einsum("kij,kj->ki", roots, rng.normal(size=(len(design.products), q)))
-    return out
-
-
-def draw_at_variances(
-    design: Design, sums: Sums, posterior: Posterior, draws: int, *, rng: np.random.Generator
+    design: Design,
+    sums: Sums,
+    posterior: Posterior,
+    draws: int,
+    *,
+    rng: np.random.Generator,
+    variances_are_known: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw M `(draws, q, r)` and all coefficients `(draws, K, q)` as if the variances were known.
+    """Draw M `(draws, q, r)` and all coefficients `(draws, K, q)` from their posterior.
 
-    Far cheaper than `draw_coefficients`: one system is solved for all draws.
+    Variances are drawn, too, unless they are taken to be known, which is far cheaper: one system is solved for all.
     """
     q, r = design.shape
-    solution = _solve(design, sums, posterior.variances)
-    roots = np.linalg.cholesky(solution.inverse)
-    precisions = 1.0 / posterior.variances.of_deviations(design)
-    shared = np.empty((draws, q, r))
-    coefficients = np.empty((draws, len(design.products), q))
+    shared, coefficients = np.empty((draws, q, r)), np.empty((draws, len(design.products), q))
     for number in range(draws):
+        if number == 0 or not variances_are_known:
+            variances = posterior.variances if variances_are_known else _draw_variances(posterior, rng)
+            solution = _solve(design, sums, variances)
+            roots = [np.linalg.cholesky(deviations.covariance) for deviations in solution.deviations]
+        # The precision of M is L L', so L'^-1 z has its inverse as covariance.
         noise = linalg.solve_triangular(solution.factor.T, rng.normal(size=q * r), check_finite=False)
         shared[number] = (solution.shared + noise).reshape(q, r)
-        targets = sums.target + precisions * (design.products @ shared[number].T)
-        own = rng.normal(size=(len(design.products), q))
-        mean = np.einsum("kij,kj->ki", solution.inverse, targets)
-        coefficients[number] = mean + np.einsum("kij,kj->ki", roots, own)
+        predicted = design.products @ shared[number].T
+        normals = rng.normal(size=(len(predicted), q, 1))
+        for deviations, root in zip(solution.deviations, roots, strict=True):
+            chosen = deviations.products
+            around = deviations.times(sums.target[chosen] + predicted[chosen] / deviations.prior)
+            coefficients[number, chosen] = around + (root @ normals[chosen])[:, :, 0]
     return shared, coefficients
 
 

@@ -19,9 +19,8 @@ from zoosim.core.arrays import with_ones
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.models.amount_model import fit_amounts
-from zoosim.models.click_model import expected_probability, fit_clicks
-from zoosim.models.hierarchy import Design, Posterior, Sums, draw_at_variances, make_design
+from zoosim.models.glm import Model, Response, Rows, expected_probability, fit_glm
+from zoosim.models.hierarchy import Design, draw_coefficients, make_design
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.mixed_effects import (
     LARGEST_LOG,
@@ -58,36 +57,33 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """One factor of the reward: a hierarchical model of a `family`, on `unit` times the scale from `level` on.
+    """One factor of the reward: what a `model` of its probability, mean or logarithm predicts, as `family` says.
 
-    Without a `fitted` model it is `level` for every visit and product.
+    Without a model it is `level` for every visit and product. Draws are those of the random `stream` of that name.
     """
 
     family: str
-    level: float
-    unit: float = 1.0
-    noise: float = 0.0
-    fitted: "Fitted | None" = None
+    level: float = 0.0
+    model: Model | None = None
+    stream: str = ""
 
     def predict(self, pairs: Pairs) -> FloatArray:
         """Return the expected factor of each pair `(m,)`, the uncertainty of coefficients included."""
-        if self.fitted is None:
+        if self.model is None:
             return np.full(len(pairs.places), self.level)
-        posterior = self.fitted.posterior
+        posterior = self.model.posterior
         is_seen = pairs.places >= 0
-        seen = pairs.places[is_seen]
-        coefficients = pairs.traits @ posterior.shared.T
-        coefficients[is_seen] = posterior.mean[seen]
-        variances = pairs.columns**2 @ posterior.variances.of_deviations(self.fitted.design)
-        columns = pairs.columns[is_seen]
-        variances[is_seen] = _quadratic(columns, posterior.covariance, seen)
-        return self._response((pairs.columns * coefficients).sum(axis=1), variances)
+        linear = (pairs.columns * (pairs.traits @ posterior.shared.T)).sum(axis=1)
+        variances = pairs.columns**2 @ posterior.variances.of_deviations(self.model.design)
+        seen = Rows(pairs.columns[is_seen], pairs.places[is_seen], len(posterior.mean))
+        linear[is_seen], variances[is_seen] = seen.predictor(posterior.mean, posterior.covariance)
+        return self._factor(self.model, linear, variances)
 
     def draw(self, pairs: Pairs) -> FloatArray:
         """Return the factor of each pair for coefficients drawn from the posterior `(DRAWS, m)`; always the same."""
-        if self.fitted is None:
+        if self.model is None:
             return np.full((DRAWS, len(pairs.places)), self.level)
-        shared, coefficients, unseen = self.fitted.draws
+        shared, coefficients, unseen = self._draws
         is_seen = pairs.places >= 0
         seen = pairs.places[is_seen]
         nothing = np.zeros(len(pairs.places))
@@ -95,48 +91,29 @@ class Part:
         for number in range(DRAWS):
             drawn = pairs.traits @ shared[number].T + unseen[number]
             drawn[is_seen] = coefficients[number][seen]
-            out[number] = self._response((pairs.columns * drawn).sum(axis=1), nothing)
+            out[number] = self._factor(self.model, (pairs.columns * drawn).sum(axis=1), nothing)
         return out
 
-    def _response(self, linear: FloatArray, variances: FloatArray) -> FloatArray:
-        if self.family == LOGISTIC:
-            return expected_probability(linear, variances)
-        value = self.level + self.unit * linear
-        if self.family == NORMAL:
-            return np.asarray(value)
-        excess = 0.5 * self.unit**2 * (self.noise + variances)  # the mean of a log-normal variable
-        return np.asarray(np.exp(np.minimum(value + excess, LARGEST_LOG)))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted hierarchical model, and draws from its posterior by a random stream of its own."""
-
-    design: Design
-    sums: Sums
-    posterior: Posterior
-    stream: str
-
     @cached_property
-    def draws(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _draws(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draws of what products share `(DRAWS, q, r)`, of all coefficients `(DRAWS, K, q)`, and of what sets products
         apart that the rows do not show `(DRAWS, q)`: all alike, as nobody knows that their deviations cancel.
         """
+        assert self.model is not None
+        design, sums, posterior = self.model[:3]
         rng = stream(0, "mixed model", self.stream)  # its own, as the parts of a reward are learned apart
-        drawn = draw_at_variances(self.design, self.sums, self.posterior, DRAWS, rng=rng)
-        spread = np.sqrt(self.posterior.variances.of_deviations(self.design))
+        drawn = draw_coefficients(design, sums, posterior, DRAWS, rng=rng, variances_are_known=True)
+        spread = np.sqrt(posterior.variances.of_deviations(design))
         return *drawn, spread * rng.normal(size=(DRAWS, len(spread)))
 
-
-def _quadratic(columns: FloatArray, matrices: FloatArray, places: IntArray) -> FloatArray:
-    """Return x' C x of each of `columns (m, q)` with its own of `matrices (K, q, q)`, product by product."""
-    out = np.empty(len(columns))
-    order = np.argsort(places, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
-        if len(rows):
-            x = columns[rows]
-            out[rows] = ((x @ matrices[places[rows[0]]]) * x).sum(axis=1)
-    return out
+    def _factor(self, model: Model, linear: FloatArray, variances: FloatArray) -> FloatArray:
+        if self.family == LOGISTIC:
+            return expected_probability(linear, variances)
+        value = model.level + model.unit * linear
+        if self.family == NORMAL:
+            return np.asarray(value)
+        excess = 0.5 * model.unit**2 * (model.noise + variances)  # the mean of a log-normal variable
+        return np.asarray(np.exp(np.minimum(value + excess, LARGEST_LOG)))
 
 
 class MixedModel(NamedTuple):
@@ -230,8 +207,9 @@ def _fit_parts(columns: FloatArray, actions: IntArray, rewards: FloatArray, desi
     sizes = rewards[is_above]
     parts = []
     if not is_above.all():
-        clicks = fit_clicks(columns, actions, is_above.astype(float), design, rounds=ROUNDS_OF_CLICKS)
-        parts.append(Part(LOGISTIC, 0.0, fitted=Fitted(design, clicks.sums, clicks.posterior, f"{name} comes")))
+        rows = (columns, actions, is_above.astype(float))
+        clicks = fit_glm(Response.CLICKS, *rows, design, rounds=ROUNDS_OF_CLICKS)
+        parts.append(Part(LOGISTIC, model=clicks, stream=f"{name} comes"))
     if len(sizes) < LEAST_SIZES or np.log(sizes).std() < 1e-9:
         return [*parts, Part(NORMAL, float(sizes.mean()))]
     return [*parts, _amounts(LOG_NORMAL, columns[is_above], actions[is_above], np.log(sizes), design, name)]
@@ -240,7 +218,5 @@ def _fit_parts(columns: FloatArray, actions: IntArray, rewards: FloatArray, desi
 def _amounts(
     family: str, columns: FloatArray, actions: IntArray, amounts: FloatArray, design: Design, name: str
 ) -> Part:
-    model = fit_amounts(columns, actions, amounts, design, ROUNDS_OF_AMOUNTS)
-    return Part(
-        family, model.level, model.unit, model.noise, Fitted(design, model.sums, model.posterior, f"{name} size")
-    )
+    model = fit_glm(Response.AMOUNTS, columns, actions, amounts, design, rounds=ROUNDS_OF_AMOUNTS)
+    return Part(family, model=model, stream=f"{name} size")

@@ -9,9 +9,8 @@ from scipy import special
 from zoosim.core.arrays import with_ones
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray, PastLog, Progress
-from zoosim.models.amount_model import fit_amounts
-from zoosim.models.click_model import ROUNDS, fit_clicks
-from zoosim.models.hierarchy import MANY_PRODUCTS, Design, make_design
+from zoosim.models.glm import Response, fit_glm
+from zoosim.models.hierarchy import Design, make_design
 from zoosim.policies.from_log.base import FromLog
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.traits import MOST_TRAITS, Traits, find_traits
@@ -24,8 +23,8 @@ MAX_BYTES = 300_000_000
 """The most memory that one number for each product and two features of visitors may take."""
 LARGEST_LOG = 700.0
 """The logarithm of a size that is as good as infinite."""
-ROUNDS_OF_MANY = 8
-"""Passes over the rows where there are so many products that each takes long: a further one moves coefficients by 2% of
+MANY_PRODUCTS, ROUNDS_OF_MANY = 1_000, 8
+"""With more products each pass over the rows takes long, and fewer are made: a further one moves coefficients by 2% of
 how far they lie apart, root mean square."""
 LEAST_SIZES = 20
 """With fewer rewards above 0, their sizes are taken to be alike."""
@@ -53,13 +52,13 @@ class MixedEffects(FromLog):
         is_two_part = has_two_parts(log.rewards)
         if is_two_part:
             is_above = log.rewards > 0.0
-            rounds = rounds_for(len(seen))
-            clicks = fit_clicks(columns, actions, is_above.astype(float), design, rounds=rounds, progress=progress)
-            weights = _weights(design, clicks.posterior.shared, clicks.posterior.mean)
+            rows = (columns, actions, is_above.astype(float))
+            model = fit_glm(Response.CLICKS, *rows, design, rounds=rounds_for(len(seen)), progress=progress)
+            weights = _weights(design, model.shared, model.mean)
             sizes = _size_weights(columns[is_above], actions[is_above], log.rewards[is_above], design)
         else:
-            amounts = fit_amounts(columns, actions, log.rewards, design)
-            weights = _weights(design, amounts.shared, amounts.mean)
+            model = fit_glm(Response.AMOUNTS, columns, actions, log.rewards, design)
+            weights = _weights(design, model.shared, model.mean)
             sizes = {name: np.zeros_like(array) for name, array in weights.items()}
         for array_by_name in (weights, sizes):
             array_by_name["own"] = _with_unseen(array_by_name["own"], seen, len(log.products))
@@ -87,7 +86,7 @@ class MixedEffects(FromLog):
 
 def rounds_for(n_products: int) -> int:
     """Return how many passes over the rows a model of clicks on so many products is fitted by."""
-    return ROUNDS_OF_MANY if n_products > MANY_PRODUCTS else ROUNDS
+    return ROUNDS_OF_MANY if n_products > MANY_PRODUCTS else Response.CLICKS.rounds
 
 
 def traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:
@@ -136,7 +135,7 @@ def _size_weights(
         weights = _weights(design, np.zeros(design.shape), np.zeros((len(design.products), design.shape[0])))
         weights["own"][:, 0] = np.log(rewards.mean())
         return weights
-    model = fit_amounts(visitors, actions, log_sizes, design)
+    model = fit_glm(Response.AMOUNTS, visitors, actions, log_sizes, design)
     weights = _weights(design, model.shared, model.mean)
     weights["own"][:, 0] += 0.5 * model.noise * model.unit**2  # the mean of a log-normal variable
     return weights

@@ -1,4 +1,6 @@
-"""The hierarchical click model: as many clicks as came, effects that come back, and rare cases that do not break it."""
+"""The generalised linear model of clicks and amounts: as many clicks as came, effects that come back, rare cases."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.sizes import fit_sizes
-from zoosim.models.click_model import expected_probability, fit_clicks
+from zoosim.models.glm import Model, Response, Rows, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design
 from zoosim.models.row_effects import Family
 
@@ -16,6 +18,10 @@ DESIGN = Design(
     np.array([0, 1]),
     np.array([0, *[1] * CATEGORIES]),
 )
+
+
+def fit_clicks(x: FloatArray, actions: IntArray, clicks: FloatArray, families: Sequence[Family] = ()) -> Model:
+    return fit_glm(Response.CLICKS, x, actions, clicks, DESIGN, families)
 
 
 def made(seed: int, n: int = 20_000) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, IntArray]:
@@ -46,7 +52,7 @@ def test_effects_come_back_and_as_many_clicks_are_expected_as_came() -> None:
     hits, spreads = [], []
     for seed in range(8):
         x, actions, clicks, truth, users = made(seed)
-        model = fit_clicks(x, actions, clicks, DESIGN, [Family(users, 2_000, optional=False)])
+        model = fit_clicks(x, actions, clicks, [Family(users, 2_000, optional=False)])
         drawn = model.draw(200, rng=np.random.default_rng(seed))
         low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
         hits.append(((low <= truth) & (truth <= high)).mean())
@@ -67,10 +73,10 @@ def test_few_clicks_and_products_never_shown_do_not_break_it() -> None:
     actions = rng.integers(10, size=600)
     clicks = np.zeros(600)
     clicks[:12] = 1.0
-    logits = fit_clicks(x, actions, clicks, DESIGN).logits(x)
+    logits = x @ fit_clicks(x, actions, clicks).mean.T
     assert np.isfinite(logits).all()
     assert special.expit(logits[np.arange(600), actions]).mean() == pytest.approx(0.02, abs=0.01)
-    always = fit_clicks(x, actions, (actions == 3).astype(float), DESIGN).logits(x)
+    always = x @ fit_clicks(x, actions, (actions == 3).astype(float)).mean.T
     assert np.isfinite(always).all()
     assert (always.argmax(axis=1) == 3).mean() > 0.99
 
@@ -102,17 +108,37 @@ def test_a_visitor_who_comes_and_clicks_often_is_told_apart() -> None:
     clicks = (rng.random(20_000) < np.where(users == 0, 0.3, 0.01)).astype(float)
     x = np.column_stack([np.ones(20_000), rng.normal(size=2_000)[users]])
     family = Family(users, 2_000, optional=False, spread=1.5)
-    model = fit_clicks(x, rng.integers(PRODUCTS, size=20_000), clicks, DESIGN, [family])
+    model = fit_clicks(x, rng.integers(PRODUCTS, size=20_000), clicks, [family])
     logit = float(model.effects[0].mean[0] + x[0] @ model.posterior.mean.mean(axis=0))
     assert special.expit(logit) == pytest.approx(0.3, abs=0.06)
 
 
-def test_compiled_loops_over_many_products_fit_the_same_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, actions, clicks, _, users = made(0, 2_000)
-    plain = fit_clicks(x, actions, clicks, DESIGN, [Family(users, 2_000)])
-    for module in ("hierarchy", "click_model"):
-        monkeypatch.setattr(f"zoosim.models.{module}.MANY_PRODUCTS", 10)
-    fast = fit_clicks(x, actions, clicks, DESIGN, [Family(users, 2_000)])
-    for name in ("mean", "covariance"):
-        np.testing.assert_allclose(getattr(fast.posterior, name), getattr(plain.posterior, name), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(fast.effects[0].mean, plain.effects[0].mean, rtol=1e-6, atol=1e-9)
+@pytest.mark.parametrize("rows_a_product", [0.5, 4.0])
+def test_rows_in_parts_give_the_sums_of_each_product(rows_a_product: float) -> None:
+    """Products with no rows, with fewer than coefficients, and with more: against one product after the other."""
+    rng = np.random.default_rng(0)
+    k, q = 300, 4
+    n = int(rows_a_product * k)
+    x, actions, mean = rng.normal(size=(n, q)), rng.integers(k, size=n), rng.normal(size=(k, q))
+    scores, weights = rng.normal(size=n), rng.random(n)
+    roots = rng.normal(size=(k, q, q))
+    covariance = roots @ roots.transpose(0, 2, 1)
+    rows = Rows(x, actions, k)
+    sums = rows.sums(scores, weights, mean)
+    precision = np.zeros((k, q, q))
+    for part in sums.parts:
+        f = part.matrices
+        precision[part.products] = f if part.is_whole else f.transpose(0, 2, 1) @ f
+    assert {part.is_whole for part in sums.parts} == ({False} if rows_a_product < 1.0 else {False, True})
+    linear, variances = rows.predictor(mean, covariance)
+    np.testing.assert_allclose(linear, (x * mean[actions]).sum(axis=1), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(variances, np.einsum("ni,nij,nj->n", x, covariance[actions], x), rtol=1e-10)
+    limited = rows.limited(mean)
+    for product in range(k):
+        own = actions == product
+        expected = (x[own].T * weights[own]) @ x[own]
+        np.testing.assert_allclose(precision[product], expected, rtol=1e-10, atol=1e-12)
+        target = x[own].T @ scores[own] + expected @ mean[product]
+        np.testing.assert_allclose(sums.target[product], target, rtol=1e-9, atol=1e-11)
+        share = 1.0 / np.abs(x[own] @ mean[product]).max(initial=1.0)
+        np.testing.assert_allclose(limited[product], share * mean[product], rtol=1e-10)

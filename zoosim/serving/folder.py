@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import filecmp
 import logging
 import os
 import secrets
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.blame import one_line
+from zoosim.core.digests import file_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
 from zoosim.core.packed import packed_digest
@@ -181,19 +181,12 @@ def keep_model(folder: Path, model: Model) -> str:
 def _keep_file(folder: Path, model_file: Path) -> str:
     digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
     path = model_path(folder, digest)
-    if not _are_alike(model_file, path):
-        with atomic(path) as temporary:
-            shutil.copyfile(model_file, temporary)
+    with contextlib.suppress(OSError):  # there is none yet, or one that cannot be read
+        if file_digest(path) == file_digest(model_file):
+            return digest
+    with atomic(path) as temporary:
+        shutil.copyfile(model_file, temporary)
     return digest
-
-
-def _are_alike(path: Path, other: Path) -> bool:
-    """Whether two ordinary files have the same content; one that cannot be read has another."""
-    filecmp.clear_cache()  # which goes by times, and may be as old as the process
-    try:
-        return filecmp.cmp(path, other, shallow=False)
-    except OSError:
-        return False
 
 
 def prepare_model(model: Model) -> None:

@@ -242,11 +242,11 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     trial = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
     whole = trial.read_bytes()
     trial.write_bytes(whole[:200])
-    assert "1.parquet is damaged or truncated" in refusal("report", "out", cwd=tmp_path)
+    assert "1.parquet is damaged or was changed" in refusal("report", "out", cwd=tmp_path)
     again = run_zoosim(*other, "out", cwd=tmp_path)
     assert again.code == 0, again.err
     moved = Path("out", "damaged", "1-cells-linucb-1.parquet")
-    assert f"is damaged or truncated; moved to {moved}, it is computed again" in again.out.replace("\n", " ")
+    assert f"is damaged or was changed; moved to {moved}, it is computed again" in again.out.replace("\n", " ")
     assert (tmp_path / moved).read_bytes() == whole[:200]
     assert pl.read_parquet(trial).equals(pl.read_parquet(whole))
 

@@ -1,18 +1,25 @@
-"""A run that an older zoosim made, without a format in its config.yaml, is read and extended as one of today.
+"""Runs that older zoosims made, without a manifest, are read and extended as those of today.
 
-Its `config_hash` covers the parameters of all policies that there were, so it is the hash of no run of today.
+One has no format in its config.yaml and no seals; its `config_hash` covers the parameters of all policies that there
+were, so it is the hash of no run of today. The files of the other are sealed.
 """
 
 import json
 import shutil
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 
 import zoosim
-from zoosim.core.errors import ConfigError
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.core.errors import ConfigError, ZoosimError
+from zoosim.core.parquet import read_meta, write_parquet
+from zoosim.core.seal import BLANK, KEY, seal_file
 from zoosim.policies.registry import BUILT_IN
 
 KEPT = Path(__file__).parent / "data" / "run_before_contract"
@@ -67,7 +74,7 @@ def test_another_policy_joins_it(folder: Path) -> None:
     assert sorted(set(after) - set(before)) == ["cells/greedy/0.parquet", "cells/greedy/1.parquet"]
     assert set(found.summary["policies"]) == {"greedy", *POLICIES}
     config = yaml.safe_load((folder / "config.yaml").read_text())
-    assert config["format"] == 2
+    assert config["format"] == 3
     assert config["config_hash"] == found.plan.config_hash == found.summary["config_hash"]
     assert {entry["name"]: entry.get("alpha") for entry in config["policies"]}["linucb"] == 0.2
     assert zoosim.read_run(folder).summary == found.summary
@@ -91,3 +98,103 @@ def test_another_world_or_length_or_parameter_is_refused(folder: Path) -> None:
             extend(folder, "linucb", **options)
     assert trials(folder) == before
     assert (folder / "config.yaml").read_text() == (KEPT / "config.yaml").read_text()
+
+
+def test_its_files_are_listed_when_it_is_read(folder: Path) -> None:
+    """From then on an edit is noticed."""
+    before = {path: path.read_bytes() for path in (folder / "config.yaml", *folder.glob("cells/*/*.parquet"))}
+    zoosim.read_run(folder)
+    assert {path: path.read_bytes() for path in before} == before
+    assert (folder / "manifest.jsonl").exists()
+    assert_each_edit_is_refused(folder, "linucb")
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    with tarfile.open(KEPT.parent / "before_one_of_each.tar.xz") as archive:
+        members = [member for member in archive if member.name.startswith("./run/")]
+        archive.extractall(tmp_path, members, filter="data")
+    return tmp_path / "run"
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def write_anew(path: Path) -> None:
+    """Write other content as one who knows what zoosim keeps in a file, but leaves its seal out."""
+    if path.suffix == ".parquet":
+        frame = pl.read_parquet(path).with_columns(reward=1.0)
+        frame.write_parquet(path, metadata={"zoosim": json.dumps(read_meta(path))})
+    elif path.suffix == ".yaml":
+        values = yaml.safe_load(path.read_text())
+        values["env"]["n_users"] = 21
+        path.write_text(yaml.safe_dump({key: value for key, value in values.items() if key != "digest"}))
+    else:
+        values = json.loads(path.read_text())
+        values.pop("digest", None)
+        path.write_text(json.dumps({**values, "wall_seconds": 3.0}))
+
+
+def assert_each_edit_is_refused(run: Path, policy: str) -> None:
+    for name in ("config.yaml", "summary.json", f"cells/{policy}/1.parquet"):
+        content = (run / name).read_bytes()
+        for harm in (flip, write_anew):
+            harm(run / name)
+            with pytest.raises(ZoosimError, match=rf"^{run / name} is damaged or was changed; delete [^\n]*$"):
+                zoosim.read_run(run)
+            (run / name).write_bytes(content)
+
+
+def test_the_seals_of_a_sealed_run_are_checked(sealed: Path) -> None:
+    assert_each_edit_is_refused(sealed, "linucb")
+    assert not (sealed / "manifest.jsonl").exists()
+
+
+@pytest.mark.parametrize("harm", [flip, write_anew])
+def test_a_damaged_trial_of_a_sealed_run_is_computed_again(harm: Callable[[Path], None], sealed: Path) -> None:
+    expected = [rows.tolist() for rows in RunFolder(sealed).read_trial(TrialKey("linucb", 1))]
+    harm(sealed / "cells" / "linucb" / "1.parquet")
+    (note,) = (note for note in extend(sealed, "linucb", "random", steps=200).notes if "moved to" in note)
+    assert "linucb/1.parquet is damaged or was changed; moved to" in note
+    assert [rows.tolist() for rows in RunFolder(sealed).read_trial(TrialKey("linucb", 1))] == expected
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 0}, {"policy": "random"}, {"config_hash": "feed"}, {"params": {"alpha": 9.0}}]
+)
+def test_a_sealed_trial_of_another_run_is_refused(change: dict[str, Any], sealed: Path) -> None:
+    path = sealed / "cells" / "linucb" / "1.parquet"
+    write_parquet(pl.read_parquet(path), path, {**read_meta(path), **change})
+    with pytest.raises(ZoosimError, match=rf"^{path} is damaged or was changed"):
+        zoosim.read_run(sealed)
+
+
+def test_a_sealed_run_goes_on_as_one_of_today(sealed: Path) -> None:
+    """All of its policies run again, as the code of its world has changed."""
+    found = extend(sealed, "greedy", "linucb", "random", steps=200)
+    assert set(found.summary["policies"]) == {"greedy", "linucb", "random"}
+    assert "digest" not in yaml.safe_load((sealed / "config.yaml").read_text())
+    assert zoosim.read_run(sealed).summary == found.summary
+    assert_each_edit_is_refused(sealed, "linucb")
+
+
+def test_a_sealed_run_that_went_on_with_an_unsealed_one_is_read(sealed: Path) -> None:
+    """Its config.yaml lists the trials that may lack a seal; no other may."""
+    cells = sealed / "cells"
+    for trial in ("linucb/0", "linucb/1"):
+        frame = pl.read_parquet(cells / f"{trial}.parquet")
+        frame.write_parquet(cells / f"{trial}.parquet", metadata={"zoosim": json.dumps({"policy": "linucb"})})
+    reseal(sealed / "config.yaml", older_trials=["linucb/0"])
+    with pytest.raises(ZoosimError, match=r"linucb/1\.parquet is damaged or was changed"):
+        zoosim.read_run(sealed)
+    reseal(sealed / "config.yaml", older_trials=["linucb/0", "linucb/1"])
+    assert zoosim.read_run(sealed).rows.height == 4 * 200
+
+
+def reseal(path: Path, **changes: Any) -> None:
+    values = {**yaml.safe_load(path.read_text()), **changes, KEY: BLANK}
+    path.write_text(yaml.safe_dump(values, sort_keys=False))
+    seal_file(path)

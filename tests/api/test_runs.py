@@ -92,12 +92,19 @@ def test_a_plain_class_competes(tmp_path: Path) -> None:
 
 def test_a_folder_holds_the_documented_files(tmp_path: Path) -> None:
     result = run(out=tmp_path, csv=True, log=True)
-    expected = {"config.yaml", "cells", "rows.parquet", "rows.csv", "summary.json", "report.html", "log"}
+    expected = {
+        "config.yaml",
+        "cells",
+        "rows.parquet",
+        "rows.csv",
+        "summary.json",
+        "report.html",
+        "log",
+        "manifest.jsonl",
+    }
     assert names(tmp_path) == expected
     assert result.path == tmp_path
-    kept = json.loads((tmp_path / "summary.json").read_text())
-    assert kept.pop("digest").startswith("sha256:")
-    assert kept == result.summary
+    assert json.loads((tmp_path / "summary.json").read_text()) == result.summary
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == result.page()
     assert pl.read_csv(tmp_path / "rows.csv", schema=result.rows.schema).equals(result.rows)
     assert f"--config {tmp_path / 'config.yaml'}" in result.command
@@ -198,7 +205,7 @@ def test_a_damaged_run_is_refused_in_one_line(tmp_path: Path) -> None:
         path = tmp_path / name
         content = path.read_bytes()
         path.write_bytes(content.replace(b"greedy", b"greeny"))
-        with pytest.raises(ZoosimError, match=f"^{path} is damaged or truncated; delete .*$"):
+        with pytest.raises(ZoosimError, match=f"^{path} is damaged or was changed; delete .*$"):
             zoosim.read_run(tmp_path)
         path.write_bytes(content)
     assert (tmp_path / "summary.json").read_bytes() == before

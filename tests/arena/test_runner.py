@@ -227,7 +227,7 @@ def test_an_interrupted_run_goes_on_from_its_cells(after: int, tmp_path: Path) -
 
 
 def test_what_is_damaged_is_set_aside_and_computed_again(tmp_path: Path) -> None:
-    """A flipped bit, the trial of another seed, that of another world, and a table without a seal."""
+    """A flipped bit, the trial of another seed, that of another world, and a table that was written anew."""
     wanted = plan(["random", "greedy"])
     execute(wanted, tmp_path / "run", log=True)
     execute(plan(["random"], config={"env": {**SHOP, "n_users": 31}}), tmp_path / "other")
@@ -245,12 +245,11 @@ def test_what_is_damaged_is_set_aside_and_computed_again(tmp_path: Path) -> None
     assert len(missing_trials(wanted, folder.path, True)) == 4
     outcome = execute(wanted, folder.path, log=True)
     faults = [note.partition("; moved to ")[0].removeprefix(f"{folder.path}/") for note in outcome.notes]
-    hashes = [plan(["random"], config={"env": {**SHOP, "n_users": users}}).config_hash for users in (31, 30)]
     assert faults == [
-        "cells/greedy/0.parquet is damaged or truncated",
-        "cells/greedy/1.parquet is another trial, with seed 0, expected 1",
-        "cells/random/0.parquet is another trial, with a world or steps of hash {!r}, expected {!r}".format(*hashes),
-        "cells/random/1.parquet is damaged or truncated",
+        "cells/greedy/0.parquet is damaged or was changed",
+        "cells/greedy/1.parquet is damaged or was changed",
+        "cells/random/0.parquet is damaged or was changed",
+        "cells/random/1.parquet is damaged or was changed",
         "log/random/1.parquet is damaged or truncated",
     ]
     assert len(list((folder.path / "damaged").iterdir())) == 5

@@ -247,8 +247,8 @@ def test_what_makes_two_runs_differ_is_named() -> None:
 
 
 def test_the_format_of_a_newer_zoosim_is_refused() -> None:
-    with pytest.raises(ConfigError, match="config format: got 3, expected 1 or 2; get a newer zoosim"):
-        plan(config={"format": 3})
+    with pytest.raises(ConfigError, match="config format: got 4, expected 1 to 3; get a newer zoosim"):
+        plan(config={"format": 4})
 
 
 def test_a_config_of_another_experiment_is_refused() -> None:

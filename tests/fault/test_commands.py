@@ -19,6 +19,7 @@ import pytest
 
 import zoosim
 from tests.commands import ROOT, Ended, Started, new_process, run_zoosim
+from zoosim.arena.store import RunFolder
 
 NOBODY = 65_534
 RUN = "run gauntlet --policies random,greedy --seeds 2 --steps 200 --jobs 1 --out run --set env.n_users=20"
@@ -355,7 +356,8 @@ def test_a_run_that_is_killed_goes_on(moments: int, tmp_path: Path, sound: pl.Da
         number = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[moment % 3]
         code = killed_run(RUN, folder, delay, number)
         ends["done" if code == 0 else "killed"] += 1
-        saved = {path: path.read_bytes() for path in folder.glob("run/cells/*/*.parquet")}
+        run = RunFolder(folder / "run")
+        saved = {path: path.read_bytes() for path in map(run.trial_path, run.trials())}
         result = zoosim.run(
             "gauntlet", policies=["random", "greedy"], seeds=2, steps=200, jobs=1, out=folder / "run",
             settings=["env.n_users=20"],

@@ -40,7 +40,7 @@ DEFAULT_OUT = "runs/{experiment}-{hash}"
 class RunResult(TabularResult):
     """A finished run: figures, frames and the page.
 
-    `summary` is summary.json without its digest; `verdict` a sentence; `failures` the trials whose policy failed;
+    `summary` is summary.json; `verdict` a sentence; `failures` the trials whose policy failed;
     `notes` lines worth reading; `reference` what a classifier trained on all labels reaches, in experiments that have
     one.
     """

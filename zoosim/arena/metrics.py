@@ -17,6 +17,10 @@ POINTS = 400
 """Points of a curve, at most."""
 
 
+FIGURES = ["reward", "true_probability", "best_probability"]
+"""The columns of a trial that become `Rows`, in their order."""
+
+
 class Rows(NamedTuple):
     """The rows of a trial, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from zoosim.action_spaces import find_action_space
 from zoosim.arena.experiment import Experiment
-from zoosim.core.config import config_hash
+from zoosim.core.digests import value_digest
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.files import resolved
 from zoosim.core.user_code import code_digest
@@ -17,8 +17,12 @@ from zoosim.worlds.base import World
 from zoosim.worlds.facts import Change, Trait
 from zoosim.worlds.registry import find_world, make_world, world_for_policy
 
-FORMAT = 2
-"""The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
+FORMAT = 3
+"""The format of config.yaml, and of the folder that it stands in.
+
+In format 1, which does not name itself, `config_hash` covers policies' parameters too; 2 is that of folders without a
+manifest.
+"""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Plan:
             for entry in self.entries
             if entry.params != make_entry(entry.source, entry.name, self._listed_parameters(entry.name)).params
         }
-        return config_hash({**self.identity, "parameters": changed}) if changed else self.config_hash
+        return value_digest({**self.identity, "parameters": changed}) if changed else self.config_hash
 
     def _listed_parameters(self, name: str) -> dict[str, Any]:
         """Return what the experiment sets of a policy."""

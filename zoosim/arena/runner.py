@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 
 from zoosim.arena.backends import Backend
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import OLDER, RunFolder, TrialKey
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.time_left import TrialEvent
 from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, DataError, PolicyFailure
 from zoosim.core.parameters import parameters_of
@@ -48,16 +49,26 @@ def run_plan(
     folder.remove_leftovers()
     repairs = _set_damaged_aside(plan, folder, keep_log)
     earlier_notes = _also_held(plan, folder)
-    config = _merged_config(plan, folder, stale)
-    folder.write_config(config)
+    folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_trials(name)
     # Workers take one policy each, since the class of another may live in this process alone.
-    work = partial(_run_trial, replace(plan, entries=(), config_hash=config["config_hash"]), path.absolute(), keep_log)
+    work = partial(_run_trial, replace(plan, entries=()), path.absolute(), keep_log)
+    listed = set[TrialKey]()
+
+    def list_and_report(key: TrialKey, visits: int, line: str) -> None:
+        if line == TrialEvent.SAVED:
+            folder.list_trial(key)
+            listed.add(key)
+        report(key, visits, line)
+
     try:
         results = backend.run(
-            work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
+            work, tasks, report=list_and_report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
         )
+        for result in results:
+            if result.failure is None and result.key not in listed:  # its process ended before its last word came
+                folder.list_trial(result.key)
     finally:
         folder.remove_leftovers()  # of processes that were stopped, or died
     failures = tuple(result.failure for result in results if result.failure is not None)
@@ -201,11 +212,8 @@ def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:
     return entry.built_in and meta.get("type") != entry.source
 
 
-def _merged_config(plan: Plan, folder: RunFolder, stale: Sequence[str]) -> dict[str, Any]:
-    """Return the plan's configuration with the seeds and policies that the folder already holds.
-
-    A folder of sealed trials keeps its hash, by which they name their world: a later release may compute another.
-    """
+def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
+    """Return the plan's configuration with the seeds and policies that the folder already holds."""
     config = plan.as_dict()
     if not (folder.path / "config.yaml").exists():
         return config
@@ -213,10 +221,6 @@ def _merged_config(plan: Plan, folder: RunFolder, stale: Sequence[str]) -> dict[
     names = {entry["name"] for entry in config["policies"]}
     config["policies"] += [entry for entry in old.get("policies", []) if entry.get("name") not in names]
     config["run"]["seeds"] = sorted({*config["run"]["seeds"], *old.get("run", {}).get("seeds", [])})
-    if OLDER in old:
-        config[OLDER] = [label for label in old[OLDER] if label.partition("/")[0] not in stale]
-    else:
-        config["config_hash"] = old["config_hash"]
     return config
 
 

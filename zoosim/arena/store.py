@@ -6,43 +6,43 @@ rows.parquet  all trials, sorted by policy, seed, step
 log/          POLICY/SEED.parquet Records, when asked for
 damaged/      what `zoosim run` found damaged, and computed again
 summary.json, report.html
+manifest.jsonl
 
-Configuration, trials, rows and summary are sealed. Those of older releases are not: a folder that such a release began
-lists its trials in config.yaml when it goes on, so that no other may lack a seal.
+The manifest lists configuration, trials, rows and summary with their digests; a trial counts once it is listed. Workers
+write trials, and their parent alone lists them. Logs carry digests in themselves, as they may leave the folder.
 """
 
 import itertools
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-import yaml
-from pydantic import BaseModel, FiniteFloat
 
-from zoosim.arena.metrics import Rows
+from zoosim.arena.metrics import FIGURES, Rows
+from zoosim.arena.older_runs import OLDER, older_digests
+from zoosim.core.digests import content_digest, file_digest
 from zoosim.core.errors import ConfigError, DataError, printable
-from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder, write_text
-from zoosim.core.parameters import shown
-from zoosim.core.parquet import UNREADABLE, decode_parquet, naming_full_disks, read_meta, write_parquet
-from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
+from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder
+from zoosim.core.manifest import NAME as MANIFEST
+from zoosim.core.manifest import Manifest
+from zoosim.core.parquet import decode_parquet, naming_full_disks, sink_parquet
+from zoosim.core.seal import KEY
 from zoosim.core.yaml_text import parse_yaml, write_yaml
-from zoosim.logs.schema import LIFE
 
 PART = 64
 """Trials that are put together at a time."""
 
-OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "damaged", "summary.json", "report.html"}
+CONFIG, SUMMARY, ROWS_FILE = "config.yaml", "summary.json", "rows.parquet"
+OURS = {CONFIG, "cells", ROWS_FILE, "rows.csv", "log", "damaged", SUMMARY, "report.html", MANIFEST}
 
-OLDER = "older_trials"
-"""The key of config.yaml that lists the trials without a seal, as POLICY/SEED."""
-
-DAMAGED = "is damaged or truncated"
+DAMAGED = "is damaged or was changed"
 
 ROWS = {
     "seed": pl.Int64,
@@ -61,9 +61,6 @@ ROWS = {
 
 Where visitors come back, `step` counts a visitor's decisions, else the visits of the run.
 """
-
-FIGURES = ["reward", "true_probability", "best_probability"]
-"""The columns that figures are computed from."""
 
 BOOSTS = "boosts"
 """The column of boosts (list of float), in the rows of policies that choose them; it is there if any does."""
@@ -96,8 +93,18 @@ class RunFolder:
 
     def trials(self) -> list[TrialKey]:
         """List the finished trials, sorted."""
-        files = (self.path / "cells").glob("*/*.parquet")
-        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in files if SEED.fullmatch(path.stem))
+        files = [path for path in self.path.glob("cells/*/*.parquet") if SEED.fullmatch(path.stem)]
+        return sorted(
+            TrialKey(path.parent.name, int(path.stem)) for path in files if self._name(path) in self._manifest
+        )
+
+    @cached_property
+    def _manifest(self) -> Manifest:
+        return Manifest(self.path, lambda: older_digests(self.path))
+
+    def _name(self, path: Path) -> str:
+        """Return what the manifest calls a file."""
+        return path.relative_to(self.path).as_posix()
 
     def check(self) -> None:
         """Refuse a folder of foreign files, one whose config.yaml is damaged, and one that cannot be written."""
@@ -108,96 +115,75 @@ class RunFolder:
             return
         check_writable(self.path)
         held = {item.name for item in self.path.iterdir() if not item.name.startswith(".")}
-        if "config.yaml" not in held and held - OURS:
+        if CONFIG not in held and held - OURS:
             raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
-        if held:
+        if held - {MANIFEST}:  # which is written first
             self.read_config()
 
     def read_config(self) -> dict[str, Any]:
-        """Read config.yaml; raises `ConfigError` when it is missing or broken.
-
-        Of a folder that an older release made, without a seal, `OLDER` lists all trials.
-        """
-        path = self.path / "config.yaml"
-        damaged = ConfigError(f"{path} {DAMAGED}; delete the folder or name another")
+        """Read config.yaml; raises `ConfigError` when it is missing or broken."""
         try:
-            content = read_content(path)
-            state = seal_state(content)
-            values: Any = None if state == SealState.BROKEN else parse_yaml(content.decode())
+            content = read_content(self.path / CONFIG)
         except FileNotFoundError:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            raise damaged from None
-        if not _is_config(values) or (state == SealState.NONE and KEY in values):
-            raise damaged
-        values.pop(KEY, None)
-        if state == SealState.NONE:
-            values[OLDER] = self._unsealed(self.trials())
-            if len(values[OLDER]) < len(self.trials()):  # a release that seals trials had sealed this, too
-                raise damaged
-        return dict(values)
-
-    def _unsealed(self, keys: Iterable[TrialKey]) -> list[str]:
-        """List the trials without a seal, as POLICY/SEED."""
-        return [_label(key) for key in keys if _file_seal(self.trial_path(key)) == SealState.NONE]
+        except OSError:
+            content = b""
+        if not self._manifest.lists(CONFIG, content_digest(content)):
+            raise ConfigError(f"{self.path / CONFIG} {DAMAGED}; delete the folder or name another")
+        values = parse_yaml(content.decode())
+        return {name: value for name, value in values.items() if name not in (KEY, OLDER)}
 
     def write_config(self, values: Mapping[str, Any]) -> None:
-        """Write config.yaml, with its seal in front: a file that was cut short still says that it had one."""
+        """Write config.yaml."""
         self.path.mkdir(parents=True, exist_ok=True)
         head = printable(f"# zoosim run {values['experiment']} --config config.yaml")
-        text = head + "\n" + write_yaml({KEY: BLANK, **values})
-        write_text(self.path / "config.yaml", sealed(text.encode()).decode())
-        self.__dict__.pop("_config", None)
+        with self._replaced(CONFIG) as temporary:
+            temporary.write_text(head + "\n" + write_yaml(values), encoding="utf-8")
 
-    @cached_property
-    def _config(self) -> dict[str, Any] | None:
-        """Return the content of config.yaml; None where there is none."""
-        return self.read_config() if (self.path / "config.yaml").exists() else None
+    @contextmanager
+    def _replaced(self, name: str) -> Iterator[Path]:
+        """Yield a temporary file, which is listed under a name and moved there when the block ends well."""
+        with atomic(self.path / name) as temporary, naming_full_disks():
+            yield temporary
+            self._manifest.add(name, file_digest(temporary))
 
     def old_summary(self) -> dict[str, Any]:
         """Read summary.json, empty when there is none; raises `ConfigError` when it is damaged, or of another run."""
-        path = self.path / "summary.json"
-        damaged = ConfigError(f"{path} {DAMAGED}; delete it and run again")
+        path = self.path / SUMMARY
         try:
             content = read_content(path)
-            state = seal_state(content)
-            values: Any = None if state == SealState.BROKEN else json.loads(content)
-            summary = _Summary.model_validate(values)
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, RecursionError):  # a ValidationError is a ValueError
-            raise damaged from None
-        if state == SealState.NONE and (KEY in values or OLDER not in (self._config or {OLDER: []})):
-            raise damaged
-        if state == SealState.WHOLE and self._config is not None and not summary.fits(self._config):
-            raise ConfigError(f"{path} is of another run; delete it and run again")
-        return dict(values)
+        except OSError:
+            content = b""
+        if not self._manifest.lists(SUMMARY, content_digest(content)):
+            raise ConfigError(f"{path} {DAMAGED}; delete it and run again")
+        return dict(json.loads(content))
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Write summary.json."""
-        text = json.dumps({**values, KEY: BLANK}, indent=2, allow_nan=False) + "\n"
-        write_text(self.path / "summary.json", sealed(text.encode()).decode())
+        with self._replaced(SUMMARY) as temporary:
+            temporary.write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
     def write_trial(self, key: TrialKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Write a finished trial, whole or not at all; of a column `(n, d)` each row is a list."""
         frame = pl.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in columns.items()})
-        write_parquet(frame, self.trial_path(key), {**key._asdict(), **meta})
+        path = self.trial_path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as temporary:
+            sink_parquet(frame, temporary, {**key._asdict(), **meta}, sealed=False)
+
+    def list_trial(self, key: TrialKey) -> None:
+        """List a trial that was written, in this process or another: from now on it is finished."""
+        path = self.trial_path(key)
+        self._manifest.add(self._name(path), file_digest(path))
 
     def fault(self, key: TrialKey) -> str:
         """Say what keeps a trial from being what its place says; empty where nothing does."""
-        path = self.trial_path(key)
-        config = self._config
-        is_older = config is None or _label(key) in config.get(OLDER, [])
         try:
-            state = file_seal_state(path)
-            if state == SealState.BROKEN or (state == SealState.NONE and not is_older):
-                return DAMAGED
-            meta = read_meta(path)
+            return "" if self._manifest.holds(self._name(self.trial_path(key))) else DAMAGED
         except OSError as error:
             return f"cannot be read ({error.strerror})"
-        except DataError:
-            return DAMAGED
-        return "" if state == SealState.NONE else _identity_fault(key, meta, config)
 
     def set_aside(self, path: Path) -> Path:
         """Move a damaged file of this folder to damaged/, and return its new path."""
@@ -234,18 +220,7 @@ class RunFolder:
         fault = self.fault(key)
         if fault:
             raise DataError(f"{path} {fault}; delete it and run again")
-        try:
-            frame = decode_parquet(path)
-            numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
-            types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
-            if "visitor" in frame.columns:  # trials of visitors who come once lack it
-                types = types and all(frame[name].dtype == ROWS[name] for name in LIFE)
-            whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)
-        except (DataError, *UNREADABLE):
-            whole = False
-        if not whole:
-            raise DataError(f"{path} {DAMAGED}; delete it and run again")
-        return frame
+        return decode_parquet(path)
 
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
         """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all."""
@@ -258,21 +233,21 @@ class RunFolder:
             )
             for key in sorted(keys)
         ]
-        with atomic(self.path / "rows.parquet") as temporary, naming_full_disks():
+        with self._replaced(ROWS_FILE) as temporary:
             _write_all(frames or [pl.LazyFrame(schema=ROWS)], temporary)
-            seal_file(temporary)
 
     def read_rows(self) -> pl.DataFrame:
         """Read rows.parquet; raises `DataError` where it is damaged."""
-        path = self.path / "rows.parquet"
-        if _file_seal(path) == SealState.WHOLE:
-            return pl.read_parquet(path, glob=False)
+        path = self.path / ROWS_FILE
+        with suppress(OSError):
+            if self._manifest.holds(ROWS_FILE):
+                return pl.read_parquet(path, glob=False)
         raise DataError(f"{path} {DAMAGED}; zoosim report {self.path} writes it again")
 
     def write_csv(self) -> None:
         """Write rows.csv from rows.parquet."""
         with atomic(self.path / "rows.csv") as temporary, naming_full_disks():
-            rows = pl.scan_parquet(self.path / "rows.parquet", glob=False)
+            rows = pl.scan_parquet(self.path / ROWS_FILE, glob=False)
             if BOOSTS in rows.collect_schema():
                 rows = rows.with_columns(pl.col(BOOSTS).cast(pl.List(pl.String)).list.join(" "))
             rows.sink_csv(temporary, maintain_order=True)
@@ -313,80 +288,10 @@ def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
     """Write frames one below the other, by way of part files where there are many: polars hangs on a thousand files."""
     if len(frames) <= PART:
         # Of policies that choose boosts the column `action` is empty, of others the column of boosts.
-        pl.concat(frames, how="diagonal").sink_parquet(path, maintain_order=True, metadata={KEY: BLANK})
+        pl.concat(frames, how="diagonal").sink_parquet(path, maintain_order=True)
         return
     with temporary_folder(path.parent, "rows") as folder:
         parts = [folder / f"{start}.parquet" for start in range(0, len(frames), PART)]
         for number, part in enumerate(parts):
             _write_all(frames[number * PART : (number + 1) * PART], part)
         _write_all([pl.scan_parquet(part, glob=False) for part in parts], path)
-
-
-def _label(key: TrialKey) -> str:
-    """Return what a trial is called in config.yaml."""
-    return f"{key.policy}/{key.seed}"
-
-
-def _file_seal(path: Path) -> SealState:
-    """Say what a file's seal says: that of one that cannot be read is broken."""
-    try:
-        return file_seal_state(path)
-    except OSError:
-        return SealState.BROKEN
-
-
-def _identity_fault(key: TrialKey, meta: Mapping[str, Any], config: Mapping[str, Any] | None) -> str:
-    """Say in what a trial, by its own words, differs from what its place and config.yaml say; empty where it agrees."""
-    expected: dict[str, Any] = key._asdict()
-    if config is not None:
-        listed = {str(item.get("name")): item for item in config["policies"] if isinstance(item, dict)}
-        if key.policy not in listed:
-            return "is of a policy that config.yaml does not name"
-        expected["config_hash"] = config["config_hash"]
-        expected["params"] = {name: value for name, value in listed[key.policy].items() if name not in ("name", "type")}
-    differing = [name for name, value in expected.items() if meta.get(name) != value]
-    if not differing:
-        is_listed = config is None or key.seed in config["run"]["seeds"]
-        return "" if is_listed else "is of a seed that config.yaml does not name"
-    name = differing[0]
-    what = {"config_hash": "a world or steps of hash", "params": "parameters"}.get(name, name)
-    return f"is another trial, with {what} {shown(meta.get(name))}, expected {shown(expected[name])}"
-
-
-def _is_config(config: Any) -> bool:
-    """Return whether a config.yaml has what every one has."""
-    whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
-    if not whole or not isinstance(config["policies"], list) or not isinstance(config["run"], dict):
-        return False
-    seeds = config["run"].get("seeds")
-    return isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds)
-
-
-class _Failure(BaseModel, strict=True):
-    """The parts of a failure in summary.json that are read again."""
-
-    seed: int
-    step: int
-    error: str
-    place: str
-
-
-class _PolicyFigures(BaseModel, strict=True):
-    """The parts of a policy in summary.json that are read again."""
-
-    failed: list[_Failure]
-
-
-class _Summary(BaseModel, strict=True):
-    """The parts of summary.json that are read again: its time and its failures, and of which run it is."""
-
-    wall_seconds: FiniteFloat
-    policies: dict[str, _PolicyFigures]
-    config_hash: str = ""
-    seeds: list[int] = []
-
-    def fits(self, config: Mapping[str, Any]) -> bool:
-        """Return whether a summary may be that of a run: it covers policies and seeds of it, in its world."""
-        names = {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
-        is_part = self.policies.keys() <= names and set(self.seeds) <= set(config["run"]["seeds"])
-        return is_part and self.config_hash == config["config_hash"]

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.core.files import read_text
 from zoosim.core.parameters import shown, unknown
@@ -338,8 +337,3 @@ def read_setting(text: str) -> tuple[list[str], Any]:
         return parts, parse_yaml(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {path}: cannot read the value {shown(value)}; write it as in YAML") from None
-
-
-def config_hash(values: Mapping[str, Any]) -> str:
-    """Hash a configuration: 16 hexadecimal digits of SHA-256 over its sorted JSON."""
-    return value_digest(values)

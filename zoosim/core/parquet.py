@@ -17,7 +17,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, open_file
 from zoosim.core.memory import available_memory, gigabytes
 from zoosim.core.parquet_footer import TAIL, check_pages, declared_sizes, footer_start
-from zoosim.core.seal import BLANK, KEY, SealState, seal_file, seal_state
+from zoosim.core.seal import BLANK, KEY, seal_file, seal_holds
 
 META = "zoosim"
 """The key of our metadata in a Parquet file."""
@@ -75,12 +75,15 @@ def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[
         sink_parquet(frame, temporary, meta)
 
 
-def sink_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any], **options: Any) -> None:
+def sink_parquet(
+    frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any], *, sealed: bool = True, **options: Any
+) -> None:
     """Write a frame with `meta` to a file that nobody reads yet, and seal it; `options` are those of polars."""
-    metadata = {META: json.dumps(dict(meta)), KEY: BLANK}
+    metadata = {META: json.dumps(dict(meta)), **({KEY: BLANK} if sealed else {})}
     with naming_full_disks():
         frame.lazy().sink_parquet(path, metadata=metadata, statistics=False, **options)
-    seal_file(path)
+    if sealed:
+        seal_file(path)
 
 
 @contextmanager
@@ -150,14 +153,14 @@ def check_parquet(path: Path) -> None:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         with content:
             start = footer_start(size, content[-TAIL:])
-            state = seal_state(content) if content.rfind(WRITER) >= 0 else SealState.NONE
-            declared, n_columns = declared_sizes(content[start:-TAIL]) if state != SealState.BROKEN else (0, 0)
-            if state == SealState.NONE:
+            seal = seal_holds(content) if content.rfind(WRITER) >= 0 else None
+            declared, n_columns = declared_sizes(content[start:-TAIL]) if seal is not False else (0, 0)
+            if seal is None:
                 check_pages(content, start)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{path}: {_unreadable(path)}: {reason}") from None
-    if state == SealState.BROKEN:
+    if seal is False:
         raise DataError(
             f"{path}: differs from what zoosim wrote (its digest does not match), so it is damaged or was edited; "
             f"restore it or write it anew, and save an edited table without its metadata"

@@ -1,4 +1,4 @@
-"""Seals: the digest of a whole file, kept inside it, which shows damage and edits before anything of it is used.
+"""Seals: the digest of a whole file, kept inside it, for files that may go anywhere: logs, tables, evaluations.
 
 A file of any kind has a place for it, `BLANK`: a value of its metadata, or of a key. The digest is that of the file
 with the place blank, so that the file stays one file, which is there whole or not at all.
@@ -7,7 +7,6 @@ with the place blank, so that the file stays one file, which is there whole or n
 import mmap
 import os
 import re
-from enum import StrEnum
 from pathlib import Path
 
 from zoosim.core.digests import DIGEST_LENGTH, content_digest
@@ -21,26 +20,10 @@ _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
 BLANK = "sha256:" + _BLANK.decode()
 
 
-class SealState(StrEnum):
-    """The state of a file's seal: `NONE` is in files of older releases, and of others."""
-
-    WHOLE = "whole"
-    BROKEN = "broken"
-    NONE = "none"
-
-
-def sealed(content: bytes) -> bytes:
-    """Return a content with the digest in its last blank place."""
-    place = content.rindex(BLANK.encode()) + len(BLANK) - DIGEST_LENGTH
-    return content[:place] + _digest(content, place) + content[place + DIGEST_LENGTH :]
-
-
-def seal_state(content: bytes | mmap.mmap) -> SealState:
-    """Say whether a content is what was sealed."""
+def seal_holds(content: bytes | mmap.mmap) -> bool | None:
+    """Return whether a content is what was sealed; None where it has no seal, as in files of other programs."""
     place = _place(content)
-    if place is None:
-        return SealState.NONE
-    return SealState.WHOLE if content[place : place + DIGEST_LENGTH] == _digest(content, place) else SealState.BROKEN
+    return None if place is None else content[place : place + DIGEST_LENGTH] == _digest(content, place)
 
 
 def seal_file(path: Path) -> None:
@@ -54,13 +37,13 @@ def seal_file(path: Path) -> None:
         file.write(digest)
 
 
-def file_seal_state(path: Path) -> SealState:
-    """Say whether a file is what was sealed; raises `OSError` where it cannot be read."""
+def file_seal_holds(path: Path) -> bool | None:
+    """Return `seal_holds` of a file; raises `OSError` where it cannot be read."""
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
-            return SealState.NONE
+            return None
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return seal_state(content)
+            return seal_holds(content)
 
 
 def _place(content: bytes | mmap.mmap) -> int | None:

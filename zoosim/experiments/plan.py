@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from zoosim.action_spaces import find_action_space
+from zoosim.arena.older_runs import FORMATS, OLDER
 from zoosim.arena.plan import FORMAT, Plan
-from zoosim.arena.store import OLDER
 from zoosim.core.checks import check_whole
-from zoosim.core.config import config_hash, read_config
+from zoosim.core.config import read_config
+from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.number_format import VISIT, VISITOR
@@ -68,7 +69,7 @@ def make_plan(request: Request) -> Plan:
         *_unheard(named_policies, entries),
         *_late(feedback, VISITOR if plan.any_world.episodic else VISIT),
     )
-    return replace(plan, config_hash=config_hash(plan.identity), notes=notes)
+    return replace(plan, config_hash=value_digest(plan.identity), notes=notes)
 
 
 def _experiment(request: Request) -> Experiment:
@@ -99,7 +100,7 @@ def _finished_plan(config: Mapping[str, Any], plan: Plan) -> Plan:
         plan,
         entries=tuple(_finished_entry(item) for item in _listed(config) or []),
         config_hash=str(config.get("config_hash")),
-        files=str(config.get("files", "")) if config.get("format") == FORMAT else None,
+        files=str(config.get("files", "")) if config.get("format", 1) != 1 else None,
     )
 
 
@@ -132,8 +133,8 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     for key in config:
         if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
-    if config.get("format", FORMAT) not in (1, FORMAT):
-        raise ConfigError(f"config format: got {shown(config['format'])}, expected 1 or {FORMAT}; get a newer zoosim")
+    if config.get("format", FORMAT) not in (*FORMATS, FORMAT):
+        raise ConfigError(f"config format: got {shown(config['format'])}, expected 1 to {FORMAT}; get a newer zoosim")
     if config.get("experiment", experiment.name) != experiment.name:
         raise ConfigError(f"config: is for the experiment {shown(config['experiment'])}, not for {experiment.name}")
     for key in ("env", "run", "parameters"):

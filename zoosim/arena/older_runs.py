@@ -1,0 +1,96 @@
+"""Folders of runs without a manifest, which earlier releases wrote: their files are checked by the seals in them.
+
+The first releases sealed nothing: their files are taken as they are, if they have the right form. Later ones sealed
+config.yaml, summary.json and each trial; where they went on with a run of the first, config.yaml lists its trials.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from zoosim.arena.metrics import FIGURES
+from zoosim.core.digests import file_digest
+from zoosim.core.errors import DataError
+from zoosim.core.files import read_text
+from zoosim.core.parquet import UNREADABLE, decode_parquet, read_meta
+from zoosim.core.seal import KEY, file_seal_holds
+from zoosim.core.yaml_text import parse_yaml
+
+FORMATS = (1, 2)
+"""Formats of config.yaml in folders without a manifest; the first does not name itself."""
+
+OLDER = "older_trials"
+"""The key of config.yaml that lists the trials without a seal, as POLICY/SEED."""
+
+MALFORMED = (DataError, *UNREADABLE, yaml.YAMLError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def older_digests(folder: Path) -> dict[str, str]:
+    """Return the digests of a run's files by name, empty for those that are damaged, edited or of another run."""
+    config_file, summary_file = folder / "config.yaml", folder / "summary.json"
+    trials = sorted(folder.glob("cells/*/*.parquet"))
+    seals = {path: _seal(path) for path in (config_file, summary_file, *trials) if path.is_file()}
+    config = _read_yaml(config_file)
+    has_sealed_trials = any(seals.get(path) is not None for path in trials)
+    if has_sealed_trials or KEY in config or config.get("format", 1) not in FORMATS:
+        unsealed = {folder / "cells" / f"{label}.parquet" for label in config.get(OLDER, ())}
+        unsealed |= {summary_file} if OLDER in config else set()
+    else:
+        unsealed = set(seals)
+    digests = {}
+    for path, seal in seals.items():
+        is_sound = path in unsealed and _has_form(path) if seal is None else seal
+        if seal and path in trials:
+            is_sound = _is_at_home(path, config)
+        digests[path.relative_to(folder).as_posix()] = file_digest(path) if is_sound else ""
+    return digests
+
+
+def _seal(path: Path) -> bool | None:
+    """Return whether a file's seal holds, None where it has none; that of one that cannot be read does not."""
+    try:
+        return file_seal_holds(path)
+    except OSError:
+        return False
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        return dict(parse_yaml(read_text(path)))
+    except MALFORMED:
+        return {}
+
+
+def _has_form(path: Path) -> bool:
+    """Return whether an unsealed file holds what is read of it."""
+    try:
+        if path.suffix == ".yaml":
+            return _read_yaml(path).keys() >= {"experiment", "config_hash", "env", "run", "policies"}
+        if path.suffix == ".json":
+            summary = json.loads(read_text(path))
+            failures = [failure for figures in summary["policies"].values() for failure in figures["failed"]]
+            are_whole = all(failure.keys() >= {"seed", "step", "error", "place"} for failure in failures)
+            return are_whole and KEY not in summary and bool(summary["wall_seconds"] >= 0.0)
+        read_meta(path)
+        figures = decode_parquet(path).select(FIGURES)
+        are_finite = figures.select((pl.all().is_finite() & pl.all().is_not_null()).all()).row(0)
+        return set(figures.dtypes) == {pl.Float64} and all(are_finite)
+    except MALFORMED:
+        return False
+
+
+def _is_at_home(path: Path, config: Mapping[str, Any]) -> bool:
+    """Return whether a sealed trial is, by its own words, the one that its place and config.yaml say."""
+    meta = read_meta(path)
+    policy, seed = path.parent.name, meta.get("seed")
+    if not config:
+        return pl.read_parquet_schema(path).keys() >= set(FIGURES)
+    listed = {item["name"]: item for item in config["policies"]}.get(policy, {"": "no such policy"})
+    expected = {"policy": policy, "config_hash": config["config_hash"]}
+    expected["params"] = {name: value for name, value in listed.items() if name not in ("name", "type")}
+    is_expected = all(meta.get(name) == value for name, value in expected.items())
+    return is_expected and str(seed) == path.stem and seed in config["run"]["seeds"]

@@ -1,0 +1,85 @@
+"""The manifest of a folder: the digest of each file that was written there, a line of JSON per file.
+
+Lines are only added, so that one of thousands of files is listed as fast as the first. A line holds a check of itself;
+what a killed process left of the last one counts as none. All digests of a file hold: one that replaces another is
+listed before it is moved there, and a kill between the two leaves the old one.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from zoosim.core.digests import file_digest, value_digest
+from zoosim.core.errors import ConfigError
+from zoosim.core.files import read_content
+
+NAME = "manifest.jsonl"
+
+
+class Manifest:
+    """The digests of a folder's files, by their paths from the folder on.
+
+    One process adds to it, such as the parent of those that write the files.
+
+    Args:
+        folder: The folder.
+        earlier: Returns digests of files in a folder that has no manifest; its first lines will be of these.
+
+    Raises:
+        ConfigError: the manifest is damaged.
+    """
+
+    def __init__(self, folder: Path, earlier: Callable[[], Mapping[str, str]] = dict) -> None:
+        self.path = folder / NAME
+        self._digests: dict[str, set[str]] = defaultdict(set)
+        self._unwritten = ""
+        self._cut_at: int | None = None
+        try:
+            content = read_content(self.path)
+            end = content.rfind(b"\n") + 1
+            listed = [_entry(line) for line in content[:end].splitlines()]
+            self._cut_at = end if end < len(content) else None
+        except FileNotFoundError:
+            listed = list(earlier().items())
+            self._unwritten = "".join(_line(*each) for each in listed)
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            raise ConfigError(f"{self.path} is damaged or was changed; delete the folder or name another") from None
+        for name, digest in listed:
+            self._digests[name].add(digest)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._digests
+
+    def lists(self, name: str, digest: str) -> bool:
+        """Return whether a file was listed with a digest."""
+        return digest in self._digests.get(name, ())
+
+    def holds(self, name: str) -> bool:
+        """Return whether a file is as it was listed; raises `OSError` where it cannot be read."""
+        return self.lists(name, file_digest(self.path.parent / name))
+
+    def add(self, name: str, digest: str) -> None:
+        """List a file; its line is on the disk when this returns. Raises `OSError`."""
+        self._digests[name].add(digest)
+        with self.path.open("ab") as file:
+            if self._cut_at is not None:
+                file.truncate(self._cut_at)
+            file.write((self._unwritten + _line(name, digest)).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._unwritten, self._cut_at = "", None
+
+
+def _line(name: str, digest: str) -> str:
+    entry = {"file": name, "digest": digest}
+    return json.dumps({**entry, "check": value_digest(entry)}) + "\n"
+
+
+def _entry(line: bytes) -> tuple[str, str]:
+    """Return the file and the digest of a line; raises `ValueError`, or what a line of another form raises."""
+    entry = json.loads(line)
+    if entry.pop("check") != value_digest(entry):
+        raise ValueError("the line differs from what was written")
+    return entry["file"], entry["digest"]

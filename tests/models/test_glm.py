@@ -8,7 +8,7 @@ from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.sizes import fit_sizes
-from zoosim.models.glm import Model, Response, Rows, expected_probability, fit_glm
+from zoosim.models.glm import Model, Response, RowsByProduct, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design
 from zoosim.models.row_effects import Family
 
@@ -123,7 +123,7 @@ def test_rows_in_parts_give_the_sums_of_each_product(rows_a_product: float) -> N
     scores, weights = rng.normal(size=n), rng.random(n)
     roots = rng.normal(size=(k, q, q))
     covariance = roots @ roots.transpose(0, 2, 1)
-    rows = Rows(x, actions, k)
+    rows = RowsByProduct(x, actions, k)
     sums = rows.sums(scores, weights, mean)
     precision = np.zeros((k, q, q))
     for part in sums.parts:

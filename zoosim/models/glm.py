@@ -125,7 +125,7 @@ def fit_glm(
         rounds: Passes over the rows.
         progress: Called with a line for each pass over the rows.
     """
-    rows = Rows(visitors, actions, len(design.products))
+    rows = RowsByProduct(visitors, actions, len(design.products))
     are_clicks = response is Response.CLICKS
     mean = np.zeros((len(design.products), visitors.shape[1]))
     level, unit, noise = 0.0, 1.0, 0.0
@@ -159,7 +159,7 @@ def fit_glm(
     return Model(design, sums, posterior, tuple(effects), level, unit, noise, residuals)
 
 
-class Rows:
+class RowsByProduct:
     """Rows of visitors `(n, q)` by the product that each showed, in parts of products with about as many rows each.
 
     A part holds its products `(B,)`, the numbers of their rows `(B, m)`, n where a product has fewer, and the visitors

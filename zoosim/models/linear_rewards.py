@@ -4,8 +4,7 @@ All that fitting needs are sums over rows, so models without each fold, and the 
 pass over the rows.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,16 +56,18 @@ class Moments(NamedTuple):
     square: FloatArray
 
 
-Solve = Callable[[float], FloatArray]
-"""Coefficients `(K, D)` for a strength."""
-
-
 class Fitting(NamedTuple):
-    """A way to fit: how to solve for each of the `strengths`, and `without`, what does not need the model."""
+    """How to fit ridge deviations of each action from what actions share.
 
-    solver: Callable[["Moments", list[int]], Solve]
-    strengths: tuple[float, ...]
+    `shared` makes of sums over rows, `gram (K, D, D)` and `cross (K, D)`, what the coefficients of each action are
+    shrunk towards `(K, D)`. The penalty is one of `strengths`; a `free_level` has none. `without` is what needs no
+    model.
+    """
+
+    shared: Callable[[FloatArray, FloatArray], FloatArray]
     without: str
+    strengths: tuple[float, ...] = SHRINKAGES
+    free_level: bool = False
 
 
 def fit_linear_model(
@@ -125,9 +126,8 @@ def fit_pooled_model(
     moments = sum_moments(rows, rewards, folds, n_actions)
     coefficients = np.mean([_fit_without(moments, f, fitting) for f in range(folds)], axis=0)
     without = [[other for other in range(folds) if other != f] for f in range(folds)]
-    shared = np.atleast_2d(np.mean([_shared_weights(moments, others, traits) for others in without], axis=0))
-    known_traits = np.zeros((n_actions, 0)) if traits is None else traits
-    deviations = coefficients.T - with_ones(known_traits) @ shared
+    shared = np.mean([_shared_weights(*_summed(moments, others), traits) for others in without], axis=0)
+    deviations = coefficients.T - _described(traits, n_actions) @ shared
     return PooledModel(shared, deviations, rows.centre, rows.scale)
 
 
@@ -208,51 +208,52 @@ def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     errors = np.zeros(len(fitting.strengths))
     for held_out in others:
         train = [f for f in others if f != held_out]
-        solve = fitting.solver(moments, train)
-        for number, strength in enumerate(fitting.strengths):
-            errors[number] += _squared_error(moments, held_out, solve(strength))
-    return fitting.solver(moments, others)(fitting.strengths[int(errors.argmin())]).T
+        for number, coefficients in enumerate(_ridge(moments, train, fitting)):
+            errors[number] += _squared_error(moments, held_out, coefficients)
+    best = fitting.strengths[int(errors.argmin())]
+    return next(_ridge(moments, others, fitting._replace(strengths=(best,)))).T
+
+
+def _ridge(moments: Moments, folds: list[int], fitting: Fitting) -> Iterator[FloatArray]:
+    """Yield coefficients `(K, D)` for each strength: what actions share, and ridge deviations of each from it."""
+    gram, cross = _summed(moments, folds)
+    shared = fitting.shared(gram, cross)
+    rest = cross - (gram @ shared[..., None])[..., 0]
+    for strength in fitting.strengths:
+        penalty = np.full(gram.shape[-1], strength)
+        if fitting.free_level:
+            penalty[0] = 1e-9
+        yield np.asarray(shared + np.linalg.solve(gram + np.diag(penalty), rest[..., None])[..., 0])
+
+
+def _summed(moments: Moments, folds: list[int]) -> tuple[FloatArray, FloatArray]:
+    """Return `gram (K, D, D)` and `cross (K, D)` of some folds."""
+    return moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
 
 
 def shared_first(traits: FloatArray | None) -> Fitting:
     """Return how to fit a model of all actions, by their `traits (K, p)` if given, and each one's deviation from it."""
 
-    def solver(moments: Moments, folds: list[int]) -> Solve:
-        return partial(_solve, moments, folds, _shared(moments, folds, traits))
+    def shared(gram: FloatArray, cross: FloatArray) -> FloatArray:
+        return np.asarray(_described(traits, len(gram)) @ _shared_weights(gram, cross, traits))
 
-    return Fitting(solver, SHRINKAGES, "dm and dr")
-
-
-def _shared(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
-    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(K, D)`, linear in these."""
-    weights = _shared_weights(moments, folds, traits)
-    return weights if traits is None else np.asarray(with_ones(traits) @ weights)
+    return Fitting(shared, "dm and dr")
 
 
-def _shared_weights(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
-    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(1 + p, D)`.
+def _described(traits: FloatArray | None, k: int) -> FloatArray:
+    """Return [1, traits] of each action `(K, 1 + p)`."""
+    return with_ones(np.zeros((k, 0)) if traits is None else traits)
+
+
+def _shared_weights(gram: FloatArray, cross: FloatArray, traits: FloatArray | None) -> FloatArray:
+    """Return the coefficients `(1 + p, D)` of a ridge model of all actions.
 
     With z = [1, traits] of an action the model is x^T M z; vec M solves sum_a kron(zz^T, gram_a) + 1.
     """
-    gram = moments.gram[folds].sum(axis=0)
-    cross = moments.cross[folds].sum(axis=0)
-    d = gram.shape[-1]
-    if traits is None:
-        return np.asarray(np.linalg.solve(gram.sum(axis=0) + np.eye(d), cross.sum(axis=0)))
-    z = with_ones(traits)
-    p = z.shape[1]
+    z = _described(traits, len(gram))
+    p, d = z.shape[1], gram.shape[-1]
     system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
     return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
-
-
-def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:
-    """Return coefficients `(K, D)`: ridge deviations of each action from the `shared` ones."""
-    gram = moments.gram[folds].sum(axis=0)
-    cross = moments.cross[folds].sum(axis=0)
-    fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
-    deviations = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
-    coefficients: FloatArray = shared + deviations
-    return coefficients
 
 
 def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:

@@ -17,7 +17,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parquet import read_meta, write_parquet
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
-from zoosim.models.linear_rewards import FOLDS, Rows, _shared, fit_linear_model, shared_first, sum_moments
+from zoosim.models.linear_rewards import FOLDS, Rows, fit_linear_model, shared_first, sum_moments
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.from_log.traits import find_traits, traits_of
 from zoosim.policies.registry import find_class
@@ -282,12 +282,13 @@ def test_the_shared_model_is_a_ridge_of_visitors_times_traits() -> None:
     x, z = np.hstack([np.ones((n, 1)), features]), np.hstack([np.ones((k, 1)), traits])
     joint = np.einsum("np,ni->npi", z[actions], x).reshape(n, -1)
     plain = np.linalg.solve(joint.T @ joint + np.eye(12), joint.T @ rewards).reshape(3, 4)
-    np.testing.assert_allclose(_shared(moments, [0, 1], traits), z @ plain, atol=1e-10)
-    bare, shared = (
+    shared = shared_first(traits).shared(moments.gram.sum(axis=0), moments.cross.sum(axis=0))
+    np.testing.assert_allclose(shared, z @ plain, atol=1e-10)
+    bare, by_traits = (
         fit_linear_model(features, actions, [rewards], k, np.arange(n) % FOLDS, FOLDS, shared_first(known)).coefficients
         for known in (None, traits)
     )
-    assert np.abs(bare - shared).max() > 1e-3
+    assert np.abs(bare - by_traits).max() > 1e-3
 
 
 def test_traits_are_what_products_differ_in() -> None:

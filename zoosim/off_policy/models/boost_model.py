@@ -1,6 +1,5 @@
 """A reward model for continuous boosts, cross-fitted: ridge on features, boosts, and their products."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +7,11 @@ import numpy as np
 from zoosim.core.distributions import Distributions
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
-from zoosim.models.linear_rewards import FOLDS, Fitting, Moments, RewardModel, Solve, fit_linear_model, model_terms
+from zoosim.models.linear_rewards import FOLDS, Fitting, RewardModel, fit_linear_model, model_terms
 from zoosim.off_policy.intervals.clusters import Clusters
 
-STRENGTHS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
-"""Ridge penalties, in rows of columns of variance 1; tried in turn."""
+RIDGE = Fitting(lambda gram, cross: np.zeros_like(cross), "kernel-dr", free_level=True)
+"""The only action has no other to be like: its coefficients are shrunk towards 0, but for the mean."""
 
 
 class BoostModel(NamedTuple):
@@ -44,19 +43,3 @@ def inputs_of(features: FloatArray, boosts: FloatArray) -> FloatArray:
     first, second = np.triu_indices(boosts.shape[1])
     crossed = (features[:, :, None] * boosts[:, None, :]).reshape(len(boosts), -1)
     return np.hstack([features, boosts, boosts[:, first] * boosts[:, second], crossed])
-
-
-def _solver(moments: Moments, folds: list[int]) -> Solve:
-    return partial(_ridge, moments, folds)
-
-
-def _ridge(moments: Moments, folds: list[int], strength: float) -> FloatArray:
-    """Return coefficients `(1, D)`; the mean is not shrunk."""
-    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
-    penalty = np.full(gram.shape[-1], strength)
-    penalty[0] = 1e-9
-    coefficients: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
-    return coefficients
-
-
-RIDGE = Fitting(_solver, STRENGTHS, "kernel-dr")

@@ -19,7 +19,7 @@ from zoosim.core.arrays import with_ones
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.models.glm import Model, Response, Rows, expected_probability, fit_glm
+from zoosim.models.glm import Model, Response, RowsByProduct, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design, draw_coefficients, make_design
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.mixed_effects import (
@@ -75,7 +75,7 @@ class Part:
         is_seen = pairs.places >= 0
         linear = (pairs.columns * (pairs.traits @ posterior.shared.T)).sum(axis=1)
         variances = pairs.columns**2 @ posterior.variances.of_deviations(self.model.design)
-        seen = Rows(pairs.columns[is_seen], pairs.places[is_seen], len(posterior.mean))
+        seen = RowsByProduct(pairs.columns[is_seen], pairs.places[is_seen], len(posterior.mean))
         linear[is_seen], variances[is_seen] = seen.predictor(posterior.mean, posterior.covariance)
         return self._factor(self.model, linear, variances)
 

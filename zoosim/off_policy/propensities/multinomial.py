@@ -4,11 +4,12 @@ The chance of product a is proportional to exp(x . w_a) among a visit's candidat
 with like traits z share M, and each has an own v_a. Both are shrunk towards 0 by ridge penalties; x begins with a 1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
@@ -210,21 +211,26 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
     of_own, of_shared = model.shrinkage.penalties(slope.shape[1], contexts.n_plain)
     parts = [(part.inputs, model.probabilities(part)) for _, part in contexts.blocks]
     diagonal = scale * sum((chances * (1.0 - chances)).T @ inputs**2 for inputs, chances in parts)
-    preconditioner = np.vstack([of_own + diagonal, of_shared + (traits**2).T @ diagonal])
+    by_diagonal = 1.0 / np.vstack([of_own + diagonal, of_shared + (traits**2).T @ diagonal])
 
-    def applied(direction: FloatArray) -> FloatArray:
-        own, shared = direction[: len(traits)], direction[len(traits) :]
+    def applied(flat: FloatArray) -> FloatArray:
+        own, shared = _unflattened(flat, len(traits), slope.shape[1])
         weights = own + traits @ shared
         image = np.zeros_like(own)
         for inputs, chances in parts:
             moved = inputs @ weights.T
             moved -= (chances * moved).sum(axis=1, keepdims=True)
             image += scale * (chances * moved).T @ inputs
-        return np.vstack([image + of_own * own, traits.T @ image + of_shared * shared])
+        return np.vstack([image + of_own * own, traits.T @ image + of_shared * shared]).ravel()
 
-    target = np.vstack([slope, traits.T @ slope])
-    direction = _conjugate_gradients(applied, target, preconditioner)
-    return np.asarray(direction[: len(traits)] + traits @ direction[len(traits) :])
+    target = np.vstack([slope, traits.T @ slope]).ravel()
+    shape = (len(target), len(target))
+    information = LinearOperator(shape, matvec=applied, dtype=np.float64)
+    preconditioner = LinearOperator(shape, matvec=lambda flat: by_diagonal.ravel() * flat, dtype=np.float64)
+    # Without a tolerance: all steps are made, unless nothing is left.
+    direction = cg(information, target, rtol=0.0, atol=1e-300, maxiter=SOLVER_STEPS, M=preconditioner)[0]
+    own, shared = _unflattened(direction, len(traits), slope.shape[1])
+    return np.asarray(own + traits @ shared)
 
 
 def scores_along(model: Multinomial, choices: Choices, direction: FloatArray) -> FloatArray:
@@ -251,26 +257,3 @@ def _unflattened(flat: FloatArray, n_products: int, width: int) -> tuple[FloatAr
     """Return products' own weights and the shared ones, which the optimiser holds in one row."""
     own, shared = np.split(flat, [n_products * width])
     return own.reshape(-1, width), shared.reshape(-1, width)
-
-
-def _conjugate_gradients(
-    applied: Callable[[FloatArray], FloatArray], target: FloatArray, preconditioner: FloatArray
-) -> FloatArray:
-    """Return nearly what a positive definite map sends to a `target`."""
-    solution = np.zeros_like(target)
-    residual = target.copy()
-    scaled = residual / preconditioner
-    direction = scaled.copy()
-    length = float((residual * scaled).sum())
-    for _ in range(SOLVER_STEPS):
-        if not length > 0.0:
-            break
-        image = applied(direction)
-        step = length / float((direction * image).sum())
-        solution += step * direction
-        residual -= step * image
-        scaled = residual / preconditioner
-        longer = float((residual * scaled).sum())
-        direction = scaled + longer / length * direction
-        length = longer
-    return solution

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,8 @@ from zoosim.core.parquet import read_meta
 from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
+Saved = Mapping[TrialKey, Mapping[str, Any]]
+"""What made each sound trial of a folder, as its file says."""
 
 DIED = "its process died: it exited, crashed, or was killed for its memory"
 
@@ -43,11 +45,12 @@ def run_plan(
     folder = RunFolder(path)
     folder.check()
     _check_same_run(plan, held, path)
-    _check_same_world(plan, folder)
-    stale = _stale(plan, folder)
-    tasks = _missing(plan, folder, keep_log)
+    saved, faults = _saved_trials(folder)
+    _check_same_world(plan, saved, path)
+    stale = _stale(plan, saved, path)
+    tasks = _missing(plan, folder, saved, stale, keep_log)
     folder.remove_leftovers()
-    repairs = _set_damaged_aside(plan, folder, keep_log)
+    repairs = _set_damaged_aside(plan, folder, faults, keep_log)
     earlier_notes = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
@@ -77,16 +80,23 @@ def run_plan(
     return RunOutcome(time.perf_counter() - started, failures, notes)
 
 
-def _set_damaged_aside(plan: Plan, folder: RunFolder, keep_log: bool) -> tuple[str, ...]:
+def _saved_trials(folder: RunFolder) -> tuple[Saved, Mapping[TrialKey, str]]:
+    """Return what made each sound trial of a folder, and what is wrong with each other one."""
+    faults = {key: folder.fault(key) for key in folder.trials()}
+    saved = {key: read_meta(folder.trial_path(key)) for key, fault in faults.items() if not fault}
+    return saved, {key: fault for key, fault in faults.items() if fault}
+
+
+def _set_damaged_aside(
+    plan: Plan, folder: RunFolder, faults: Mapping[TrialKey, str], keep_log: bool
+) -> tuple[str, ...]:
     """Move what is damaged out of the way, and return a note on each; what was asked for is computed again."""
     asked = {_key(task) for task in _tasks(plan)}
     notes = []
-    for key in folder.trials():
-        fault = folder.fault(key)
-        if fault:
-            place = folder.set_aside(folder.trial_path(key))
-            what_now = "it is computed again" if key in asked else f"name {key.policy} to have it computed again"
-            notes.append(f"{folder.trial_path(key)} {fault}; moved to {place}, {what_now}")
+    for key, fault in faults.items():
+        place = folder.set_aside(folder.trial_path(key))
+        what_now = "it is computed again" if key in asked else f"name {key.policy} to have it computed again"
+        notes.append(f"{folder.trial_path(key)} {fault}; moved to {place}, {what_now}")
     if keep_log:
         logs = [folder.log_path(key) for key in asked if folder.log_path(key).exists()]
         for path in filter(_is_unreadable, sorted(logs)):
@@ -100,7 +110,7 @@ def _set_damaged_aside(plan: Plan, folder: RunFolder, keep_log: bool) -> tuple[s
 
 
 def _is_unreadable(path: Path) -> bool:
-    """Return whether a log cannot be opened."""
+    """Return whether a log is missing or cannot be opened."""
     try:
         read_meta(path)
     except DataError:
@@ -118,16 +128,15 @@ def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
         )
 
 
-def _check_same_world(plan: Plan, folder: RunFolder) -> None:
+def _check_same_world(plan: Plan, saved: Saved, path: Path) -> None:
     """Refuse a folder whose other policies met a world of other code: comparisons with them would not be paired."""
     asked = {entry.name for entry in plan.entries}
-    others = [key for key in folder.trials() if key.policy not in asked and not folder.fault(key)]
-    metas = {key.policy: read_meta(folder.trial_path(key)) for key in others}
-    strangers = sorted(name for name, meta in metas.items() if meta.get("world", None) not in {None, plan.world_code})
+    others = {key.policy: meta.get("world") for key, meta in saved.items() if key.policy not in asked}
+    strangers = sorted(name for name, world in others.items() if world not in {None, plan.world_code})
     if strangers:
         names = ", ".join(strangers)
         raise ConfigError(
-            f"--out: {folder.path} holds trials of {names} in a world whose code has changed since; name these "
+            f"--out: {path} holds trials of {names} in a world whose code has changed since; name these "
             "policies, too, so that they run again, or name another folder"
         )
 
@@ -143,13 +152,17 @@ def _warned(results: Iterable[TrialResult]) -> tuple[str, ...]:
 
 def missing_trials(plan: Plan, path: Path, keep_log: bool) -> list[TrialKey]:
     """List the trials that a run of `plan` in `path` would compute."""
-    return [_key(task) for task in _missing(plan, RunFolder(path), keep_log)]
+    folder = RunFolder(path)
+    saved, _ = _saved_trials(folder)
+    return [_key(task) for task in _missing(plan, folder, saved, _stale(plan, saved, path), keep_log)]
 
 
-def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:
-    """List the trials to compute: those that are not there, or were made by other code."""
-    stale = _stale(plan, folder)
-    return [task for task in _tasks(plan) if task[0].name in stale or not _done(folder, _key(task), keep_log)]
+def _missing(plan: Plan, folder: RunFolder, saved: Saved, stale: Sequence[str], keep_log: bool) -> list[Task]:
+    """List the trials to compute: those that, or whose logs, are not there, or that other code made."""
+    done = {key for key in saved if key.policy not in stale}
+    if keep_log:
+        done = {key for key in done if not _is_unreadable(folder.log_path(key))}
+    return [task for task in _tasks(plan) if _key(task) not in done]
 
 
 def _key(task: Task) -> TrialKey:
@@ -180,25 +193,19 @@ def _tasks(plan: Plan) -> Iterator[Task]:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])
 
 
-def _done(folder: RunFolder, key: TrialKey, keep_log: bool) -> bool:
-    is_logged = not keep_log or (folder.log_path(key).exists() and not _is_unreadable(folder.log_path(key)))
-    return folder.trial_path(key).exists() and is_logged and not folder.fault(key)
-
-
-def _stale(plan: Plan, folder: RunFolder) -> list[str]:
+def _stale(plan: Plan, saved: Saved, path: Path) -> list[str]:
     """List the policies whose code, theirs or ours, has changed; refuse one that was saved with other parameters."""
     stale = []
     for entry in plan.entries:
-        keys = [key for key in folder.trials() if key.policy == entry.name and not folder.fault(key)]
-        saved = [read_meta(folder.trial_path(key)) for key in keys]
-        if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in saved):
-            raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
-        if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
+        metas = [meta for key, meta in saved.items() if key.policy == entry.name]
+        if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in metas):
+            raise ConfigError(f"--out: {path} holds {entry.name} with other parameters; name another folder")
+        if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in metas):
             stale.append(entry.name)
     return stale
 
 
-def _other_parameters(meta: dict[str, Any], entry: PolicyEntry) -> bool:
+def _other_parameters(meta: Mapping[str, Any], entry: PolicyEntry) -> bool:
     """Return whether a trial had other parameters; those that the policy has gained since had their defaults."""
     held = meta.get("params")
     if not isinstance(held, dict):
@@ -207,7 +214,7 @@ def _other_parameters(meta: dict[str, Any], entry: PolicyEntry) -> bool:
     return {**defaults, **held} != {**defaults, **entry.params}
 
 
-def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:
+def _other_type(meta: Mapping[str, Any], entry: PolicyEntry) -> bool:
     """Return whether a saved policy of the same name was another built-in one; a user's file may have moved."""
     return entry.built_in and meta.get("type") != entry.source
 

@@ -38,13 +38,13 @@ def test_what_is_listed_is_found_again(folder: Path) -> None:
 def test_a_line_is_added_and_no_other_is_written_again(folder: Path) -> None:
     before = (folder / NAME).read_bytes()
     first, second = Manifest(folder), Manifest(folder)
-    first.add("c", "1")
-    second.add("d", "2")
+    first.add("c", content_digest(b"1"))
+    second.add("d", content_digest(b"2"))
     content = (folder / NAME).read_bytes()
     assert content.startswith(before)
     assert content.count(b"\n") == before.count(b"\n") + 2
-    assert Manifest(folder).lists("c", "1")
-    assert Manifest(folder).lists("d", "2")
+    assert Manifest(folder).lists("c", b"1")
+    assert Manifest(folder).lists("d", b"2")
 
 
 def test_a_replaced_file_is_sound_before_and_after_it_is_moved(folder: Path) -> None:

@@ -33,7 +33,7 @@ def older_digests(folder: Path) -> dict[str, str]:
     """Return the digests of a run's files by name, empty for those that are damaged, edited or of another run."""
     config_file, summary_file = folder / "config.yaml", folder / "summary.json"
     trials = sorted(folder.glob("cells/*/*.parquet"))
-    seals = {path: _seal(path) for path in (config_file, summary_file, *trials) if path.is_file()}
+    seals = {path: file_seal_holds(path) for path in (config_file, summary_file, *trials) if path.is_file()}
     config = _read_yaml(config_file)
     has_sealed_trials = any(seals.get(path) is not None for path in trials)
     if has_sealed_trials or KEY in config or config.get("format", 1) not in FORMATS:
@@ -44,18 +44,9 @@ def older_digests(folder: Path) -> dict[str, str]:
     digests = {}
     for path, seal in seals.items():
         is_sound = path in unsealed and _has_form(path) if seal is None else seal
-        if seal and path in trials:
-            is_sound = _is_at_home(path, config)
+        is_sound = is_sound and (seal is None or path not in trials or _is_at_home(path, config))
         digests[path.relative_to(folder).as_posix()] = file_digest(path) if is_sound else ""
     return digests
-
-
-def _seal(path: Path) -> bool | None:
-    """Return whether a file's seal holds, None where it has none; that of one that cannot be read does not."""
-    try:
-        return file_seal_holds(path)
-    except OSError:
-        return False
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -7,21 +7,18 @@ listed before it is moved there, and a kill between the two leaves the old one.
 
 import json
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from zoosim.core.digests import file_digest, value_digest
+from zoosim.core.digests import content_digest, file_digest, value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.core.files import read_content
 
 NAME = "manifest.jsonl"
 
 
-class Manifest:
-    """The digests of a folder's files, by their paths from the folder on.
-
-    One process adds to it, such as the parent of those that write the files.
+class Manifest(dict[str, set[str]]):
+    """The digests of a folder's files, by their paths from the folder on. One process adds to it.
 
     Args:
         folder: The folder.
@@ -32,8 +29,8 @@ class Manifest:
     """
 
     def __init__(self, folder: Path, earlier: Callable[[], Mapping[str, str]] = dict) -> None:
+        super().__init__()
         self.path = folder / NAME
-        self._digests: dict[str, set[str]] = defaultdict(set)
         self._unwritten = ""
         self._cut_at: int | None = None
         try:
@@ -47,22 +44,19 @@ class Manifest:
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             raise ConfigError(f"{self.path} is damaged or was changed; delete the folder or name another") from None
         for name, digest in listed:
-            self._digests[name].add(digest)
+            self.setdefault(name, set()).add(digest)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._digests
-
-    def lists(self, name: str, digest: str) -> bool:
-        """Return whether a file was listed with a digest."""
-        return digest in self._digests.get(name, ())
+    def lists(self, name: str, content: bytes) -> bool:
+        """Return whether a file was listed with a content."""
+        return content_digest(content) in self.get(name, ())
 
     def holds(self, name: str) -> bool:
         """Return whether a file is as it was listed; raises `OSError` where it cannot be read."""
-        return self.lists(name, file_digest(self.path.parent / name))
+        return file_digest(self.path.parent / name) in self.get(name, ())
 
     def add(self, name: str, digest: str) -> None:
         """List a file; its line is on the disk when this returns. Raises `OSError`."""
-        self._digests[name].add(digest)
+        self.setdefault(name, set()).add(digest)
         with self.path.open("ab") as file:
             if self._cut_at is not None:
                 file.truncate(self._cut_at)

@@ -5,8 +5,8 @@ with the place blank, so that the file stays one file, which is there whole or n
 """
 
 import mmap
-import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from zoosim.core.digests import DIGEST_LENGTH, content_digest
@@ -38,12 +38,10 @@ def seal_file(path: Path) -> None:
 
 
 def file_seal_holds(path: Path) -> bool | None:
-    """Return `seal_holds` of a file; raises `OSError` where it cannot be read."""
-    with open_file(path) as file:
-        if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
-            return None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return seal_holds(content)
+    """Return `seal_holds` of a file; False where it cannot be read, or is empty."""
+    with suppress(OSError, ValueError), open_file(path) as file:
+        return seal_holds(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return False
 
 
 def _place(content: bytes | mmap.mmap) -> int | None:

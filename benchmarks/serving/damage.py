@@ -12,13 +12,14 @@ import numpy as np
 
 from tests.serving.process import serving
 from tests.serving.shop import make_model
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim import Client
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
 from zoosim.serving.events import Row, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS, keep_model_file, load_served_model
-from zoosim.serving.snapshots import newest_replica, state_digest
+from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.address import LOG, Address, open_store
 
 SEED, VISITS, MOST_ROWS = 0, 60, 1_000_000

@@ -16,6 +16,7 @@ import pytest
 import zoosim
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import check_resumed, replayed
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError
@@ -36,7 +37,6 @@ from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
 from zoosim.serving.settings import read_settings
-from zoosim.serving.snapshots import state_digest
 from zoosim.serving.store.address import Address, open_store
 
 SALT = bytes(range(16))

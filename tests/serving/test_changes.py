@@ -8,6 +8,7 @@ import pytest
 
 from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
@@ -15,7 +16,7 @@ from zoosim.serving.clock import Clock
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.publishing import Changes, News
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 

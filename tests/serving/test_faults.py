@@ -14,12 +14,13 @@ import pytest
 
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_model
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from tests.serving.valkey import valkey_server
 from zoosim.serving.client import PASSING, Client, ServiceError
 from zoosim.serving.events import Kind, decision_key, decision_of, feedback_key
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
-from zoosim.serving.snapshots import newest_replica, state_digest
+from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.serving.shop import running
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.serving import growth
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
@@ -15,7 +16,7 @@ from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import Growth, grown_model
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG, Address
 from zoosim.serving.store.sqlite import SqliteStore
 

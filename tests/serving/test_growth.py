@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import DataError
 from zoosim.policies.model import ID, Model, load_model
@@ -22,7 +23,7 @@ from zoosim.serving.replica import GROWN_FROM, Replica, origin_of
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 from zoosim.serving.unexpressed import MOST_BYTES

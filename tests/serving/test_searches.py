@@ -10,6 +10,7 @@ from scipy.special import ndtr
 from scipy.stats import kstest
 
 from tests.serving.shop import make_boost_model, make_model
+from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed, with_service
 from zoosim.api.served import forget_visitor
 from zoosim.core.errors import PolicyError
@@ -21,7 +22,7 @@ from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 

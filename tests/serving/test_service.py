@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.state_digest import state_digest
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
@@ -18,7 +19,7 @@ from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address, open_store
 
 

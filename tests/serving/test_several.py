@@ -14,6 +14,7 @@ import pytest
 
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.state_digest import state_digest
 from tests.serving.test_faults import Shop
 from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
@@ -24,7 +25,7 @@ from zoosim.serving.events import Kind, Row, decision_key, feedback_key
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.service import Service
-from zoosim.serving.snapshots import newest_replica, state_digest
+from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.address import Address, open_store, parse_address
 
 ADMIN = "/personalizer/v1.1-preview.3"

@@ -1,15 +1,12 @@
 """Snapshots of what a service has learned: a restart reads the newest sound one, and only the log behind it."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from zoosim.core.blame import reason_of
-from zoosim.core.digests import content_digest
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
@@ -153,13 +150,3 @@ def _start_in(header: Mapping[str, Any]) -> Start:
 def _snapshots(folder: Path) -> list[Path]:
     """Return the snapshots, oldest first."""
     return sorted(path for path in folder.glob(f"{PREFIX}*") if path.name.removeprefix(PREFIX).isdigit())
-
-
-def state_digest(replica: Replica) -> str:
-    """Return a hash of all that was learned: equal ones mean states that are equal to the bit."""
-    state, arrays = packed_state(replica.model.policy)
-    day, visitor_arrays = replica.visitors.state()
-    arrays |= visitor_arrays
-    of_arrays = (part for name in sorted(arrays) for part in (name, np.ascontiguousarray(arrays[name]).tobytes()))
-    of_others = (f"{name} {state_digest(other)}" for name, other in sorted(replica.others.items()))
-    return content_digest(json.dumps([state, replica.join.state(), day], sort_keys=True), *of_arrays, *of_others)

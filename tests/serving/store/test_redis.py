@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.state_digest import state_digest
 from tests.serving.store.test_contract import row
 from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
@@ -18,7 +19,7 @@ from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
 from zoosim.serving.learner import LearnerJob, _Learner
-from zoosim.serving.snapshots import state_digest, write_snapshot
+from zoosim.serving.snapshots import write_snapshot
 from zoosim.serving.store import redis as redis_module
 from zoosim.serving.store.address import parse_address
 from zoosim.serving.store.base import LostRows

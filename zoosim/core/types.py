@@ -15,6 +15,7 @@ Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Array = TypeVar("Array", bound=np.ndarray)
+Parts = TypeVar("Parts", bound=tuple[Any, ...])
 
 REWARD = "reward"
 """Name of the one reward of a log that names no other."""
@@ -30,6 +31,24 @@ def frozen(array: Array) -> Array:
     """Make an array read-only and return it."""
     array.setflags(write=False)
     return array
+
+
+def frozen_parts(parts: Parts) -> Parts:
+    """Return a named tuple with contiguous, read-only views of its arrays, so that one compiled function takes all.
+
+    Code is compiled for each way in which arrays lie in memory, and for those that can be written to once more.
+
+    Args:
+        parts: A named tuple of arrays, of other such tuples, and of values that stay as they are.
+    """
+
+    def frozen_part(part: Any) -> Any:
+        if not isinstance(part, np.ndarray):
+            return frozen_parts(part) if isinstance(part, tuple) else part
+        is_frozen = part.flags.c_contiguous and not part.flags.writeable
+        return part if is_frozen else frozen(np.ascontiguousarray(part).view())
+
+    return type(parts)(*map(frozen_part, parts))
 
 
 class Context(dict[str, Any]):

@@ -16,7 +16,7 @@ import numpy as np
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
-from zoosim.core.types import CLICK, REWARD, BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.core.types import CLICK, REWARD, BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen, frozen_parts
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, numbered, truth_of_candidates
 from zoosim.worlds.facts import Change
 
@@ -233,7 +233,9 @@ class TableWorld(World):
         user_ids = np.arange(start, stop) if self.anonymous else visitors
         offered = self._offers[period.start]
         candidates = (offered.rows, offered.groups, period.table, period.available)
-        return Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
+        return frozen_parts(
+            Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
+        )
 
     def visits_apart(
         self, start: int, rows: IntArray, user_ids: IntArray, table: FloatArray, rewards: FloatArray
@@ -244,7 +246,7 @@ class TableWorld(World):
         """
         places = np.arange(len(rows))
         offered = self.offered(start).rows
-        return Visits(
+        visits = Visits(
             start=start,
             visitors=places,
             user_ids=user_ids,
@@ -257,6 +259,7 @@ class TableWorld(World):
             click_key=self.click_key,
             rewards=rewards,
         )
+        return frozen_parts(visits)
 
     @cached_property
     def _chunk(self) -> list[tuple[Visits, Offer]]:

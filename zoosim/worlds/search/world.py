@@ -12,7 +12,7 @@ import numpy as np
 
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray, frozen
+from zoosim.core.types import FloatArray, frozen, frozen_parts
 from zoosim.worlds.search.catalogue import Catalogue, draw_catalogue, draw_embeddings
 from zoosim.worlds.search.market import Market, markets_of
 from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
@@ -49,7 +49,7 @@ class SearchWorld:
     @cached_property
     def table(self) -> QueryTable:
         """Return the queries that visitors choose from."""
-        return load_query_table(self.config)
+        return frozen_parts(load_query_table(self.config))
 
     def market_at(self, step: int) -> int:
         """Return the number of the market that visit `step` falls in."""
@@ -124,4 +124,4 @@ def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
         users = users._replace(embeddings=frozen(np.zeros((len(users.segment), config.embedding_dim))))
     elif not len(users.embeddings):
         users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
-    return SearchWorld(config, seed, catalogue, users, successors)
+    return SearchWorld(config, seed, frozen_parts(catalogue), frozen_parts(users), successors)

@@ -255,10 +255,15 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     ("choose", "reason"),
     [
         ("return 1 // 0", "mine.py:6: ZeroDivisionError"),
-        ("return 50", "mine.py:5: ValueError: select_action returned 50, expected 0 to 49"),
-        ("return float('nan')", "mine.py:5: ValueError: select_action returned nan, expected an integer"),
-        ("raise SystemExit(0)", "mine.py:6: SystemExit"),
         ("import os; os._exit(0)", "its process died"),
+        *(
+            pytest.param(choose, reason, marks=pytest.mark.slow)
+            for choose, reason in (
+                ("return 50", "mine.py:5: ValueError: select_action returned 50, expected 0 to 49"),
+                ("return float('nan')", "mine.py:5: ValueError: select_action returned nan, expected an integer"),
+                ("raise SystemExit(0)", "mine.py:6: SystemExit"),
+            )
+        ),
     ],
 )
 def test_a_policy_that_fails_is_told_and_the_others_finish(choose: str, reason: str, tmp_path: Path) -> None:
@@ -284,7 +289,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in done.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
     arguments = ["run", "gauntlet", "--seeds", "3", "--steps", "600", "--policies", "random,mine", "--jobs", "2"]
     slow = mine(tmp_path, "import time; time.sleep(0.002); return 7")

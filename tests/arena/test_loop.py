@@ -117,11 +117,21 @@ def must_be_equal(one: list[np.ndarray], two: list[np.ndarray]) -> None:
         assert np.array_equal(a, b), f"{name} differs first at row {int(np.argmax(a != b))}"
 
 
+RELATED = ("neural-linear-online", "neural-linear-stable")
+"""Policies whose loops are compiled from the parts of that of `neural-linear`."""
+
+
 def _label(variant: tuple[str, dict[str, Any]]) -> str:
     return "-".join([variant[0], *(f"{key}={value}" for key, value in variant[1].items())])
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=_label)
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, marks=pytest.mark.slow if variant[0] in RELATED else (), id=_label(variant))
+        for variant in VARIANTS
+    ],
+)
 def test_compiled_and_context_by_context_give_the_same_rows(
     variant: tuple[str, dict[str, Any]], world: TableWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,10 @@ def commands(page: Path) -> list[str]:
     return found + [phrase.removeprefix(".venv/bin/") for phrase in PHRASE.findall(page.read_text(encoding="utf-8"))]
 
 
+LONG = ("docs/q-ensemble.md", "docs/search-shop.md")
+"""Pages whose code takes over ten seconds."""
+
+
 def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -88,7 +92,13 @@ def plan_of(params: dict[str, Any]) -> Plan:
     return make_plan(Request(params["name"], *asked))
 
 
-@pytest.mark.parametrize("page", pages_with("python"), ids=page_id)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page_id(page) in LONG else (), id=page_id(page))
+        for page in pages_with("python")
+    ],
+)
 def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     well = "assert not [r for r in list(globals().values()) if getattr(r, 'failures', ())], 'a policy failed'"

@@ -142,7 +142,14 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 
 
 
 @pytest.mark.skipif(UNPRIVILEGED != () and shutil.which("setpriv") is None, reason="permissions do not hold")
-@pytest.mark.parametrize("text", [RUN, "report run", "log log.parquet --n 100", "describe recommendation"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        RUN,
+        "log log.parquet --n 100",
+        *(pytest.param(text, marks=pytest.mark.slow) for text in ("report run", "describe recommendation")),
+    ],
+)
 def test_a_folder_that_cannot_be_written_is_refused(text: str, sound_run: Path, tmp_path: Path) -> None:
     shutil.copytree(sound_run, tmp_path / "run")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -180,7 +187,9 @@ def full_disk(size: int) -> dict[int, int]:
     return {resource.RLIMIT_FSIZE: size}
 
 
-@pytest.mark.parametrize("size", [0, 1_000, 3_000, 20_000, 1_000_000])
+@pytest.mark.parametrize(
+    "size", [0, 20_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1_000, 3_000, 1_000_000))]
+)
 def test_a_full_disk_is_told_in_one_line(size: int, tmp_path: Path, sound: pl.DataFrame) -> None:
     ended = command(RUN, tmp_path, limits=full_disk(size))
     assert ended.code == 2

@@ -42,6 +42,8 @@ COMMANDS = {
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
 }
+LONG = ("train", "recommend")
+"""Commands that take ten seconds, for the slow tests alone."""
 OTHER_USER = ("setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+dac_read_search")
 READS_ALL = "--ambient-caps=+dac_read_search"
 """Another user, who may read everything, Python included, and write what all may."""
@@ -143,7 +145,10 @@ def check_condition(name: str, condition: Condition, folder: Path) -> str:
 
 
 @needs_permissions
-@pytest.mark.parametrize(("name", "words"), list(zip(COMMANDS, cycle(CONDITIONS), strict=False)))
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [pair for pair in zip(COMMANDS, cycle(CONDITIONS), strict=False) if pair[0] not in LONG],
+)
 def test_a_command_ends_well(name: str, words: str, stock: Path, tmp_path: Path) -> None:
     check_condition(name, CONDITIONS[words], copy_of(stock, tmp_path / "copy"))
 

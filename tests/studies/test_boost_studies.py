@@ -45,6 +45,7 @@ def test_the_loop_leaves_torchs_own_generator_alone() -> None:
     np.testing.assert_array_equal(one(state, actions), two(state, actions))
 
 
+@pytest.mark.slow
 def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(courses, "HELD_OUT_VISITS", 2)
     rows = {name: course(read_shop(None), name, 0, (40, 80))[-1] for name in (FREE, GUARDED, PLANNED)}

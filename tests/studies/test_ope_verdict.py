@@ -50,6 +50,7 @@ def test_what_was_measured_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPa
     assert measure(seeds="1000:1003", cases=2, jobs=1) == rows
 
 
+@pytest.mark.slow
 def test_any_number_of_jobs_and_logs_at_a_time_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[str]()
     rows = measure(seeds=6, cases=2, jobs=2, progress=told.append)

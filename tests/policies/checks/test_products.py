@@ -39,6 +39,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]
 
+RELATED = ("neural-linear-online", "neural-linear-stable")
+"""Policies that are made from the parts of `neural-linear`, for the slow tests."""
+
 OF_THE_CLASS = ("makes", "acts", "inputs", "draws")
 """Checks of what a class does whatever its parameters are, which others ask along the way, too."""
 
@@ -58,7 +61,8 @@ def _cases() -> Iterator[Any]:
     for name, params in VARIANTS:
         for check in PRODUCT_CHECKS:
             if not params or check.name not in OF_THE_CLASS:
-                yield pytest.param(name, params, check, id=f"{_label((name, params))}-{check.name}")
+                marks = pytest.mark.slow if name in RELATED else ()
+                yield pytest.param(name, params, check, marks=marks, id=f"{_label((name, params))}-{check.name}")
 
 
 @pytest.mark.parametrize(("name", "params", "check"), list(_cases()))

@@ -39,6 +39,22 @@ class Row(Stateful):
         return {"values": blank(np.float64, saved_length(saved, "values"))}
 
 
+class Grown(Stateful):
+    """A named tuple that is made anew for a saved state, beside an array that is not."""
+
+    learned: ClassVar = {"fixed": "fixed", "sums": "sums"}
+
+    def __init__(self) -> None:
+        self.fixed = np.zeros(2)
+        self.sums = self._made(1)
+
+    def _made(self, length: int) -> Sums:
+        return Sums(np.zeros(length, np.int64), np.eye(2), 0.5)
+
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"sums": self._made(saved_length(saved, "sums.flags"))}
+
+
 class Learner(Stateful):
     """A part of each kind."""
 
@@ -147,6 +163,18 @@ def test_what_is_missing_is_named(name: str) -> None:
     del state[name]
     with pytest.raises(ConfigError, match=rf"\({name} is missing\)"):
         Learner().load_state_dict(state)
+
+
+def test_arrays_in_use_are_not_written_to() -> None:
+    grown = Grown()
+    fixed, spread = grown.fixed, grown.sums.spread
+    state = {"fixed": np.ones(2), "sums.flags": np.array([0, 1, 0]), "sums.spread": 2.0 * np.eye(2)}
+    for refused in ({**state, "more": 1}, {**state, "sums.flags": np.array([1, 1, 0])}):
+        with pytest.raises(ConfigError):
+            grown.load_state_dict(refused)
+    grown.load_state_dict(state)
+    assert (fixed.tolist(), spread.tolist()) == ([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
+    assert (grown.fixed.tolist(), grown.sums.flags.tolist(), grown.sums.spread[0, 0]) == ([1.0, 1.0], [0, 1, 0], 2.0)
 
 
 class Own(Stateful):

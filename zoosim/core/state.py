@@ -95,15 +95,17 @@ class Stateful:
 
     def _checked_state(self, saved: Any) -> dict[str, Any]:
         """Return the values of all fields that a saved state holds; raises `ValueError` where one does not fit."""
-        fields = {**self._learned_fields(), **self._sized_as(_mapping("it", saved))}
-        reading = _Reading(dict(saved), set(map(id, self._state_in_use().values())), self.joint)
+        current = self._learned_fields()
+        fields = {**current, **self._sized_as(_mapping("it", saved))}
+        own = {name: value for name, value in current.items() if not isinstance(value, Stateful)}
+        in_use = {id(array) for name, value in own.items() for _, array in _entries(name, value, self.joint)}
+        reading = _Reading(dict(saved), in_use, self.joint)
         paths = self._learned_attributes()
         values = {}
         for name in sorted(fields, key=lambda name: name == ""):  # what has no name takes what is left
             values[name] = reading.take(name, fields[name], self._limits_of(paths.get(name, "")))
         reading.end()
-        for flaw in self._state_flaws(values):
-            raise ValueError(flaw)
+        _refuse(next(self._state_flaws(values), ""))
         return values
 
     def _limits_of(self, path: str) -> tuple[Any, ...]:
@@ -179,10 +181,14 @@ class _Reading:
 
     def take(self, name: str, value: Any, limits: tuple[Any, ...]) -> Any:
         """Return what was saved of a field, checked by what it holds and its limits; raises `ValueError`."""
-        if isinstance(value, Stateful):
-            return self._part(name, value)
+        if isinstance(value, np.ndarray):
+            array = _array(name, self._pop(name), value, may_be_filled=id(value) not in self.in_use)
+            _refuse(first_flaw(name, array, *limits))
+            return array
         if isinstance(value, tuple):
             return self._named_tuple(name, value)
+        if isinstance(value, Stateful):
+            return self._part(name, value)
         saved = self._pop(name)
         if isinstance(value, np.random.Generator):
             return _generator_state(name, value, saved)
@@ -194,20 +200,15 @@ class _Reading:
             inner.end()
             return taken
         if isinstance(value, str):
-            if not isinstance(saved, str) or saved != value:
-                raise ValueError(f"{name} is {shown(saved)}, expected {shown(value)}")
+            _refuse("" if saved == value else f"{name} is {shown(saved)}, expected {shown(value)}")
             return value
-        is_array = isinstance(value, np.ndarray)
-        array = _array(name, saved, np.asarray(value), may_be_filled=is_array and id(value) not in self.in_use)
-        flaw = first_flaw(name, array, *limits)
-        if flaw:
-            raise ValueError(flaw)
-        return array if is_array else type(value)(array.item())
+        number = _array(name, saved, np.asarray(value))
+        _refuse(first_flaw(name, number, *limits))
+        return type(value)(number.item())
 
     def end(self) -> None:
         """Refuse what is left."""
-        if self.rest:
-            raise ValueError(f"{min(map(str, self.rest))} is not expected")
+        _refuse(f"{min(map(str, self.rest))} is not expected" if self.rest else "")
 
     def _pop(self, name: str) -> Any:
         if name not in self.rest:
@@ -223,8 +224,7 @@ class _Reading:
                 taken[field] = self.take(prefix + field, inner, declared_limits(kind, field))
         whole = value._replace(**taken)
         # Only where all numbers are within their limits does anybody ask for more, so `flaws` may rely on them.
-        for flaw in getattr(whole, "flaws", tuple)():
-            raise ValueError(prefix + flaw)
+        _refuse(next((prefix + flaw for flaw in getattr(whole, "flaws", tuple)()), ""))
         return whole
 
     def _part(self, name: str, part: Stateful) -> _Part:
@@ -240,6 +240,12 @@ class _Reading:
             return _Part(part, part._checked_state(saved))
         except ValueError as error:
             raise ValueError(f"{prefix}{error}") from None
+
+
+def _refuse(flaw: str) -> None:
+    """Raise `ValueError` for a flaw, empty where there is none."""
+    if flaw:
+        raise ValueError(flaw)
 
 
 def _prefix(name: str, joint: str) -> str:
@@ -261,17 +267,18 @@ def _attribute(owner: Any, path: str) -> Any:
 
 def _entries(name: str, value: Any, joint: str) -> Iterator[tuple[Any, Any]]:
     """Yield the entries of a state that hold a field."""
-    prefix = _prefix(name, joint)
-    if isinstance(value, Stateful):
-        entries = state_in_use(value)
-        if prefix == name:
-            yield from ((name + key if name else key, entry) for key, entry in entries.items())
-        else:
-            yield name, entries
+    if isinstance(value, np.ndarray):
+        yield name, value
     elif isinstance(value, tuple):
+        prefix = _prefix(name, joint)
         for field, inner in value._asdict().items():  # type: ignore[attr-defined]
             if isinstance(inner, np.ndarray | tuple):  # numbers in a named tuple are parameters
                 yield from _entries(prefix + field, inner, joint)
+    elif isinstance(value, Stateful):
+        if _prefix(name, joint) == name:
+            yield from ((name + key if name else key, entry) for key, entry in state_in_use(value).items())
+        else:
+            yield name, state_in_use(value)
     else:
         yield name, value.bit_generator.state if isinstance(value, np.random.Generator) else value
 
@@ -296,7 +303,7 @@ def _generator_state(name: str, rng: np.random.Generator, saved: Any) -> Any:
     return saved
 
 
-def _array(name: str, value: Any, current: np.ndarray, *, may_be_filled: bool) -> np.ndarray:
+def _array(name: str, value: Any, current: np.ndarray, *, may_be_filled: bool = False) -> np.ndarray:
     """Return a saved value as an array like a current one, which is filled where that may be; raises `ValueError`."""
     try:
         saved = np.asarray(value)

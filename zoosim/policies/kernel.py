@@ -407,9 +407,13 @@ class KernelPolicy(DrawingPolicy):
         state = self.state._replace(**{name: values[name] for name in self.learned})
         yield from getattr(state, "flaws", tuple)()
 
+    def learned_arrays(self) -> dict[str, np.ndarray]:
+        """Return the learned arrays that are in use, by their names in `state_dict`."""
+        return {name: array for name, array in self._state_in_use().items() if name != "policy"}
+
     def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that `note_unconfirmed` moves."""
-        return {name: array for name, array in self._learned_arrays().items() if name in self.unconfirmed}
+        return {name: array for name, array in self.learned_arrays().items() if name in self.unconfirmed}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Change learned arrays in place; nothing is copied or checked.
@@ -417,7 +421,7 @@ class KernelPolicy(DrawingPolicy):
         Args:
             change: Called with the arrays by their names in `state_dict`; it writes into them.
         """
-        arrays = self._learned_arrays()
+        arrays = self.learned_arrays()
         before = [arrays[name].copy() for name in self.candidates_rest_on]
         change(arrays)
         if before and all(map(np.array_equal, before, (arrays[name] for name in self.candidates_rest_on))):
@@ -449,11 +453,6 @@ class KernelPolicy(DrawingPolicy):
 
     def _signed(self) -> np.ndarray:
         return np.frombuffer(self._signature().encode(), np.uint8).copy()
-
-    def _learned_arrays(self) -> dict[str, np.ndarray]:
-        arrays = self._state_in_use()
-        del arrays["policy"]
-        return arrays
 
 
 # `bind` puts each kernel's own functions in the place of these.

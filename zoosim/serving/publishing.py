@@ -6,7 +6,7 @@ lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeGuard
 
 import msgspec
 import numpy as np
@@ -84,15 +84,16 @@ class Publisher:
 
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""
-        state, in_use = packed_state(policy)
-        arrays = {name: np.array(array, order="C") for name, array in in_use.items()}
-        now = {name: _bytes_of(array) for name, array in arrays.items()} | {PLAIN: _plain_bytes(state)}
+        now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
         known, self._known = self._known, now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin
         if known is None or not same_sizes or not is_same_origin:
-            packed = {name: PackedArray(a.dtype.str, a.shape, now[name].data) for name, a in arrays.items()}
+            state, arrays = packed_state(policy)
+            packed = {
+                name: PackedArray(a.dtype.str, a.shape, _bytes_of(np.array(a)).data) for name, a in arrays.items()
+            }
             return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():
@@ -114,13 +115,12 @@ def take_changes(policy: Policy, message: Changes) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return
-    state, arrays = packed_state(policy)
-    if isinstance(policy, KernelPolicy) and not saves_by_itself(policy):
-        policy.change_state(lambda learned: _write(message.lines, arrays))
+    if _is_written_in_place(policy):
+        policy.change_state(lambda arrays: _write(message.lines, arrays))
         return
-    copies = {name: np.array(array, order="C") for name, array in arrays.items()} | {PLAIN: _plain_bytes(state)}
-    _write(message.lines, copies)
-    unpack_state(policy, json.loads(copies.pop(PLAIN).tobytes()), copies)
+    arrays = {name: np.array(array, order="C") for name, array in _arrays_of(policy).items()}
+    _write(message.lines, arrays)
+    unpack_state(policy, json.loads(arrays.pop(PLAIN).tobytes()), arrays)
 
 
 def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.ndarray]) -> None:
@@ -137,8 +137,17 @@ def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.nda
             target[full * LINE :] = changed[-1][:rest]
 
 
-def _plain_bytes(state: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(state).encode(), np.uint8).copy()
+def _arrays_of(policy: Policy) -> dict[str, np.ndarray]:
+    """Return all that a policy has learned as arrays by name; plain values are those of their JSON."""
+    if _is_written_in_place(policy):
+        return policy.learned_arrays()
+    state, arrays = packed_state(policy)
+    return {**arrays, PLAIN: np.frombuffer(json.dumps(state).encode(), np.uint8)}
+
+
+def _is_written_in_place(policy: Policy) -> TypeGuard[KernelPolicy]:
+    """Return whether a policy has learned nothing but arrays that may change in place."""
+    return isinstance(policy, KernelPolicy) and not saves_by_itself(policy)
 
 
 def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:

@@ -27,7 +27,7 @@ import polars as pl
 
 from zoosim.arena.metrics import FIGURES, Rows
 from zoosim.arena.older_runs import OLDER, older_digests
-from zoosim.core.digests import file_digest
+from zoosim.core.digests import content_digest, file_digest
 from zoosim.core.errors import ConfigError, DataError, printable
 from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder
 from zoosim.core.manifest import NAME as MANIFEST
@@ -128,7 +128,7 @@ class RunFolder:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
         except OSError:
             content = b""
-        if not self._manifest.lists(CONFIG, content):
+        if not self._manifest.lists(CONFIG, content_digest(content)):
             raise ConfigError(f"{self.path / CONFIG} {DAMAGED}; delete the folder or name another")
         values = parse_yaml(content.decode())
         return {name: value for name, value in values.items() if name not in (KEY, OLDER)}
@@ -156,7 +156,7 @@ class RunFolder:
             return {}
         except OSError:
             content = b""
-        if not self._manifest.lists(SUMMARY, content):
+        if not self._manifest.lists(SUMMARY, content_digest(content)):
             raise ConfigError(f"{path} {DAMAGED}; delete it and run again")
         return dict(json.loads(content))
 

@@ -10,11 +10,13 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from zoosim.core.digests import content_digest, file_digest, value_digest
+from zoosim.core.digests import file_digest, value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.core.files import read_content
 
 NAME = "manifest.jsonl"
+LONGEST_LINE = 4096
+"""Bytes of a line at most."""
 
 
 class Manifest(dict[str, set[str]]):
@@ -32,38 +34,45 @@ class Manifest(dict[str, set[str]]):
         super().__init__()
         self.path = folder / NAME
         self._unwritten = ""
-        self._cut_at: int | None = None
+        if not self._load():
+            for name, digest in earlier().items():
+                self[name] = {digest}
+                self._unwritten += _line(name, digest)
+
+    def _load(self) -> bool:
+        """Take over what the file lists; return whether there is one."""
         try:
             content = read_content(self.path)
-            end = content.rfind(b"\n") + 1
-            listed = [_entry(line) for line in content[:end].splitlines()]
-            self._cut_at = end if end < len(content) else None
+            for line in content[: content.rfind(b"\n") + 1].splitlines():
+                name, digest = _entry(line)
+                self.setdefault(name, set()).add(digest)
         except FileNotFoundError:
-            listed = list(earlier().items())
-            self._unwritten = "".join(_line(*each) for each in listed)
+            return False
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             raise ConfigError(f"{self.path} is damaged or was changed; delete the folder or name another") from None
-        for name, digest in listed:
-            self.setdefault(name, set()).add(digest)
+        return True
 
-    def lists(self, name: str, content: bytes) -> bool:
-        """Return whether a file was listed with a content."""
-        return content_digest(content) in self.get(name, ())
+    def lists(self, name: str, digest: str) -> bool:
+        """Return whether a file was listed with a digest, by another run in the folder meanwhile, too."""
+        if digest not in self.get(name, ()):
+            self._load()
+        return digest in self.get(name, ())
 
     def holds(self, name: str) -> bool:
         """Return whether a file is as it was listed; raises `OSError` where it cannot be read."""
-        return file_digest(self.path.parent / name) in self.get(name, ())
+        return self.lists(name, file_digest(self.path.parent / name))
 
     def add(self, name: str, digest: str) -> None:
         """List a file; its line is on the disk when this returns. Raises `OSError`."""
         self.setdefault(name, set()).add(digest)
-        with self.path.open("ab") as file:
-            if self._cut_at is not None:
-                file.truncate(self._cut_at)
+        with self.path.open("ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            start = file.seek(max(end - LONGEST_LINE, 0))
+            file.truncate(start + file.read().rfind(b"\n") + 1)  # what a killed process left of a line
             file.write((self._unwritten + _line(name, digest)).encode())
             file.flush()
             os.fsync(file.fileno())
-        self._unwritten, self._cut_at = "", None
+        self._unwritten = ""
 
 
 def _line(name: str, digest: str) -> str:

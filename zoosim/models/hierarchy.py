@@ -23,7 +23,7 @@ INTERCEPT_VARIANCE = 100.0
 
 LEAST_VARIANCE, MOST_VARIANCE = 1e-5, 25.0
 START_VARIANCE = 0.1
-PRODUCTS_AT_ONCE = 1_024
+PRODUCTS_AT_ONCE = 256
 """Products whose pairs of features are in memory at once; with more, threads share the work."""
 
 PIECES = 8
@@ -284,8 +284,13 @@ def _for_each(function: Callable[[Item], Result], items: Sequence[Item], n_produ
 
 def _pairs(products: FloatArray) -> FloatArray:
     """Return the products of each two features of `products (m, r)`: `(m, r (r + 1) / 2)`."""
-    m, r = products.shape
-    return np.take((products[:, :, None] * products[:, None, :]).reshape(m, -1), _upper(r), axis=1)
+    columns = np.ascontiguousarray(products.T)  # so that all loops run along products
+    r, m = columns.shape
+    pairs, end = np.empty((r * (r + 1) // 2, m)), 0
+    for i in range(r):
+        start, end = end, end + r - i
+        np.multiply(columns[i], columns[i:], out=pairs[start:end])
+    return pairs.T
 
 
 @functools.cache

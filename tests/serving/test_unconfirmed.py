@@ -49,6 +49,10 @@ def state_of(policy: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in policy.state_dict().items()}
 
 
+def clocks_of(policy: Any) -> dict[str, np.ndarray]:
+    return {name: policy.learned_arrays()[name] for name in policy.clocks}
+
+
 def with_learner(folder: Path, model: Path, use: Callable[[Service, Learner], Awaitable[None]]) -> None:
     async def run() -> None:
         async with running(folder, model, exploration=0.0) as service:
@@ -108,9 +112,9 @@ def test_clocks_move_at_once_as_they_will(tmp_path: Path, model: Path) -> None:
         policy = service.model.policy
         for _ in range(20):
             await service.decide(DecideBody())
-        arrays = {name: array.tolist() for name, array in policy.unconfirmed_arrays().items()}
+        arrays = {name: array.tolist() for name, array in clocks_of(policy).items()}
         learner.tell()
-        assert arrays == {name: array.tolist() for name, array in policy.unconfirmed_arrays().items()}
-        assert set(arrays) == set(policy.unconfirmed)
+        assert arrays == {name: array.tolist() for name, array in clocks_of(policy).items()}
+        assert set(arrays) == set(policy.clocks)
 
     with_learner(tmp_path, model, use)

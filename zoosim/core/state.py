@@ -47,6 +47,10 @@ class Stateful:
         fields = self._learned_fields().items()
         return {key: entry for name, value in fields for key, entry in _entries(name, value, self.joint)}
 
+    def learned_arrays(self) -> dict[str, Any]:
+        """Return what the learned fields hold, by their names in `state_dict`: the arrays themselves, not copies."""
+        return self._state_in_use()
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a `state_dict` of an object of the same class, parameters and task.
 

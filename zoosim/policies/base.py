@@ -47,8 +47,8 @@ class Policy(Stateful, ABC):
     learns_online: ClassVar[bool] = True
     """True where rewards of its decisions teach the policy anything; else logs alone do."""
 
-    unconfirmed: ClassVar[tuple[str, ...]] = ()
-    """The learned arrays that `note_unconfirmed` moves."""
+    clocks: ClassVar[tuple[str, ...]] = ()
+    """The learned arrays that a decision moves at once, before the learner of a service has confirmed it."""
 
     baseline_only: ClassVar[bool] = False
     """True where the policy is kept as it was published, with its faults, to be compared with; do not choose it."""
@@ -137,23 +137,18 @@ class Policy(Stateful, ABC):
         """
         return int(np.argmax(dense_propensities(self, context)))
 
-    def note_decision(self, context: Context, action: int) -> None:
-        """Move what a decision moves, such as clocks, for one that was made elsewhere by this policy.
+    def note_decision(self, context: Context, action: int, is_confirmed: bool = True) -> None:
+        """Move what a decision moves, for one that was made elsewhere by this policy.
 
         A service decides in one process and learns in another. The default moves nothing.
+
+        Args:
+            context: The request.
+            action: What was shown, a place among the candidates.
+            is_confirmed: False where the service decides, until its learner confirms the decision: of what is known,
+                the `clocks` move for the moment, and nothing new is entered. Asked of policies with `clocks` alone.
         """
         return None
-
-    def note_unconfirmed(self, context: Context, action: int) -> None:
-        """Move, for the moment, the clocks that `note_decision` is going to move, and enter nothing new.
-
-        A service does so where it decides, until its learner confirms the decision. The default moves nothing.
-        """
-        return None
-
-    def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays that `note_unconfirmed` moves, by the names in `unconfirmed`."""
-        return {}
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, of this policy or another.

@@ -155,13 +155,19 @@ class DrawingPolicy(AttachingPolicy):
         self._decided(request, candidates, action)
         return Decision(action, propensities)
 
-    def note_decision(self, context: Context, action: int) -> None:
-        """Move what a decision moves, for one that was made elsewhere."""
+    def note_decision(self, context: Context, action: int, is_confirmed: bool = True) -> None:
+        """Move what a decision moves, for one that was made elsewhere; see `Policy.note_decision`."""
         request = checked_request(context, self.spec)
         chosen = checked_action(action, len(request.available))
         candidates = self.attach(context)
-        self._make_room(candidates, 1)
-        self._decided(request, candidates, chosen)
+        if is_confirmed:
+            self._make_room(candidates, 1)
+            self._decided(request, candidates, chosen)
+        else:
+            self._move_clocks(request, candidates, chosen)
+
+    def _move_clocks(self, request: Request, candidates: Any, action: int) -> None:
+        """Move the `clocks` for a decision, and enter nothing new."""
 
     def reseed(self, rng: np.random.Generator) -> None:
         """Draw from `rng` from now on; what was learned stays."""
@@ -337,7 +343,7 @@ class KernelPolicy(DrawingPolicy):
         for _ in range(2):
             action = copied.select_action(context)
             copied.decide(context)
-            copied.note_unconfirmed(context, action)
+            copied.note_decision(context, action, is_confirmed=False)
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))
 
@@ -410,10 +416,6 @@ class KernelPolicy(DrawingPolicy):
     def learned_arrays(self) -> dict[str, np.ndarray]:
         """Return the learned arrays that are in use, by their names in `state_dict`."""
         return {name: array for name, array in self._state_in_use().items() if name != "policy"}
-
-    def unconfirmed_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays that `note_unconfirmed` moves."""
-        return {name: array for name, array in self.learned_arrays().items() if name in self.unconfirmed}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Change learned arrays in place; nothing is copied or checked.

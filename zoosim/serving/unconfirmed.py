@@ -31,17 +31,17 @@ class UnconfirmedDecisions:
             context: Its request.
             action: What was shown, a place among the request's candidates.
         """
-        if not policy.unconfirmed:
+        if not policy.clocks:
             return
         if self._learned is None:
-            self._learned = {name: array.copy() for name, array in policy.unconfirmed_arrays().items()}
+            self._learned = {name: array.copy() for name, array in _clocks(policy).items()}
         self._noted.append((position, context, action))
-        policy.note_unconfirmed(context, action)
+        policy.note_decision(context, action, is_confirmed=False)
 
     def take_back(self, policy: Policy) -> None:
         """Give the clocks of a policy back what the learner told of them last, so that it can tell what changed."""
         if self._learned is not None:
-            for name, array in policy.unconfirmed_arrays().items():
+            for name, array in _clocks(policy).items():
                 np.copyto(array, self._learned[name])
         self._learned = None
 
@@ -56,3 +56,7 @@ class UnconfirmedDecisions:
         """Forget all decisions: another policy decides."""
         self._noted.clear()
         self._learned = None
+
+
+def _clocks(policy: Policy) -> dict[str, np.ndarray]:
+    return {name: array for name, array in policy.learned_arrays().items() if name in policy.clocks}

@@ -58,7 +58,7 @@ from zoosim.policies.products.adaptive_state import (
 )
 from zoosim.policies.products.categories import FIRST_CATEGORIES, still_binary
 from zoosim.policies.products.segments import new_segments
-from zoosim.policies.requests import checked_action, checked_request
+from zoosim.policies.requests import Request, checked_request
 
 MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS = 256, 2_048, 200_000
 """Most segments, categories and (segment, category) cells."""
@@ -94,7 +94,7 @@ class Adaptive(KernelPolicy):
     name = "adaptive"
     kernel = KERNEL
     most_singles = 4_096
-    unconfirmed = ("segments.decided", "cells.shown")
+    clocks = ("segments.decided", "cells.shown")
     candidates_rest_on = ("columns.binary",)
     learned = (
         "segments",
@@ -129,10 +129,8 @@ class Adaptive(KernelPolicy):
         0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
     )
 
-    def note_unconfirmed(self, context: Context, action: int) -> None:
-        """Move the clocks that a decision moves, of what is known."""
-        request = checked_request(context, self.spec)
-        move_clocks(self.state, self.attach(context), request.user, checked_action(action, len(request.available)))
+    def _move_clocks(self, request: Request, candidates: Any, action: int) -> None:
+        move_clocks(self.state, candidates, request.user, action)
 
     def _new_state(self) -> State:
         return self._state_of(FIRST_CATEGORIES, self._first_columns, FIRST_PRODUCTS, self.rng)

@@ -77,7 +77,7 @@ def test_fewer_rows_than_coefficients_give_the_posterior_of_their_precisions(
     target = np.einsum("kij,kj->ki", precision, rng.normal(size=(k, q)))
     by_rows = Sums(tuple(Part(part, rows[part]) for part in np.split(np.arange(k), [128, 200])), target)
     plain = fit_hierarchy(design, whole(precision, target), start_variances(design), 3)
-    monkeypatch.setattr("zoosim.models.hierarchy.PRODUCTS_AT_ONCE", 200)
+    monkeypatch.setattr("zoosim.models.hierarchy.PRODUCTS_AT_ONCE", 100)
     fast = fit_hierarchy(design, by_rows, start_variances(design), 3)
     for name in ("shared", "mean", "covariance"):
         np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-7, atol=1e-10)

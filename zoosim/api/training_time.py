@@ -89,5 +89,5 @@ def _mixed_model(log: "Log", n_rows: int, columns: int, posteriors: int) -> floa
     traits = 1 + len(traits_in_blocks(log.products, MOST_COEFFICIENTS // columns - 1)[1])
     rank = min(n_rows / seen, columns)
     of_products = seen * columns**2 * (A_PAIR + A_PAIR_OF_PAIRS * traits**2 + A_RANK * rank)
-    threads = n_threads() if seen > PRODUCTS_AT_ONCE else 1
+    threads = n_threads() if seen > 4 * PRODUCTS_AT_ONCE else 1
     return posteriors * (of_products / threads + AN_OPERATION * (columns * traits) ** 3)

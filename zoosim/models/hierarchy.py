@@ -24,7 +24,7 @@ INTERCEPT_VARIANCE = 100.0
 LEAST_VARIANCE, MOST_VARIANCE = 1e-5, 25.0
 START_VARIANCE = 0.1
 PRODUCTS_AT_ONCE = 256
-"""Products whose pairs of features are in memory at once; with more, threads share the work."""
+"""Products whose pairs of features are in memory at once; of four times as many, threads share the work."""
 
 PIECES = 8
 """Sums over products are made of so many, whatever the number of threads, so that these change no bits."""
@@ -258,7 +258,7 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
         parts = [slice(start, start + PRODUCTS_AT_ONCE) for start in starts[first::PIECES]]
         return sum((marginal[part].T @ _pairs(design.products[part]) for part in parts), start=np.zeros(()))
 
-    of_pairs = sum(map_in_threads(add_up, range(min(PIECES, len(starts)))), start=np.zeros(()))
+    of_pairs = sum(_for_each(add_up, range(min(PIECES, len(starts))), n_products), start=np.zeros(()))
     whole = of_pairs[_places(q)][:, :, _places(r)]
     precision = whole.transpose(0, 2, 1, 3).reshape(q * r, q * r)
     precision[np.diag_indices(q * r)] += 1.0 / variances.of_entries(design).ravel()
@@ -279,7 +279,7 @@ def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
 
 def _for_each(function: Callable[[Item], Result], items: Sequence[Item], n_products: int) -> list[Result]:
     """Return what a function makes of each item, in threads where there are so many products that these pay."""
-    return map_in_threads(function, items) if n_products > PRODUCTS_AT_ONCE else [function(item) for item in items]
+    return map_in_threads(function, items) if n_products > 4 * PRODUCTS_AT_ONCE else [function(item) for item in items]
 
 
 def _pairs(products: FloatArray) -> FloatArray:

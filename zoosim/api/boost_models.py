@@ -75,10 +75,12 @@ def train_boosts(
             name: space.model.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)
             for name, policy in trained.items()
         }
-        evaluation, unjudged = None, ""
+        evaluation = None
+        unjudged = ""
         if loaded.has_propensities:
             evaluation, unjudged = judge(later, models, progress=progress, seed=seed)
-    best, reason = next(iter(models)), "it was named first" if len(models) > 1 else "no other was trained"
+    best = next(iter(models))
+    reason = "it was named first" if len(models) > 1 else "no other was trained"
     if evaluation is not None and len(models) > 1:
         best, reason = _best(evaluation)
     return Kept(models, best, reason, evaluation, failures, {}, earlier, later, unjudged)

@@ -211,7 +211,8 @@ def train_candidates(
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = train_each(made, replace(earlier, user_ids=None), progress)
         models = {name: space.model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
-        evaluation, unjudged = None, ""
+        evaluation = None
+        unjudged = ""
         if is_judged:
             options = {"seed": seed, "propensity_model": propensity_model, "earlier": earlier}
             evaluation, unjudged = judge(later, models, progress=progress, **options)

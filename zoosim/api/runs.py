@@ -231,7 +231,8 @@ def run(
         is_shown = bool(progress) and report is None and started is None
         with _progress_bar(is_shown) as bar, chdir("."), redirect_stdout(sys.stderr):
             if bar is not None:
-                report, started = bar.report, bar.start
+                report = bar.report
+                started = bar.start
             if started:
                 started(plan, missing_trials(plan, path, log), jobs)
             outcome = run_plan(

@@ -56,7 +56,8 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
     from zoosim.policies.from_log.traits import MOST_TRAITS
     from zoosim.policies.kernel import KernelPolicy
 
-    features, n_products = earlier.features.shape[1], earlier.n_actions
+    features = earlier.features.shape[1]
+    n_products = earlier.n_actions
     rounds = rounds_for(len(np.unique(earlier.actions)))
     seconds = FIXED
     for name, policy in policies.items():

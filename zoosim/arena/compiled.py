@@ -151,7 +151,8 @@ def _play(
     """
     available = visits.available
     for i in range(actions.shape[0]):
-        user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
+        user_id = visits.user_ids[i]
+        user = visits.users[visits.visitors[i]]
         draws.decisions[0] += 1
         # The number of the draw is that of `DrawingPolicy._next_draw`: both ways decide the same.
         draw = uniform(draws.key[0], draws.decisions[0], 0)

@@ -80,7 +80,8 @@ class _Learner:
     def take(self, visitor: int, *served: Any, gone: bool) -> None:
         """Take a decision of a visitor, as the arguments of `update`, and hand over what has arrived by now."""
         self._waiting.append((visitor, served[: self._arity]))
-        delay, batch = self._feedback.delay, self._feedback.batch
+        delay = self._feedback.delay
+        batch = self._feedback.batch
         # Rewards are late by so many visitors: those that are not, are learned before the visitor's next step.
         if (visitor + 1) % batch == 0 and (gone or (delay, batch) == (0, 1)):
             while self._waiting and self._waiting[0][0] <= visitor - delay:
@@ -125,7 +126,8 @@ def _play_visits(
                 if following is None or following.cut_off:
                     break
                 assert next_context is not None
-                visit, context = following.visit, next_context
+                visit = following.visit
+                context = next_context
                 visits += not following.same_visit
             else:
                 with _blaming_the_world(world, visitor):

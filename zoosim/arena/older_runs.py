@@ -31,7 +31,8 @@ MALFORMED = (DataError, *UNREADABLE, yaml.YAMLError, LookupError, TypeError, Att
 
 def older_digests(folder: Path) -> dict[str, str]:
     """Return the digests of a run's files by name, empty for those that are damaged, edited or of another run."""
-    config_file, summary_file = folder / "config.yaml", folder / "summary.json"
+    config_file = folder / "config.yaml"
+    summary_file = folder / "summary.json"
     trials = sorted(folder.glob("cells/*/*.parquet"))
     seals = {path: file_seal_holds(path) for path in (config_file, summary_file, *trials) if path.is_file()}
     config = _read_yaml(config_file)
@@ -77,7 +78,8 @@ def _has_form(path: Path) -> bool:
 def _is_at_home(path: Path, config: Mapping[str, Any]) -> bool:
     """Return whether a sealed trial is, by its own words, the one that its place and config.yaml say."""
     meta = read_meta(path)
-    policy, seed = path.parent.name, meta.get("seed")
+    policy = path.parent.name
+    seed = meta.get("seed")
     if not config:
         return pl.read_parquet_schema(path).keys() >= set(FIGURES)
     listed = {item["name"]: item for item in config["policies"]}.get(policy, {"": "no such policy"})

@@ -29,7 +29,8 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
     """Return the Records of a block of visits."""
     n = len(block.rewards)
     lives: dict[str, Any] = {"step": np.arange(block.start, block.start + n)}
-    numbers, times = lives["step"], lives["step"] * MICROSECONDS
+    numbers = lives["step"]
+    times = lives["step"] * MICROSECONDS
     if block.lives is not None:
         lives = block.lives._asdict()
         numbers = [f"{visitor}-{step}" for visitor, step in zip(lives["visitor"], lives["step"], strict=True)]
@@ -191,7 +192,9 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     if space.records is not None:
         meta[ACTION_SPACE] = space.name
     with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
-        parts, size, candidate_columns = [], 1.0, set[str]()
+        parts = []
+        size = 1.0
+        candidate_columns = set[str]()
         for number, frame in enumerate(frames):
             columns = {*LISTED, *SOURCE} & set(frame.columns)
             if number and columns != candidate_columns:

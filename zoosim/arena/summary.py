@@ -165,7 +165,8 @@ class Comparison:
         return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
-        left, right = self.fractions(a), self.fractions(b)
+        left = self.fractions(a)
+        right = self.fractions(b)
         shared = sorted(set(left) & set(right))
         return np.array([left[s] for s in shared]), np.array([right[s] for s in shared])
 
@@ -312,8 +313,10 @@ class Comparison:
 
     def _decided(self, pair: Mapping[str, Any], shared: Sequence[int]) -> str:
         """Return who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
-        best, second = pair["a"], pair["b"]
-        low, high = pair["low"], pair["high"]
+        best = pair["a"]
+        second = pair["b"]
+        low = pair["low"]
+        high = pair["high"]
         if pair["difference"] < 0:
             best, second = second, best
             low, high = -high, -low

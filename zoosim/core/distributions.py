@@ -76,13 +76,15 @@ def draw_products(rows: Distributions, uniforms: FloatArray, out: IntArray) -> N
     """
     is_listed = rows.products.shape[0] > 0
     for i in range(out.shape[0]):
-        start, length = rows.starts[i], rows.lengths[i]
+        start = rows.starts[i]
+        length = rows.lengths[i]
         total = 0.0
         for j in range(length):
             total += rows.probabilities[start + j]
         for number in range(out.shape[1]):
             point = (uniforms[i] + number / out.shape[1]) % 1.0 * total
-            place, cumulative = 0, rows.probabilities[start]
+            place = 0
+            cumulative = rows.probabilities[start]
             # The last product also stands for a point that rounding leaves behind all of them.
             while cumulative <= point and place < length - 1:
                 place += 1

@@ -122,7 +122,8 @@ def find_slot(table: IdTable, key: int) -> int:
 @jit
 def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
     """Write the slot of each of `ids (K,)` to `slots (K,)`."""
-    places, known = table.places, table.ids
+    places = table.places
+    known = table.ids
     for k in range(ids.shape[0]):
         slots[k] = places[_place_of(places, known, ids[k])]
 
@@ -139,7 +140,8 @@ def renew_slots(table: IdTable, ids: IntArray, slots: IntArray, version: IntArra
 def count_unknown(table: IdTable, ids: IntArray) -> int:
     """Return how many of `ids (K,)` have no slot."""
     unknown = 0
-    places, known = table.places, table.ids
+    places = table.places
+    known = table.ids
     for k in range(ids.shape[0]):
         unknown += places[_place_of(places, known, ids[k])] == UNKNOWN
     return unknown

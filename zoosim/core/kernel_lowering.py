@@ -169,7 +169,8 @@ class _Builder(IRBuilder):  # type: ignore[misc]
         while path and isinstance(agg, InsertValue):
             inserted = list(agg.indices)
             if inserted == path[: len(inserted)]:
-                agg, path = agg.value, path[len(inserted) :]
+                agg = agg.value
+                path = path[len(inserted) :]
             elif path == inserted[: len(path)]:
                 break  # a part of what is asked for was put there
             else:

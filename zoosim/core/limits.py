@@ -121,7 +121,8 @@ def _beyond(name: str, array: np.ndarray, limits: Limits) -> Iterator[str]:
 
 def trained_flaws(name: str, trained: np.ndarray) -> Iterator[str]:
     """Yield what is wrong with weights and their first and second moments `(..., 3, p)`, which Adam moves."""
-    weights, second = trained[..., 0, :], trained[..., 2, :]
+    weights = trained[..., 0, :]
+    second = trained[..., 2, :]
     if weights.size and np.abs(weights).max() > SINGLES.high:
         yield f"{name} holds weights of {np.abs(weights).max():g}, expected at most {SINGLES.high:g}"
     if second.size and second.min() < 0.0:

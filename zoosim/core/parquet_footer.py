@@ -159,7 +159,8 @@ class _Reader:
         return self.data[self.place - length : self.place]
 
     def _unsigned(self) -> int:
-        value, shift = 0, 0
+        value = 0
+        shift = 0
         while True:
             byte = self._byte()
             value |= (byte & 127) << shift

@@ -70,7 +70,8 @@ class RecommendationDescription:
             Column("best product,\n% clicks", _in_percent(period.single for period in periods), is_essential=True),
             Column("random,\n% clicks", _in_percent(period.random for period in periods), is_essential=True),
         )
-        users, products = sum(self.personas.values()), sum(self.categories.values())
+        users = sum(self.personas.values())
+        products = sum(self.categories.values())
         return Table(f"{users:,} users of {len(self.personas)} personas, {products:,} products", columns)
 
 
@@ -124,6 +125,7 @@ def _changes(world: TableWorld, steps: int) -> tuple[Change, ...]:
     for earlier, period in pairwise(period for period in world.periods if period.start < steps):
         name = _shocks_at(world, period.start)
         for s, g in np.argwhere(period.table != earlier.table).tolist():
-            before, after = float(earlier.table[s, g]), float(period.table[s, g])
+            before = float(earlier.table[s, g])
+            after = float(period.table[s, g])
             changes.append(Change(period.start, name, world.segment_names[s], world.group_names[g], before, after))
     return tuple(changes)

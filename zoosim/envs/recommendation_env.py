@@ -107,7 +107,8 @@ def make_spaces(config: EnvConfig) -> tuple[spaces.Dict, spaces.Discrete]:
 
 def _features(rows: tuple[int, ...], labels: int, noise: int) -> spaces.Box:
     """Return the space of feature rows: a one-hot label, then noise."""
-    low, high = np.repeat([0, -NOISE_BOUND], [labels, noise]), np.repeat([1, NOISE_BOUND], [labels, noise])
+    low = np.repeat([0, -NOISE_BOUND], [labels, noise])
+    high = np.repeat([1, NOISE_BOUND], [labels, noise])
     shape = (*rows, labels + noise)
     return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float64)
 

@@ -86,7 +86,8 @@ class RecommendationVectorEnv(WorldVectorEnv):
     def _check(self, actions: Any) -> IntArray:
         """Return `actions` as available indices `(N,)`, or raise `OrderError` or `ActionError`."""
         self._started()
-        chosen, available = np.asarray(actions), self._context.available
+        chosen = np.asarray(actions)
+        available = self._context.available
         if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
             raise ActionError(f"step: got actions {actions!r}, expected {self.num_envs} whole numbers")
         outside = np.flatnonzero((chosen < 0) | (chosen >= available.shape[1]))

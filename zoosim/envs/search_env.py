@@ -152,7 +152,8 @@ def template_space(config: SearchConfig) -> spaces.Dict:
 def observation_space(config: SearchConfig) -> spaces.Dict:
     """Return the space of the contexts of every world that `config` describes."""
     late = sum(not config.shares_of(name)[0] for name in config.segments)  # segments with users beside the others
-    count, users = config.n_products, (1 + late) * config.n_users + len(config.segments)
+    count = config.n_products
+    users = (1 + late) * config.n_users + len(config.segments)
     return spaces.Dict(
         user_id=spaces.Discrete(users),
         features=_feature_space(config),

@@ -316,7 +316,8 @@ def _chosen(
 
 
 def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any]]) -> PolicyEntry:
-    name, source = item["name"], item.get("type", item["name"])
+    name = item["name"]
+    source = item.get("type", item["name"])
     if name == source and name in overrides:
         return make_entry(name, params=overrides[name])
     if not isinstance(source, str):

@@ -233,7 +233,8 @@ def shop_values(shop: FittedShop, *, seed: int = 0) -> ShopValues:
     """
     rng = stream(seed, "visits to compute values by")
     n_visits = min(shop.n_rows, max(100, MOST_PAIRS // shop.n_products))
-    best, products = np.empty(shop.n_draws), np.empty((shop.n_draws, shop.n_products))
+    best = np.empty(shop.n_draws)
+    products = np.empty((shop.n_draws, shop.n_products))
     for number in range(shop.n_draws):
         visits = rng.choice(shop.n_rows, n_visits, replace=False)
         rewards = shop.expected_rewards(shop.draw(number), visits)

@@ -96,7 +96,8 @@ def _without_columns(models: FittedModels, shop: FittedShop, later: Log) -> Iter
         features[:, part] = features[stream(0, "shuffled visitors", name).permutation(len(features)), part]
         yield VISITORS, name, replace(shop, features=features)
 
-    posterior, design = models.clicks.posterior, models.features.design
+    posterior = models.clicks.posterior
+    design = models.features.design
     for number, name in enumerate(models.features.product_columns, 1):
         order = stream(0, "shuffled products", name).permutation(len(design.products))
         change = np.where(design.product_block == number, design.products[order] - design.products, 0.0)

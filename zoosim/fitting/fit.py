@@ -149,7 +149,8 @@ def _found_changes(log: Log, responses: FloatArray, features: Features, segments
 
 def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundChange]) -> _Kinds:
     """Return the effects that rows of a log may share."""
-    n, n_categories = len(log), len(features.category_names)
+    n = len(log)
+    n_categories = len(features.category_names)
     ids = np.arange(n) if log.user_ids is None else log.user_ids
     users = codes_of(ids)
     category = features.categories[log.actions]

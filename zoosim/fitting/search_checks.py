@@ -156,7 +156,8 @@ def simulate(
 
 def _compare_earnings(logged: Interval, simulated: FloatArray, searches: int) -> EarningsCheck:
     """Compare what a search earns in the log with its mean in each of several simulated runs `(REPEATS,)`."""
-    fitted, error = float(simulated.mean()), float(simulated.std(ddof=1)) / math.sqrt(len(simulated))
+    fitted = float(simulated.mean())
+    error = float(simulated.std(ddof=1)) / math.sqrt(len(simulated))
     return EarningsCheck(logged, fitted, compare_values(fitted, error, logged, logged.mean, searches))
 
 

@@ -204,7 +204,8 @@ class ParameterEffects(NamedTuple):
 
     def predictors(self, values: FloatArray) -> Predictors:
         """Return the predictors under parameters `(P,)`."""
-        n, length = self.n, self.length
+        n = self.n
+        length = self.length
         flat = self.matrix @ values
         pieces = np.split(flat, [n * length, 2 * n * length, 3 * n * length, *(3 * n * length + n * k for k in (1, 2))])
         return Predictors(*(piece.reshape(n, length) for piece in pieces[:3]), *pieces[3:])

@@ -40,7 +40,9 @@ def joined(first: FloatArray, second: FloatArray) -> FloatArray:
 @jit
 def add_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     """Add x' M to `out (n,)`: x `(m,)`, `matrix (m, n)`. Takes four rows at once and skips them where x is 0."""
-    rows, columns, i = x.shape[0], out.shape[0], 0
+    rows = x.shape[0]
+    columns = out.shape[0]
+    i = 0
     while i < rows - 3:
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
         if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
@@ -72,7 +74,9 @@ def add_matrix(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
 @jit
 def _add_four(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     """Do four rows of `add_matrix`, so that each row of M is read once for all of them."""
-    rows, columns, i = left.shape[1], out.shape[1], 0
+    rows = left.shape[1]
+    columns = out.shape[1]
+    i = 0
     while i < rows - 3:
         a, b, c, d = left[0, i], left[0, i + 1], left[0, i + 2], left[0, i + 3]
         e, f, g, h = left[1, i], left[1, i + 1], left[1, i + 2], left[1, i + 3]
@@ -95,7 +99,8 @@ def _add_four(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
 @jit
 def dot(x: np.ndarray, y: np.ndarray) -> float:
     """Return x' y of two vectors `(n,)`, in four interleaved sums."""
-    size, i = x.shape[0], 0
+    size = x.shape[0]
+    i = 0
     # Four sums that do not wait for one another; how they are put together is part of the result, to the bit.
     a = b = c = d = x.dtype.type(0.0)
     while i < size - 3:
@@ -114,7 +119,8 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
 @jit
 def nonzeros(x: FloatArray) -> IntArray:
     """Return the indices `(m,)` where x `(d,)` is not 0."""
-    out, count = np.empty(x.shape[0], np.int64), 0
+    out = np.empty(x.shape[0], np.int64)
+    count = 0
     for i in range(x.shape[0]):
         if x[i] != 0.0:
             out[count] = i

@@ -139,7 +139,8 @@ def _add_large_blocks(inverse: FloatArray, left: FloatArray, below: FloatArray, 
 @jit
 def _contract_terms(inverse: FloatArray, left: FloatArray, spread: FloatArray) -> None:
     """Add the terms that wait beside A^-1, as one `left` sees them."""
-    dim, width = inverse.shape[1], spread.shape[0]
+    dim = inverse.shape[1]
+    width = spread.shape[0]
     for n in range(count_terms(inverse)):
         vector = np.zeros(width)
         add_product(left, inverse[dim + n].reshape((left.shape[0], width)), vector)

@@ -69,13 +69,16 @@ def add_curvature(
 
     Both at `mean (d,)`: examples `rows (n, d)`, `happened (n,)` as 0 or 1, `weights (n,)`.
     """
-    d, block = mean.shape[0], np.empty((4, mean.shape[0]))
+    d = mean.shape[0]
+    block = np.empty((4, mean.shape[0]))
     for first in range(0, rows.shape[0], 4):
         part = rows[first : first + 4]
         block[:] = 0.0
         for n in range(part.shape[0]):
-            p, weight = chance(dot(part[n], mean)), weights[first + n]
-            error, bend = weight * (happened[first + n] - p), weight * p * (1.0 - p)
+            p = chance(dot(part[n], mean))
+            weight = weights[first + n]
+            error = weight * (happened[first + n] - p)
+            bend = weight * p * (1.0 - p)
             for i in range(d):
                 slope[i] += error * part[n, i]
                 block[n, i] = bend * part[n, i]
@@ -88,7 +91,8 @@ def log_posterior(
     mean: FloatArray, model: Logistic, rows: FloatArray, happened: FloatArray, weights: FloatArray
 ) -> float:
     """Return the logarithm of prior and likelihood at `mean (d,)`, but for a constant."""
-    total, off = 0.0, mean - model.prior_mean
+    total = 0.0
+    off = mean - model.prior_mean
     for i in range(mean.shape[0]):
         total -= 0.5 * off[i] * dot(model.prior_precision[i], off)
     for n in range(rows.shape[0]):
@@ -129,10 +133,12 @@ def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights
     The step is halved until the posterior rises: far from the mode a whole one may lead away from it.
     """
     d = model.mean.shape[0]
-    slope, matrix = np.zeros((d, 1)), np.empty((d, d))
+    slope = np.zeros((d, 1))
+    matrix = np.empty((d, d))
     expand(model, rows, happened, weights, slope, matrix, model.root)
     before = log_posterior(model.mean, model, rows, happened, weights)
-    share, moved = 1.0, model.mean + slope[:, 0]
+    share = 1.0
+    moved = model.mean + slope[:, 0]
     while share > 1e-3 and not log_posterior(moved, model, rows, happened, weights) >= before:  # NaN is no rise
         share *= 0.5
         moved = model.mean + share * slope[:, 0]
@@ -145,7 +151,9 @@ def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights
 def absorb(model: Logistic, rows: FloatArray, happened: FloatArray, weights: FloatArray) -> None:
     """Make the prior what it and these examples come to, by their quadratic expansion at the mean."""
     d = model.mean.shape[0]
-    slope, matrix, root = np.zeros((d, 1)), np.empty((d, d)), np.zeros((d, d))
+    slope = np.zeros((d, 1))
+    matrix = np.empty((d, d))
+    root = np.zeros((d, d))
     expand(model, rows, happened, weights, slope, matrix, root)
     for i in range(d):
         model.prior_mean[i] = model.mean[i] + slope[i, 0]

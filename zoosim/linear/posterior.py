@@ -18,7 +18,8 @@ def root(matrix: FloatArray) -> None:
     """
     width = matrix.shape[0]
     for j in range(width):
-        full, left = matrix[j, j], matrix[j, j]
+        full = matrix[j, j]
+        left = matrix[j, j]
         for k in range(j):
             left -= matrix[j, k] * matrix[j, k]
         matrix[j, j] = np.sqrt(left) if left > 1e-12 * full else 0.0
@@ -67,7 +68,8 @@ def draws(
     Draws are numbered (key, i, j), ...; returns the next free j.
     """
     # `normal` number n is made of the uniforms 2 n and 2 n + 1: begin behind those used up.
-    theta, j = mean.copy(), j // 2 + 1
+    theta = mean.copy()
+    j = j // 2 + 1
     for column in range(theta.shape[0]):
         z = alpha * normal(key, i, j + column)
         for row in range(column, theta.shape[0]):

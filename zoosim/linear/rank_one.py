@@ -60,7 +60,8 @@ def settle_terms(matrix: FloatArray) -> None:
 
     Takes 60% of the time of the whole matrix at 1,089 features.
     """
-    count, dim = count_terms(matrix), matrix.shape[1]
+    count = count_terms(matrix)
+    dim = matrix.shape[1]
     if count == 0:
         return
     vectors = matrix[dim : dim + count]
@@ -110,7 +111,8 @@ def term_products(matrix: FloatArray, x: FloatArray) -> FloatArray:
 @jit
 def add_terms_product(matrix: FloatArray, x: FloatArray, out: FloatArray) -> None:
     """Add (M - M0) x to `out (d,)`."""
-    products, dim = term_products(matrix, x), matrix.shape[1]
+    products = term_products(matrix, x)
+    dim = matrix.shape[1]
     for n in range(products.shape[0]):
         products[n] *= matrix[-1, n]
     add_product(products, matrix[dim : dim + products.shape[0]], out)
@@ -119,7 +121,8 @@ def add_terms_product(matrix: FloatArray, x: FloatArray, out: FloatArray) -> Non
 @jit
 def terms_quadratic(matrix: FloatArray, x: FloatArray) -> float:
     """Return x' (M - M0) x."""
-    products, total = term_products(matrix, x), 0.0
+    products = term_products(matrix, x)
+    total = 0.0
     for n in range(products.shape[0]):
         total += matrix[-1, n] * products[n] * products[n]
     return total

@@ -67,7 +67,8 @@ class Ridge(NamedTuple):
 
 def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1.0, more_rows: int = 0) -> Ridge:
     """Return `n` models of `dim` features that have seen nothing, with `more_rows` for terms that wait."""
-    matrices, vectors = (n, dim + more_rows, dim), (n, dim)
+    matrices = (n, dim + more_rows, dim)
+    vectors = (n, dim)
     inverse = np.zeros(matrices)
     inverse[:, np.arange(dim), np.arange(dim)] = 1.0 / regularization
     return Ridge(
@@ -267,7 +268,8 @@ def _take_turn(ridge: Ridge, model: int, period: int) -> None:
 
 @jit
 def _seen(gram: FloatArray) -> bool:
-    i, dim = 0, gram.shape[1]
+    i = 0
+    dim = gram.shape[1]
     while i < dim and gram[i, i] <= 0.0:
         i += 1
     return bool(i < dim or (holds_terms(gram) and count_terms(gram) > 0))
@@ -282,7 +284,8 @@ def solve(ridge: Ridge, model: int) -> None:
         settle_terms(gram)
         mirror(gram)
         drop_terms(inverse)
-        gram, inverse = gram[:dim], inverse[:dim]
+        gram = gram[:dim]
+        inverse = inverse[:dim]
     _invert_regularized(gram, ridge.regularization, inverse)
     _note_condition(ridge, model)
     if not _is_plausible(inverse, ridge.regularization):
@@ -335,8 +338,11 @@ def _is_plausible(inverse: FloatArray, regularization: float) -> bool:
 @jit
 def _is_astray(ridge: Ridge, model: int) -> bool:
     """Return whether rounding errors show in O(d): by a variance outside [0, 1 / lambda], or |theta| > |b| / lambda."""
-    inverse, theta, b = ridge.inverse[model], ridge.theta[model], ridge.b[model]
-    most, most_theta = SLACK / ridge.regularization, 0.0
+    inverse = ridge.inverse[model]
+    theta = ridge.theta[model]
+    b = ridge.b[model]
+    most = SLACK / ridge.regularization
+    most_theta = 0.0
     for i in range(b.shape[0]):
         most_theta += most * abs(b[i])
     sound = True
@@ -348,11 +354,16 @@ def _is_astray(ridge: Ridge, model: int) -> bool:
 @jit
 def _note_condition(ridge: Ridge, model: int) -> None:
     """Note the condition number |A| |A^-1| in the 1-norm; rounding errors count as d / lambda, the most it can be."""
-    gram, inverse, dim = ridge.gram[model], ridge.inverse[model], ridge.b.shape[1]
+    gram = ridge.gram[model]
+    inverse = ridge.inverse[model]
+    dim = ridge.b.shape[1]
     # The 1-norm is the largest sum of a column, which in a symmetric matrix is that of a row.
-    size, inverse_size, most = 0.0, 0.0, dim / ridge.regularization
+    size = 0.0
+    inverse_size = 0.0
+    most = dim / ridge.regularization
     for i in range(dim):
-        row, inverse_row = ridge.regularization, 0.0
+        row = ridge.regularization
+        inverse_row = 0.0
         for j in range(dim):
             row += abs(gram[i, j])
             inverse_row += abs(inverse[i, j])

@@ -85,14 +85,16 @@ class CandidateSets:
         owner, products = self.lists(sets).flat()
         if len(some) < self.n_products:
             is_one = np.isin(products, some)
-            owner, products = owner[is_one], np.searchsorted(some, products[is_one])
+            owner = owner[is_one]
+            products = np.searchsorted(some, products[is_one])
         masks[owner, products] = not self.are_lacking
         return masks
 
     def distinct_masks(self, sets: IntArray) -> tuple[BoolArray, IntArray]:
         """Return the masks of the different ones among `sets (m,)`, read-only, and which of them each is `(m,)`."""
         if len(self) == 1:
-            distinct, mask_of = np.zeros(1, np.int64), np.zeros(len(sets), np.int64)
+            distinct = np.zeros(1, np.int64)
+            mask_of = np.zeros(len(sets), np.int64)
         else:
             distinct, mask_of = np.unique(sets, return_inverse=True)
         masks = self.masks(distinct)
@@ -106,11 +108,13 @@ class CandidateSets:
             owner = np.concatenate([owner, np.repeat(np.arange(len(sets)), gone.shape[1])])
             products = np.concatenate([products, gone.astype(np.int32).ravel()])
             order = np.argsort(owner, kind="stable")
-            owner, products = owner[order], products[order]
+            owner = owner[order]
+            products = products[order]
         else:
             stays = np.ones(len(owner), bool)
             for column in gone.T:
                 stays &= products != column[owner]
-            owner, products = owner[stays], products[stays]
+            owner = owner[stays]
+            products = products[stays]
         starts = np.searchsorted(owner, np.arange(len(sets) + 1))
         return CandidateSets(starts, products, self.n_products, self.are_lacking)

@@ -56,7 +56,8 @@ def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield the rows whose column of candidates' propensities is no distribution, or speaks against `propensity`."""
     if CANDIDATE_PROPENSITIES not in frame.columns:
         return
-    lists, column = frame["candidates"], frame[CANDIDATE_PROPENSITIES]
+    lists = frame["candidates"]
+    column = frame[CANDIDATE_PROPENSITIES]
     is_other = (column.list.len() != lists.list.len()).fill_null(True)
     yield Fault(CANDIDATE_PROPENSITIES, "one number for each of the row's candidates", is_other.to_numpy())
     twice = (lists.list.n_unique() < lists.list.len()).fill_null(False)
@@ -73,7 +74,8 @@ def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:
         if "propensity" in frame.columns:
             products = part["candidates"].list.explode(keep_nulls=False, empty_as_null=False).to_numpy()
             is_own = products == part["action"].to_numpy()[owner]
-            own, logged = np.bincount(owner[is_own], values[is_own], part.height), floats(part["propensity"])
+            own = np.bincount(owner[is_own], values[is_own], part.height)
+            logged = floats(part["propensity"])
             differs[rows] = np.abs(own - logged) > OWN_TOLERANCE * logged
     yield Fault(CANDIDATE_PROPENSITIES, "numbers from 0", is_bad)
     yield Fault(CANDIDATE_PROPENSITIES, "probabilities that add up to 1", is_off)

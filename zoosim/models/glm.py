@@ -128,13 +128,17 @@ def fit_glm(
     rows = RowsByProduct(visitors, actions, len(design.products))
     are_clicks = response is Response.CLICKS
     mean = np.zeros((len(design.products), visitors.shape[1]))
-    level, unit, noise = 0.0, 1.0, 0.0
+    level = 0.0
+    unit = 1.0
+    noise = 0.0
     if are_clicks:
         # Half a click more, so that the level is finite where none or all of the rows were clicked.
         mean[:, 0] = special.logit((values.sum() + 0.5) / (len(values) + 1.0))
     else:
         # Amounts that are all alike have no spread to be measured by.
-        level, unit, noise = float(values.mean()), float(values.std()) or 1.0, 1.0
+        level = float(values.mean())
+        unit = float(values.std()) or 1.0
+        noise = 1.0
         values = (values - level) / unit
     variances = start_variances(design)
     effects = [no_effects(family) for family in families]
@@ -145,7 +149,8 @@ def fit_glm(
         if are_clicks:
             progress(f"pass {number + 1} of {rounds} over the rows")
             chances = _chances(linear, spread, families, effects)
-            residuals, weights = values - chances, chances * (1.0 - chances)
+            residuals = values - chances
+            weights = chances * (1.0 - chances)
             sums = rows.sums(residuals, weights, mean)
         else:
             residuals = values - linear
@@ -171,7 +176,8 @@ class RowsByProduct:
         self.parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         counts = np.bincount(actions, minlength=n_products)
         # Stable, so that sums over the rows of a product run in the order of the log.
-        order, starts = np.argsort(actions, kind="stable"), np.cumsum(counts) - counts
+        order = np.argsort(actions, kind="stable")
+        starts = np.cumsum(counts) - counts
         padded = np.vstack([visitors, np.zeros(visitors.shape[1])])
         left = np.argsort(-counts, kind="stable")
         while len(left):
@@ -198,7 +204,8 @@ class RowsByProduct:
             mean: Coefficients `(K, q)`.
         """
         target = np.zeros_like(mean)
-        scores, weights = np.append(scores, 0.0), np.append(weights, 0.0)
+        scores = np.append(scores, 0.0)
+        weights = np.append(weights, 0.0)
         parts = []
         for products, rows, x in self.parts:
             of_rows = weights[rows][:, :, None]
@@ -256,7 +263,8 @@ def _fit_effects(
             chances = _chances(logits, variances, families, fitted, without=_related(families, number))
             estimate, error = _spread(_as_many(chances, clicks), clicks, families, fitted, number)
         else:
-            estimate, error = family.spread, 0.0
+            estimate = family.spread
+            error = 0.0
         chances = _chances(logits, variances, families, fitted)
         weights = chances * (1.0 - chances)
         fitted[number] = shrunk_effects(family, fitted[number], estimate, error, clicks - chances, weights)
@@ -275,7 +283,8 @@ def _spread(
 ) -> tuple[float, float]:
     """Estimate the variance of a family's effects by chances `(n,)` in which neither they nor related effects count."""
     family = families[number]
-    residuals, weights = clicks - chances, chances * (1.0 - chances)
+    residuals = clicks - chances
+    weights = chances * (1.0 - chances)
     moments = pair_moments(family, residuals, weights)
     for part in families:
         if part.within == number:  # pairs of different parts tell of the whole alone

@@ -143,7 +143,8 @@ class _Deviations(NamedTuple):
             gain = self.inverse / self.prior
             return np.asarray(self.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1))
         # With G = F' R: D - D G D + (1 - D G) S (1 - G D), in products of few rows alone.
-        scaled, along = self.rows * self.prior, self.right @ of_predicted
+        scaled = self.rows * self.prior
+        along = self.right @ of_predicted
         half = 0.5 * self.right * self.prior + along - 0.5 * (along @ self.right.transpose(0, 2, 1)) @ scaled
         told = scaled.transpose(0, 2, 1) @ half
         return np.asarray(np.diag(self.prior) + of_predicted - told - told.transpose(0, 2, 1))
@@ -193,7 +194,8 @@ class _Solution(NamedTuple):
 
 def start_variances(design: Design) -> Variances:
     """Return variances to start from."""
-    n_visitor, n_product = int(design.visitor_block.max()) + 1, int(design.product_block.max()) + 1
+    n_visitor = int(design.visitor_block.max()) + 1
+    n_product = int(design.product_block.max()) + 1
     return Variances(np.full((n_visitor, n_product), START_VARIANCE), np.full(n_visitor, START_VARIANCE))
 
 
@@ -218,7 +220,8 @@ def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covar
     q, r = design.shape
     solution = _solve(design, sums, variances)
     covariance = _inverse(solution.factor)
-    by_pairs, places = _by_pairs(design, covariance), _places(q)
+    by_pairs = _by_pairs(design, covariance)
+    places = _places(q)
     shared = solution.shared.reshape(q, r)
     mean = design.products @ shared.T
     of_product = np.empty((len(mean), q, q) if with_covariance else (0, q, q))
@@ -242,7 +245,8 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     n_products = len(design.products)
     prior = variances.of_deviations(design)
     upper = _upper(q)
-    marginal, target = np.empty((n_products, len(upper))), np.empty((n_products, q))
+    marginal = np.empty((n_products, len(upper)))
+    target = np.empty((n_products, q))
 
     def sum_out(part: Part) -> _Deviations:
         deviations = part.summed_out(prior)
@@ -286,9 +290,11 @@ def _pairs(products: FloatArray) -> FloatArray:
     """Return the products of each two features of `products (m, r)`: `(m, r (r + 1) / 2)`."""
     columns = np.ascontiguousarray(products.T)  # so that all loops run along products
     r, m = columns.shape
-    pairs, end = np.empty((r * (r + 1) // 2, m)), 0
+    pairs = np.empty((r * (r + 1) // 2, m))
+    end = 0
     for i in range(r):
-        start, end = end, end + r - i
+        start = end
+        end = end + r - i
         np.multiply(columns[i], columns[i:], out=pairs[start:end])
     return pairs.T
 
@@ -325,7 +331,8 @@ def _freedom(design: Design, variances: Variances, covariance: FloatArray, known
 
 def _by_block(design: Design, shared: FloatArray, own: FloatArray) -> Variances:
     """Add up values of the entries of M `(q, r)`, all but the overall level, and of deviations `(q,)`, by block."""
-    n_visitor, n_product = int(design.visitor_block.max()) + 1, int(design.product_block.max()) + 1
+    n_visitor = int(design.visitor_block.max()) + 1
+    n_product = int(design.product_block.max()) + 1
     shared = shared.copy()
     shared[0, 0] = 0.0
     block = np.add.outer(design.visitor_block * n_product, design.product_block)
@@ -356,7 +363,8 @@ def draw_coefficients(
     Variances are drawn, too, unless they are taken to be known, which is far cheaper: one system is solved for all.
     """
     q, r = design.shape
-    shared, coefficients = np.empty((draws, q, r)), np.empty((draws, len(design.products), q))
+    shared = np.empty((draws, q, r))
+    coefficients = np.empty((draws, len(design.products), q))
     for number in range(draws):
         if number == 0 or not variances_are_known:
             variances = posterior.variances if variances_are_known else _draw_variances(posterior, rng)

@@ -251,7 +251,8 @@ def _shared_weights(gram: FloatArray, cross: FloatArray, traits: FloatArray | No
     With z = [1, traits] of an action the model is x^T M z; vec M solves sum_a kron(zz^T, gram_a) + 1.
     """
     z = _described(traits, len(gram))
-    p, d = z.shape[1], gram.shape[-1]
+    p = z.shape[1]
+    d = gram.shape[-1]
     system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
     return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
 

@@ -81,7 +81,8 @@ class Effects(NamedTuple):
         """Yield what does not fit together."""
         for name in ("shared_cov", "crossed_cov", "columns_cov"):
             yield from covariance_flaws(name, getattr(self, name))
-        priors, d = (1.0 + ROUNDING) * self.priors[:, None], self.columns.shape[2]
+        priors = (1.0 + ROUNDING) * self.priors[:, None]
+        d = self.columns.shape[2]
         if (self.own_var > priors[..., OWN]).any():
             yield "own_var holds more than its prior variance"
         variances = np.diagonal(self.columns_cov, axis1=2, axis2=3)
@@ -115,7 +116,8 @@ class Gains(NamedTuple):
 
 def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns: int, products: int) -> Effects:
     """Return models that have seen nothing: `priors (M, 8)`, and the dimensions of `Effects`."""
-    models, size = len(priors), (d - 1) * crossed
+    models = len(priors)
+    size = (d - 1) * crossed
     effects = Effects(
         priors=priors.copy(),
         shared=np.zeros((models, d + numbers)),
@@ -315,13 +317,15 @@ def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> Non
     for m in range(effects.priors.shape[0]):
         if effects.priors[m, TAU] > 0.0:
             continue
-        squares, determined = np.zeros(TAU), np.zeros(TAU)
+        squares = np.zeros(TAU)
+        determined = np.zeros(TAU)
         # Slot 0, of products and of columns, stands for what nothing is known of.
         for p in range(1, effects.own.shape[1]):
             _add_effect(effects, m, OWN, effects.own[m, p], effects.own_var[m, p], squares, determined)
         for b in range(1, effects.columns.shape[1]):
             for i in range(d):
-                kind, variance = TASTE if i > 0 else COLUMN, effects.columns_cov[m, b, i, i]
+                kind = TASTE if i > 0 else COLUMN
+                variance = effects.columns_cov[m, b, i, i]
                 _add_effect(effects, m, kind, effects.columns[m, b, i], variance, squares, determined)
         for kind in LEARNED:
             first = first_priors[m, kind]
@@ -361,7 +365,8 @@ def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
         return
     first_effect, after_last = (0, 1) if kind == COLUMN else (1, effects.columns.shape[2])
     for b in range(effects.columns.shape[1]):
-        mean, cov = effects.columns[m, b], effects.columns_cov[m, b]
+        mean = effects.columns[m, b]
+        cov = effects.columns_cov[m, b]
         for i in range(first_effect, after_last):
             gain = cov[i].copy()
             told = added_precision / max(1.0 + added_precision * gain[i], least_divisor)
@@ -370,7 +375,8 @@ def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
 
 def prior_flaws(priors: FloatArray, first_priors: FloatArray) -> Iterator[str]:
     """Yield what cannot have been learned of priors `(M, 8)`."""
-    lowest, highest = first_priors.copy(), first_priors.copy()
+    lowest = first_priors.copy()
+    highest = first_priors.copy()
     lowest[:, LEARNED] /= MOST_CHANGE
     highest[:, LEARNED] *= MOST_CHANGE
     if not ((lowest <= priors) & (priors <= highest)).all():
@@ -439,9 +445,11 @@ class View(NamedTuple):
 @jit
 def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer) -> View:
     """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads; moves nothing."""
-    count, columns = offer.products.shape[0], offer.columns.shape[0]
+    count = offer.products.shape[0]
+    columns = offer.columns.shape[0]
     view = View(np.empty(count), np.zeros(columns), np.zeros(count))
-    of_numbers, by_column = np.zeros(offer.numbers.shape[0]), np.zeros(columns)
+    of_numbers = np.zeros(offer.numbers.shape[0])
+    by_column = np.zeros(columns)
     add_own(effects, m, clock, offer.products, 1.0, view.own)
     base = add_slopes(effects, m, clock, user, offer.columns, 1.0, of_numbers, by_column)
     add_up(offer, base, of_numbers, by_column, view.own, view.mean)
@@ -474,7 +482,9 @@ def add_slopes(
 
     Return that share of what the visitor adds, whatever is shown.
     """
-    d, users, numbers = user.shape[0], user.shape[0] - 1, of_numbers.shape[0]
+    d = user.shape[0]
+    users = user.shape[0] - 1
+    numbers = of_numbers.shape[0]
     crossed = effects.crossed.shape[1] // users if users > 0 else 0
     kept = share * kept_of(effects.priors[m], clock - effects.shared_time[m])
     for j in range(numbers):
@@ -507,7 +517,8 @@ def fill_spreads(
     effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
 ) -> None:
     """Write how far what candidates add up to may be off for a visitor `[1, x_u]`, as in `View`."""
-    prior, numbers = effects.priors[m], offer.numbers.shape[0]
+    prior = effects.priors[m]
+    numbers = offer.numbers.shape[0]
     _spread_columns(effects, m, clock, user, offer.columns, of_columns)
     kept = kept_of(prior, clock - effects.shared_time[m])
     quadratic_forms(offer.numbers.T, _numbers_covariance(effects, m, kept, user, numbers), own)
@@ -523,11 +534,14 @@ def offer_among(offer: Offer, places: IntArray) -> Offer:
     """Return some of the candidates, and the columns of which these are 1."""
     count = places.shape[0]
     numbers = np.empty((offer.numbers.shape[0], count))
-    starts, active_among = np.zeros(count + 1, np.int64), np.full(offer.columns.shape[0], -1)
+    starts = np.zeros(count + 1, np.int64)
+    active_among = np.full(offer.columns.shape[0], -1)
     for i in range(count):
         starts[i + 1] = starts[i] + offer.starts[places[i] + 1] - offer.starts[places[i]]
-    columns, active = np.empty(offer.columns.shape[0], np.int64), np.empty(starts[-1], np.int64)
-    products, seen = np.empty(count, np.int64), 0
+    columns = np.empty(offer.columns.shape[0], np.int64)
+    active = np.empty(starts[-1], np.int64)
+    products = np.empty(count, np.int64)
+    seen = 0
     for i in range(count):
         products[i] = offer.products[places[i]]
         for n in range(numbers.shape[0]):
@@ -564,9 +578,11 @@ def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> floa
 @jit
 def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
     """Return the covariance `(n, n)` of the effects of numbers for a visitor."""
-    d, users = user.shape[0], user.shape[0] - 1
+    d = user.shape[0]
+    users = user.shape[0] - 1
     crossed = effects.crossed.shape[1] // users if users > 0 else 0
-    prior, cov = effects.priors[m], np.empty((numbers, numbers))
+    prior = effects.priors[m]
+    cov = np.empty((numbers, numbers))
     lost = 1.0 - kept * kept
     for j in range(numbers):
         for i in range(numbers):
@@ -595,7 +611,8 @@ def _spread_columns(
         unknown += user[i] ** 2 * prior[TASTE]
     scratch = np.empty(user.shape[0])
     for a in range(columns.shape[0]):
-        variance, b = unknown, columns[a]
+        variance = unknown
+        b = columns[a]
         if b > 0:
             kept = kept_of(prior, clock - effects.columns_time[m, b])
             known = _times(effects.columns_cov[m, b], user, scratch)

@@ -87,7 +87,8 @@ class Network(Stateful):
         """Take one Adam step on the weighted mean squared error."""
         self.steps += 1
         self.version += 1
-        first, no_traits = np.zeros(len(xs), np.int64), np.empty((0, 0))
+        first = np.zeros(len(xs), np.int64)
+        no_traits = np.empty((0, 0))
         data = xs, np.arange(len(xs)), first, no_traits, targets, weights / weights.sum()
         fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
 

@@ -158,7 +158,8 @@ class DirectMethod:
         return [self._estimate(reward, rows, actions.reshape(-1)) for reward in range(self.n_rewards)]
 
     def _estimate(self, reward: int, rows: IntArray, actions: IntArray) -> DirectEstimate:
-        n, n_visits = len(self.log), len(self.visits)
+        n = len(self.log)
+        n_visits = len(self.visits)
         calibration = self._calibrations[reward]
         raw = self._predict(reward, rows, actions)
         corrected = calibration.apply(raw)

@@ -42,7 +42,8 @@ class Groups(NamedTuple):
 
     def named(self, features: FloatArray, names: Sequence[str]) -> "Groups":
         """Return the groups with what sets each apart from all rows: `features (n, d)` by their `names (d,)`."""
-        center, spread = features.mean(axis=0), features.std(axis=0)
+        center = features.mean(axis=0)
+        spread = features.std(axis=0)
         is_binary = np.asarray(np.isin(features, (0.0, 1.0)).all(axis=0))
         described = []
         for group in range(self.n_groups):

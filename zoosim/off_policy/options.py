@@ -154,5 +154,6 @@ def _clicks(log: Log) -> bool:
 def _range_of(log: Log) -> tuple[float, float]:
     """Return the smallest and largest reward of a visit, wider where all are the same."""
     rewards = log.visit_rewards
-    low, high = float(rewards.min()), float(rewards.max())
+    low = float(rewards.min())
+    high = float(rewards.max())
     return (min(low, 0.0), max(high, 1.0)) if low == high else (low, high)

@@ -195,9 +195,11 @@ def logged_context(log: PastLog, row: int, available: BoolArray, candidates: Int
         available: The mask of the candidates.
         candidates: Indices of the products that are the candidates, as many. Default: all products of the log.
     """
-    product_ids, products = log.product_ids, log.products
+    product_ids = log.product_ids
+    products = log.products
     if candidates is not None:
-        product_ids, products = product_ids[candidates], products[candidates]
+        product_ids = product_ids[candidates]
+        products = products[candidates]
         product_ids.flags.writeable = products.flags.writeable = False
     return Context(
         user_id=0 if log.user_ids is None else int(log.user_ids[row]),

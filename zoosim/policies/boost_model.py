@@ -178,7 +178,8 @@ class BoostModel(Model):
         for name, ids in (("clicked", clicked), ("purchased", purchased)):
             if isinstance(ids, str) or not isinstance(ids, Iterable):
                 raise PolicyError(f"learn: {name}: got {shown(ids)}, expected a list of products' ids")
-        clicked, purchased = list(clicked), list(purchased)
+        clicked = list(clicked)
+        purchased = list(purchased)
         ranking = self.requests.ranking(request.context, boosts)
         names = [self.requests.names[row] for row in request.rows[ranking]]
         strangers = (set(clicked) | set(purchased)) - set(names)
@@ -232,7 +233,8 @@ class BoostModel(Model):
             names = [text_of(name) for name, _ in pairs]
             scores = np.array([score for _, score in pairs], np.float64)
         except (TypeError, ValueError, LookupError):
-            names, scores = [], np.zeros(0)
+            names = []
+            scores = np.zeros(0)
         if not names or len(set(names)) < len(names) or not np.isfinite(scores).all():
             expected = "a finite score for each id, {id: score} or [{'id': ..., 'score': ...}]"
             raise PolicyError(f"candidates: got {shown(candidates)}, expected {expected}")

@@ -110,11 +110,13 @@ def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
         row_of: The row of each product, `(K,)`.
         available: Which products may be shown, `(K,)`.
     """
-    best, top = -1, -np.inf
+    best = -1
+    top = -np.inf
     for k in range(row_of.shape[0]):
         # Without a best yet, a score of -inf or NaN is taken, too.
         if available[k] and (best < 0 or scores[row_of[k]] > top):
-            best, top = k, scores[row_of[k]]
+            best = k
+            top = scores[row_of[k]]
     return best
 
 

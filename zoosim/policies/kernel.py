@@ -352,7 +352,8 @@ class KernelPolicy(DrawingPolicy):
 
     def _distribution(self, request: Request, candidates: Any) -> FloatArray:
         out = np.zeros((1, len(request.available)))
-        user_id, first = np.array([request.user_id], np.int64), np.zeros(1, np.int64)
+        user_id = np.array([request.user_id], np.int64)
+        first = np.zeros(1, np.int64)
         requests = user_id, request.user[None], request.available[None], first
         _compiled_distributions(self.kernel)(self.state, candidates, *requests, self.floor, out)
         return np.asarray(out[0])

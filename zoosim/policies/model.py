@@ -242,10 +242,12 @@ class Model(TabularResult):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
         if candidates is None:  # the arrays themselves, by which a policy knows them again
-            ids, products = self.catalogue.ids, self.catalogue.features
+            ids = self.catalogue.ids
+            products = self.catalogue.features
         else:
             features = [self.product_features(candidate) for candidate in listed]
-            ids, products = product_ids(names), frozen(np.array(features).reshape(len(names), -1))
+            ids = product_ids(names)
+            products = frozen(np.array(features).reshape(len(names), -1))
         context = Context(
             user_id=0,
             user=frozen(self.fitted.visitors.encode_one(visitor)),

@@ -153,7 +153,8 @@ def dense_propensities(policy: Any, context: Context) -> FloatArray:
     answer = policy.propensities(context)
     if not isinstance(answer, Distribution):
         return answer  # type: ignore[no-any-return]
-    ids, probabilities = np.asarray(answer.ids), as_floats(answer.probabilities)
+    ids = np.asarray(answer.ids)
+    probabilities = as_floats(answer.probabilities)
     if ids.ndim != 1 or ids.shape != probabilities.shape:
         shapes = f"{ids.shape} ids and {probabilities.shape} probabilities"
         raise PolicyError(f"propensities: got a distribution of {shapes}, expected as many of each")

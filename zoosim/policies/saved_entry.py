@@ -33,7 +33,8 @@ def read_saved(source: str) -> Saved:
     fitted = None
     if file.endswith(MODEL):
         model = load_model(file, own_class)
-        policy, fitted = model.policy, model.fitted
+        policy = model.policy
+        fitted = model.fitted
     else:
         policy = load_policy(file, own_class)
     return Saved(policy, fitted, file_digest(file)[:SHORT_LENGTH])

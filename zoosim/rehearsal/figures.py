@@ -184,7 +184,8 @@ class _Baseline(NamedTuple):
             seconds: Time per visit.
         """
         # One scale for all seeds, so that shares and rewards say the same, to the ends of their intervals.
-        today_value, today_late = self.today.mean(axis=1), _late_means(self.today)
+        today_value = self.today.mean(axis=1)
+        today_late = _late_means(self.today)
         scale = today_value.mean() if self.is_share else 1.0
         late_scale = today_late.mean() if self.is_share else 1.0
         low, high = self.limits

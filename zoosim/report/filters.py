@@ -19,7 +19,8 @@ def percent(value: float | None) -> str:
 
 def interval(value: Mapping[str, float | None]) -> str:
     """The 95% interval of a fraction as 83.2–85.0%; empty when there is none."""
-    low, high = value["low"], value["high"]
+    low = value["low"]
+    high = value["high"]
     return "" if low is None or high is None else f"{100 * low:.1f}\u2060\u2013\u2060{100 * high:.1f}%"
 
 
@@ -35,7 +36,8 @@ def signed(value: float | None) -> str:
 
 def amounts(value: Mapping[str, float | None]) -> str:
     """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
-    low, high = value["low"], value["high"]
+    low = value["low"]
+    high = value["high"]
     return "" if low is None or high is None else f"{signed(low)}\u2060\u2013\u2060{signed(high)}"
 
 

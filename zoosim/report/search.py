@@ -113,7 +113,8 @@ def answer(world: SearchDescription) -> str:
     values = {name: by_segment[0] for name, by_segment in world.templates.items() if by_segment[0] is not None}
     best = max(values, key=lambda name: values[name].mean)
     plain = values[TEMPLATES[0]]
-    low, high = values[best].low, plain.high
+    low = values[best].low
+    high = plain.high
     if low is None or high is None or low <= high:
         return f"Begin without boosts: no template is shown to earn more than the EUR {plain.mean:.2f} a visit of none."
     return (

@@ -87,7 +87,8 @@ def assortments_by_time(products: IntArray) -> Assortments:
     n = len(products)
     period = np.arange(n) * BLOCKS // n
     counts = np.bincount(products)
-    first, last = np.full(len(counts), n), np.zeros(len(counts), np.int64)
+    first = np.full(len(counts), n)
+    last = np.zeros(len(counts), np.int64)
     np.minimum.at(first, products, np.arange(n))
     np.maximum.at(last, products, np.arange(n))
     rate = counts / (last - first + 1.0)
@@ -150,7 +151,8 @@ class _Weights:
 
     def __init__(self, products: IntArray, propensities: FloatArray, halves: BoolArray) -> None:
         n_products = int(products.max()) + 1
-        self.products, self.halves = products, halves
+        self.products = products
+        self.halves = halves
         # Each half of the visitors is judged by the other, so that no row weighs in its own expectation.
         self.shares = {
             half: np.bincount(products[halves != half], minlength=n_products) / max(int((halves != half).sum()), 1)
@@ -177,7 +179,8 @@ class _Weights:
             groups * (int(self.products.max()) + 1) + self.products, return_inverse=True, return_counts=True
         )
         miss = miss - self.weights * (counts[places] == 1)
-        sums, expected = np.bincount(groups, miss), np.bincount(groups, self.weights - miss)
+        sums = np.bincount(groups, miss)
+        expected = np.bincount(groups, self.weights - miss)
         errors = np.sqrt(np.bincount(groups, miss * miss))
         fits = np.abs(sums) <= np.maximum(ERRORS * errors, TOLERANCE * expected)
         return bool(fits[np.bincount(groups) >= FEWEST_ROWS].all())

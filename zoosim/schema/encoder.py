@@ -231,7 +231,8 @@ def _check_readable(fitted: AnyColumn, column: pl.Series, source: str) -> None:
     """Raise `DataError` for a column of whose values most cannot be read."""
     values = _present(column)
     unread = values.filter(~fitted.reads(values["value"]))
-    n_present, n_unread = int(values["count"].sum()), int(unread["count"].sum())
+    n_present = int(values["count"].sum())
+    n_unread = int(unread["count"].sum())
     if 2 * n_unread > n_present:
         got = f"{n_unread:,} of {n_present:,} values are no {fitted.type} ({_examples(unread)})"
         hint = ", or say what numbers count (epoch: s, ms or us)" if fitted.type == "time" else ""

@@ -235,10 +235,12 @@ def _count_levels(column: LevelColumn, values: Sequence[Any], visitors: Sequence
 def _rounded(column: NumberColumn) -> NumberColumn:
     """Return a column of numbers whose range is rounded outwards, to the size of its spread, or to two digits."""
     if column.log:
-        low, high = _two_digits(column.low, math.floor), _two_digits(column.high, math.ceil)
+        low = _two_digits(column.low, math.floor)
+        high = _two_digits(column.high, math.ceil)
     else:
         step = 10.0 ** math.floor(math.log10(column.scale))
-        low, high = step * math.floor(column.low / step), step * math.ceil(column.high / step)
+        low = step * math.floor(column.low / step)
+        high = step * math.ceil(column.high / step)
     return column.model_copy(update={"low": low, "high": high})
 
 

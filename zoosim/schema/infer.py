@@ -108,7 +108,8 @@ def stray_words(column: pl.Series) -> StrayWords:
         return StrayWords()
     held = present(column)
     strays = held & np.isnan(numbers_of(column))
-    count, n_held = int(strays.sum()), int(held.sum())
+    count = int(strays.sum())
+    n_held = int(held.sum())
     if not count or 2 * count >= n_held:
         return StrayWords()
     row = int(strays.argmax())

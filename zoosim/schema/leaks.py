@@ -248,9 +248,11 @@ def dependence(levels: IntArray, ranks: FloatArray | None, sample: LogSample) ->
     """
     if min(int(sample.halves.sum()), int((~sample.halves).sum())) < FEWEST_ROWS:
         return 0.0
-    by_levels, by_ranks = np.zeros(len(levels)), np.zeros(len(levels))
+    by_levels = np.zeros(len(levels))
+    by_ranks = np.zeros(len(levels))
     for half in (False, True):
-        train, test = sample.halves != half, sample.halves == half
+        train = sample.halves != half
+        test = sample.halves == half
         by_levels[test] = _scores_of_levels(levels, sample, train, test)
         if ranks is not None:
             by_ranks[test] = _scores_of_ranks(ranks, sample, train, test)
@@ -269,7 +271,8 @@ def _scores_of_levels(levels: IntArray, sample: LogSample, train: BoolArray, tes
     A pair of product and level scores (observed + s) / (expected + s) - 1 by the rows to train on, at least 0. Any
     score is valid; this one is 0 for most pairs, so that many levels cost little.
     """
-    n_levels, n_products = int(levels.max()) + 1, int(sample.products.max()) + 1
+    n_levels = int(levels.max()) + 1
+    n_products = int(sample.products.max()) + 1
     popularity = np.bincount(sample.products[train], minlength=n_products) / train.sum()
     usual = np.bincount(levels[train], minlength=n_levels) / train.sum()
     pairs, counts = np.unique(sample.products[train] * n_levels + levels[train], return_counts=True)
@@ -365,7 +368,8 @@ def separation(levels: IntArray, rewarded: BoolArray, sample: LogSample, rows: I
     shares = np.zeros(len(levels))
     n_levels = int(levels.max(initial=0)) + 1
     for half in (False, True):
-        train, test = halves != half, halves == half
+        train = halves != half
+        test = halves == half
         counts = np.bincount(levels[train], minlength=n_levels)
         sums = np.bincount(levels[train], rewarded[train], minlength=n_levels)
         prior = (sums.sum() + 0.5) / (counts.sum() + 1.0)

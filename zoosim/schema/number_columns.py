@@ -179,7 +179,8 @@ class VectorColumn(Column):
         if not readable:
             return cls(name=name, missing=True, length=1, scale=1.0)
         rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
-        missing, length = len(rows) < column.len(), numbers.shape[1]
+        missing = len(rows) < column.len()
+        length = numbers.shape[1]
         limit = _limit(np.abs(numbers).max(axis=1), BEYOND)
         clipped = np.clip(numbers, -limit, limit)
         longest = _limit(_norms(clipped), LONG)

@@ -234,7 +234,8 @@ def plain_schema(visitors: Sequence[str], products: Sequence[str], reward: str =
 
 def _as_they_are(names: Sequence[str]) -> Encoder:
     """Return an encoder whose features are the columns' numbers, to the bit."""
-    low, high = -LARGEST_NUMBER, LARGEST_NUMBER
+    low = -LARGEST_NUMBER
+    high = LARGEST_NUMBER
     return Encoder(columns=tuple(NumberColumn(name=name, low=low, high=high, center=0.0, scale=1.0) for name in names))
 
 

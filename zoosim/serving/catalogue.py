@@ -168,4 +168,5 @@ class ServedCatalogue:
         ids[: len(self._ids)] = self._ids
         features = np.zeros((room, self._features.shape[1]))
         features[: len(self._features)] = self._features
-        self._ids, self._features = ids, features
+        self._ids = ids
+        self._features = features

@@ -126,10 +126,12 @@ class Clock:
         Args:
             common: The time by the service of this log that leads, towards which it is slewed; None for the wall clock.
         """
-        steady, wall = self._steady(), self._wall()
+        steady = self._steady()
+        wall = self._wall()
         if self._steady() - steady < JUMP // 2:  # else this thread was interrupted between the two clocks
             jump = (wall - self._wall_seen) - (steady - self._steady_seen)
-            self._wall_seen, self._steady_seen = wall, steady
+            self._wall_seen = wall
+            self._steady_seen = steady
             if abs(jump) >= JUMP:
                 self._jumps.append(jump)
         now = self._time_at(steady)
@@ -151,7 +153,8 @@ class Clock:
         )
 
     def _tell_jumps(self) -> None:
-        jumps, self._jumps = self._jumps, []
+        jumps = self._jumps
+        self._jumps = []
         ways = [f"{_words(jump)} {'forward' if jump > 0 else 'back'}" for jump in jumps]
         many = f"{len(ways)} times, at last " if len(ways) > 1 else ""
         ahead = round(self.ahead() * MICROSECONDS)

@@ -47,7 +47,8 @@ class FeedbackLog:
         slot = _slot_of(decision, body.product)
         feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
         now = self._clock.now()
-        key, packed = feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
+        key = feedback_key(decision_id, feedback_id)
+        packed = pack(Feedback(dict(body.rewards), slot))
         self._upkeep.note_feedback()
         (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, packed)], durable=True)
         if position is None:

@@ -218,7 +218,8 @@ class LogReader(Projection):
             if before is not None and row.seq <= before.known_until:
                 before.is_known = False  # the snapshot is of a later time of the same model
             model = self._models.load(own.model)
-            names, features = list(model.catalogue.names), list(model.catalogue.features)
+            names = list(model.catalogue.names)
+            features = list(model.catalogue.features)
             place_of = {model_version(place): place for place in range(len(names))}
             policy = policy_name(type(model.policy))
             space = model.action_space

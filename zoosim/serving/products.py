@@ -150,7 +150,8 @@ class Products:
 
     def _changed(self, arm: ServedArm, name: str, body: ProductBody) -> Product | None:
         """Return a product as an arm is to have it, None where it does not know it; raises `PolicyError`."""
-        model, catalogue = arm.model, arm.catalogue
+        model = arm.model
+        catalogue = arm.catalogue
         version = catalogue.version_of(name)
         if body.features is not None:
             features = model.product_features({ID: name, **body.features})
@@ -163,7 +164,8 @@ class Products:
 
     def _product_of(self, arm: ServedArm, candidate: Candidate) -> tuple[str, Product | None]:
         """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
-        model, catalogue = arm.model, arm.catalogue
+        model = arm.model
+        catalogue = arm.catalogue
         if isinstance(candidate, str) and catalogue.may_be_shown(candidate):
             return candidate, None
         name = product_id(candidate)

@@ -85,7 +85,8 @@ class Publisher:
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""
         now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
-        known, self._known = self._known, now
+        known = self._known
+        self._known = now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin

@@ -122,7 +122,8 @@ def _any_order(worlds: MadeWorlds) -> None:
 
 
 def _seeds(worlds: MadeWorlds) -> None:
-    first, second = worlds.arrivals(0), worlds.arrivals(1)
+    first = worlds.arrivals(0)
+    second = worlds.arrivals(1)
     differ = any(not same(one, other) for one, other in zip(first, second, strict=True))
     must(differ, f"seeds 0 and 1 bring the same {VISITS} visits; draw from self.rng, which depends on the seed")
 
@@ -162,7 +163,8 @@ def _followed(world: World, asked: Asked) -> Any:
 
 def _same_next(world: World, one: Outcome, other: Outcome) -> bool:
     """Return whether the same follows two outcomes."""
-    first, second = checked_next(world, one), checked_next(world, other)
+    first = checked_next(world, one)
+    second = checked_next(world, other)
     if first is None or second is None:
         return first is second
     kinds = [(following.same_visit, following.cut_off) for following in (first, second)]
@@ -207,7 +209,8 @@ def _lived(world: World, visitor: int, rng: np.random.Generator) -> tuple[float,
     earned = expected = 0.0
     for step in range(MOST_STEPS):
         action = _any_action(world, world.context(visit), rng)
-        outcome, truth = world.serve(visit, action), world.truth(visit)
+        outcome = world.serve(visit, action)
+        truth = world.truth(visit)
         earned += outcome.reward
         expected += truth.expected_reward(action) - (truth.best_reward if step else 0.0)
         following = checked_next(world, outcome)

@@ -47,7 +47,8 @@ def listed_column(
     index = {product: action for action, product in enumerate(names)}
     listed: list[list[int]] = []
     list_of_row = np.zeros(n, np.int64)
-    unknown_name, empty = np.zeros(n, bool), np.zeros(n, bool)
+    unknown_name = np.zeros(n, bool)
+    empty = np.zeros(n, bool)
     for number, (words, rows) in enumerate(zip(lists.names, lists.rows, strict=True)):
         listed.append(sorted({index[word] for word in words if word in index}))
         list_of_row[rows] = number

@@ -73,7 +73,8 @@ def import_products(
     if schema is None:
         checked, inferred = infer_import(frame, source, products=products, time_zone=time_zone)
     else:
-        checked, inferred = checked_schema(schema, products, time_zone), {}
+        checked = checked_schema(schema, products, time_zone)
+        inferred = {}
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
     notes = converted.imported.notes
@@ -239,7 +240,8 @@ def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | Non
 def _check_like(schema: Schema, fitted: FittedSchema) -> None:
     """Refuse a schema with another objective than that of an earlier log, or without the products it describes."""
     if schema.objective and _without_zeros(schema.objective) != _without_zeros(fitted.weights):
-        got, expected = _without_zeros(schema.objective), _without_zeros(fitted.weights)
+        got = _without_zeros(schema.objective)
+        expected = _without_zeros(fitted.weights)
         raise ConfigError(f"schema.objective: got {got}, expected {expected} as in the earlier log; or leave it out")
     if fitted.products.width and schema.products is None:
         described = ", ".join(fitted.products.names)

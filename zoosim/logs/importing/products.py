@@ -57,7 +57,8 @@ class ProductTable:
         ends = self._sale_times(self.mapped.sold_until, rows, LAST, notation)
         changes = np.unique(np.concatenate([begins, ends]))
         period_of_row = np.searchsorted(changes, times.dt.epoch("us").fill_null(0).to_numpy(), side="right")
-        lists, rows_of = [], []
+        lists = []
+        rows_of = []
         for period in np.unique(period_of_row):
             moment = changes[period - 1] if period else FIRST
             is_sold = (begins <= moment) & (moment < ends)

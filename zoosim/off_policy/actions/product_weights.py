@@ -48,7 +48,8 @@ def weigh_and_predict(
     Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
     without models, one of weights alone. For `visits` the target's choices are drawn, too.
     """
-    n, k = len(log), log.n_actions
+    n = len(log)
+    k = log.n_actions
     blocks = _blocks(target.widths(log))
     pieces = np.array_split(blocks, min(len(blocks), max(1, MOST_CELLS // k)))
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
@@ -76,7 +77,8 @@ def weigh_and_predict(
 def _blocks(widths: IntArray) -> IntArray:
     """Cut rows that take `widths (n,)` probabilities into blocks `(b, 2)`, each from a start to before a stop."""
     before = np.append(0, np.cumsum(widths))
-    blocks, start = [], 0
+    blocks = []
+    start = 0
     while start < len(widths):
         fitting = int(np.searchsorted(before, before[start] + MOST_CELLS, "right")) - 1
         stop = min(max(fitting, start + 1), start + BLOCK)
@@ -109,7 +111,8 @@ class _Blocks(NamedTuple):
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
     """Check and weigh rows `start` to `stop - 1`, which are of piece `number`."""
     asked = target.distributions(log, start, stop)
-    masks, mask_of = np.zeros((0, 0), bool), np.zeros(0, np.int64)
+    masks = np.zeros((0, 0), bool)
+    mask_of = np.zeros(0, np.int64)
     if target.whole and asked.are_dense and not log.candidates.are_everything:
         masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start:stop])
     actions = log.actions[start:stop]
@@ -144,7 +147,9 @@ def _sound(
     is_listed = asked.products.shape[0] > 0
     for i in range(actions.shape[0]):
         row = asked.probabilities[asked.starts[i] : asked.starts[i] + asked.lengths[i]]
-        total, least, outside = 0.0, 0.0, 0.0
+        total = 0.0
+        least = 0.0
+        outside = 0.0
         if is_listed:
             chances[i] = 0.0
             products = asked.products[asked.first[i] : asked.first[i] + asked.lengths[i]]

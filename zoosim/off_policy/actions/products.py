@@ -135,7 +135,8 @@ class ProductEvaluation(PolicyEvaluation):
         self._by_reward = (arrays, predicted)
         self._predicted = predicted.get(reward)
         self._propensities = propensities
-        mass, worst = None, None
+        mass = None
+        worst = None
         if own.mass is not None:
             mass, worst = unsupported_mass(log.actions, own.weights, own.mass, len(log))
         self._weights = VisitWeights(
@@ -209,7 +210,8 @@ class ProductEvaluation(PolicyEvaluation):
 
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie, by category of products, too."""
-        log, weights = self.log, self._arrays.weights
+        log = self.log
+        weights = self._arrays.weights
         shares = action_shares(log, log.actions, weights, len(log), self._arrays.mass)
         return overlap_of(weights, shares, groups, log, by_category=True)
 

@@ -47,7 +47,8 @@ def weigh(log: Log, target: RankingTarget) -> ImportanceWeights:
 
     The mass at a position is that which the weights above it leave.
     """
-    n, positions = len(log), log.n_positions
+    n = len(log)
+    positions = log.n_positions
     weights = np.empty((n, positions))
     mass = np.zeros((positions, log.n_actions))
     above = np.ones(n)
@@ -69,7 +70,8 @@ def predict(logs: Sequence[Log], target: RankingTarget, clusters: Clusters) -> l
     one with several rewards; the target is asked once.
     """
     log = logs[0]
-    n, positions = len(log), log.n_positions
+    n = len(log)
+    positions = log.n_positions
     predictions = [ModelPredictions(np.empty((n, positions)), np.empty((n, positions))) for _ in logs]
     later = [np.zeros((FOLDS, n)) for _ in logs]
     for place in reversed(range(positions)):
@@ -140,8 +142,10 @@ def _at(view: Log, target: Target, position: int, models: Sequence[RewardModel] 
 
 def _expected_by_fold(model: RewardModel, view: Log, probabilities: Distributions) -> FloatArray:
     """Return what each fold's model expects of every row `(F, n)`."""
-    n, folds = len(view), len(model.coefficients)
-    expected, unused = np.empty((folds, n)), np.empty(n)
+    n = len(view)
+    folds = len(model.coefficients)
+    expected = np.empty((folds, n))
+    unused = np.empty(n)
     for fold in range(folds):
         by_fold = model._replace(fold=np.full(n, fold, model.fold.dtype))
         model_terms(by_fold, 0, view.actions, probabilities, unused, expected[fold])

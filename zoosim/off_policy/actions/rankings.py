@@ -43,7 +43,8 @@ class RankingEvaluator(ActionSpaceEvaluator):
         return partial(self._evaluate, make_ranking_target(given, self.log, progress))
 
     def _evaluate(self, target: RankingTarget) -> PolicyEvaluation:
-        log, clusters = self.log, self.clusters
+        log = self.log
+        clusters = self.clusters
         logs = [log, *map(log.for_reward, log.other_rewards)]
         weights = weigh(log, target)
         predictions: Sequence[ModelPredictions | None] = [None] * len(logs)
@@ -189,7 +190,8 @@ class RankingEvaluation(PolicyEvaluation):
 
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie: products at any position, weighted down to it."""
-        log, family = self.log, self._families[CASCADE]
+        log = self.log
+        family = self._families[CASCADE]
         mass = None if self._weights.mass is None else self._weights.mass.sum(axis=0)
         shares = action_shares(log, log.actions.ravel(), family.counted.ravel(), log.actions.size, mass)
         return overlap_of(family.visits.values, shares, groups, log)

@@ -95,7 +95,8 @@ def check_bookings(findings: Findings, probe: Probe) -> None:
 def _all_or_none(users: _Users) -> _Finding | None:
     """Find far fewer users with some visits that earn and some that do not than independent visits make."""
     is_counted = users.are_of(FEWEST_VISITS, MOST_VISITS)
-    m, k = users.visits[is_counted], users.earned[is_counted]
+    m = users.visits[is_counted]
+    k = users.earned[is_counted]
     rate = k.sum() / max(1, m.sum())
     expected = float((1.0 - rate**m - (1.0 - rate) ** m).sum())
     if expected <= FEWEST_MIXED or float(((k > 0) & (k < m)).sum()) >= MIXED * expected:
@@ -134,7 +135,8 @@ def _too_many(users: _Users) -> _Finding | None:
 
 def _ratio(visits: IntArray, count: IntArray) -> _Ratio | None:
     """Return the ratio of shares, and its error by the delta method; a count of nobody is taken for half a user."""
-    logs, variances = [], []
+    logs = []
+    variances = []
     for k in range(3):
         per_choice = 1.0 / special.comb(visits[count == k], k)
         typical = 1.0 / special.comb(np.median(visits), k) if len(visits) else 1.0
@@ -154,7 +156,8 @@ def _check_places(findings: Findings, probe: Probe, user: IntArray) -> None:
     by_user = order[np.argsort(user[order], kind="stable")]
     starts = np.flatnonzero(np.diff(user[by_user], prepend=-1))
     sizes = np.diff(starts, append=len(by_user))
-    starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+    starts = starts[sizes > 1]
+    sizes = sizes[sizes > 1]
     if len(starts) < 2:
         return
     residuals = probe.residuals

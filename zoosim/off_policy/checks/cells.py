@@ -90,7 +90,8 @@ class _Grid:
 
     def best_split(self) -> Split | None:
         """Return the limit that explains most of what is left; None where none explains anything."""
-        best, least = None, self.variance() * (1.0 - 1e-6)
+        best = None
+        least = self.variance() * (1.0 - 1e-6)
         groups = codes_of(self._groups)
         for column, (limits, bins) in enumerate(zip(self._limits, self._bins, strict=True)):
             n_bins = len(limits) + 1
@@ -103,12 +104,14 @@ class _Grid:
             left = float((self.scores**2).sum()) - (below + above).sum(axis=0)
             if len(limits) and left.min() < least:
                 place = int(left.argmin())
-                best, least = (column, place), float(left[place])
+                best = (column, place)
+                least = float(left[place])
         return None if best is None else self._refined(*best)
 
     def _refined(self, column: int, place: int) -> Split:
         """Return the best limit between the one tried before and the one after."""
-        values, limits = self.features[:, column], self._limits[column]
+        values = self.features[:, column]
+        limits = self._limits[column]
         low = limits[place - 1] if place else -np.inf
         high = limits[place + 1] if place + 1 < len(limits) else np.inf
         near = np.unique(values[(values > low) & (values <= high)])
@@ -129,7 +132,8 @@ class _Grid:
             others = [other for other in self.splits if other is not split]
             cells = _cells_of(self.features, others)
             if _within(cells * (int(self.actions.max()) + 1) + self.actions, self.scores) <= most_variance:
-                self.splits, self.cells = others, cells
+                self.splits = others
+                self.cells = cells
 
 
 def _limits(values: FloatArray) -> FloatArray:

@@ -100,7 +100,8 @@ def _lags(probe: Probe, order: IntArray) -> list[_Lag]:
     if user is None:
         return lags
     by_user = order[np.argsort(user[order], kind="stable")]
-    shown, earned = by_user[:0], by_user[:0]
+    shown = by_user[:0]
+    earned = by_user[:0]
     for lag in USER_ROWS_LATE:
         is_same = user[by_user[lag:]] == user[by_user[:-lag]]
         shown = np.append(shown, by_user[:-lag][is_same])
@@ -143,7 +144,9 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: Choices, *, is_next: 
     if not len(delays):
         return None
     assert probe.log.times is not None
-    times, users, residuals = probe.log.times[order], probe.users[order], probe.residuals[order]
+    times = probe.log.times[order]
+    users = probe.users[order]
+    residuals = probe.residuals[order]
     if is_next:  # seen from the end, the next row is the last one before
         errors = -_crowding_errors(-times[::-1], users[::-1], residuals[::-1], delays)
     else:
@@ -165,7 +168,8 @@ def _likelihoods(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray
     earned = _rewards(choices, probe, lags)
     summed = np.stack([np.bincount(lag.shown, own[lag.earned], n) for lag, own in zip(lags, earned, strict=True)])
     n_shown = [np.count_nonzero(np.bincount(lag.shown)) for lag in lags]
-    products, along = summed @ choices.terms, summed @ choices.own
+    products = summed @ choices.terms
+    along = summed @ choices.own
     # Several rewards of one user, joined to one row, may go together: the variance is that of their sum.
     squares = np.square(summed, out=summed)
     variances = squares.sum(axis=1) / n_shown
@@ -226,7 +230,8 @@ def _crowding_errors(times: IntArray, users: IntArray, residuals: FloatArray, de
                     place += 1
                 if place >= 0 and place != i and place != i - 1 and users[place] != users[i]:
                     crowding[place] += sign
-        total, squares = 0.0, 0.0
+        total = 0.0
+        squares = 0.0
         for i in range(n):
             if times[0] + delay <= times[i] <= times[n - 1] - delay:
                 weighted = crowding[i] * residuals[i]

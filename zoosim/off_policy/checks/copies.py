@@ -40,9 +40,11 @@ def check_copies(findings: Findings, probe: Probe) -> None:
     if len(rows) - pl.Series(whole).n_unique() < LEAST_SHARE * len(rows):
         return
     order = np.argsort(context, kind="stable")
-    first, second = order[:-1], order[1:]
+    first = order[:-1]
+    second = order[1:]
     is_pair = context[first] == context[second]
-    first, second = first[is_pair], second[is_pair]
+    first = first[is_pair]
+    second = second[is_pair]
     chance = log.propensities[rows[first]]
     excess = float((whole[first] == whole[second]).sum() - chance.sum())
     error = float(np.sqrt((chance * (1.0 - chance)).sum() + 1.0))

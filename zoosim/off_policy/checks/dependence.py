@@ -58,7 +58,8 @@ def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> 
         return
     as_logged = np.bincount(probe.users, influence) ** 2
     squares = np.bincount(visitor, influence) ** 2
-    total, expected = float(squares.sum()), float(as_logged.sum())
+    total = float(squares.sum())
+    expected = float(as_logged.sum())
     fourth_powers = float((squares**2).sum())
     if not fourth_powers or not expected:
         return

@@ -53,7 +53,8 @@ def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> Growth:
         user: Which user each row is of `(n,)`.
         group: Which group each row is in `(n,)`.
     """
-    n_users, n_groups = int(user.max()) + 1, int(group.max()) + 1
+    n_users = int(user.max()) + 1
+    n_groups = int(group.max()) + 1
     # One entry per user and group, which sums up the rows of both.
     table = sparse.csr_array((values, (user, group)), shape=(n_users, n_groups))
     table.sum_duplicates()

@@ -93,9 +93,11 @@ def largest_change(probe: Probe, values: FloatArray, mean: float) -> Change | No
 
 def reward_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
     """Return how rewards changed, choices and visitors being alike; with `weights (n,)` those of a policy."""
-    rewards, residuals = probe.log.rewards, probe.unselected_residuals
+    rewards = probe.log.rewards
+    residuals = probe.unselected_residuals
     if weights is not None:
-        rewards, residuals = weights * rewards, weights * probe.residuals
+        rewards = weights * rewards
+        residuals = weights * probe.residuals
     return largest_change(probe, residuals, float(rewards.mean()))
 
 
@@ -169,11 +171,13 @@ def _action_differences(probe: Probe, early: IntArray, late: IntArray) -> tuple[
     The errors are infinite for actions of too few rows.
     """
     k = probe.log.n_actions
-    means, variances = [], []
+    means = []
+    variances = []
     is_enough = np.ones(k, bool)
     for rows in (early, late):
         # Weighted by 1 / p, so that what writes the log may learn to whom it shows an action.
-        actions, weights = probe.log.actions[rows], 1.0 / probe.log.propensities[rows]
+        actions = probe.log.actions[rows]
+        weights = 1.0 / probe.log.propensities[rows]
         total = np.maximum(np.bincount(actions, weights, k), 1.0)
         mean = np.bincount(actions, weights * probe.residuals[rows], k) / total
         shares = weights / total[actions]

@@ -77,7 +77,8 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
 
     What a cell was never shown is not the best there: the rows say nothing of it.
     """
-    actions, rewards = codes_of(probe.log.actions), probe.log.rewards
+    actions = codes_of(probe.log.actions)
+    rewards = probe.log.rewards
     shape = (int(cells.max()) + 1, int(actions.max()) + 1)
     pair = cells * shape[1] + actions
     shown = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
@@ -112,7 +113,8 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArra
     if not 1 < len(common) <= MOST_ACTIONS:
         return None
     rows = np.flatnonzero(counts[probe.log.actions] >= LEAST_ROWS)
-    k, n = len(common), len(rows)
+    k = len(common)
+    n = len(rows)
     actions = np.searchsorted(common, probe.log.actions[rows])
     inputs = np.column_stack([np.ones(n), probe.inputs[rows, : n // (ROWS_PER_EFFECT * k) - 1]])
     slopes = _fit_slopes(inputs, actions, probe.log.rewards[rows], k)

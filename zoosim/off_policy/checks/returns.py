@@ -88,7 +88,8 @@ def check_list_returns(findings: Findings, log: Log) -> None:
     What was bought at a position comes back from it.
     """
     is_negative = log.rewards < 0.0
-    losses, gains = is_negative.sum(axis=0), (log.rewards > 0.0).sum(axis=0)
+    losses = is_negative.sum(axis=0)
+    gains = (log.rewards > 0.0).sum(axis=0)
     # Positions that would hardly have a negative reward count as one.
     is_rare = gains * losses.sum() < FEWEST_PER_POSITION * max(1, gains.sum())
     kept = [np.append(each[~is_rare], each[is_rare].sum()) for each in (losses, gains)]

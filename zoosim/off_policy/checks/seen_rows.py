@@ -150,7 +150,8 @@ def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) ->
     """Return whether mean rewards per cell and action lie closer to what is known of a policy than chance lets them."""
     rewards = of_unit_size(probe.log.rewards)
     pairs, group = np.unique(cells * probe.log.n_actions + probe.log.actions, return_inverse=True)
-    cell, action = pairs // probe.log.n_actions, codes_of(pairs % probe.log.n_actions)
+    cell = pairs // probe.log.n_actions
+    action = codes_of(pairs % probe.log.n_actions)
     rows = np.bincount(group).astype(np.float64)
     means = np.bincount(group, rewards) / rows
     squares = np.bincount(group, (rewards - means[group]) ** 2)

@@ -208,7 +208,8 @@ def _pairs_of_different_users(probe: Probe, others: IntArray) -> IntArray:
     second = others.ravel()
     group = probe.clusters.group
     is_kept = group[first] != group[second]
-    first, second = first[is_kept], second[is_kept]
+    first = first[is_kept]
+    second = second[is_kept]
     numbers = np.unique(np.minimum(first, second) * len(probe) + np.maximum(first, second))
     return np.column_stack([numbers // len(probe), numbers % len(probe)])
 

@@ -36,10 +36,12 @@ def choose_bandwidth(a_max: float, estimate: Estimate) -> float:
     narrower ones, to one standard error of each; then a quarter of that, or the narrowest that is usable.
     """
     attempts = _usable_attempts(a_max, estimate)
-    low, high = float("-inf"), float("inf")
+    low = float("-inf")
+    high = float("inf")
     widest = len(attempts) - 1
     for index in reversed(range(len(attempts))):
-        value, error = attempts[index].value, attempts[index].error
+        value = attempts[index].value
+        error = attempts[index].error
         low = max(low, value - error)
         high = min(high, value + error)
         if low > high:

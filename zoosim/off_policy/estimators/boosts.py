@@ -38,5 +38,6 @@ def kernel_weights(
 
 def _mass(start: FloatArray, stop: FloatArray) -> FloatArray:
     """Return the mass of Epanechnikov's kernel from `start` to `stop`, to full precision however near these are."""
-    a, b = np.clip(start, -1.0, 1.0), np.clip(stop, -1.0, 1.0)
+    a = np.clip(start, -1.0, 1.0)
+    b = np.clip(stop, -1.0, 1.0)
     return np.asarray((b - a) * (0.75 - 0.25 * (a**2 + a * b + b**2)))

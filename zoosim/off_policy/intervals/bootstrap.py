@@ -95,7 +95,8 @@ def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
     """Return a sample's deviation and standard error; 0 for an empty sample, or one without weight."""
     size = base = top = bottom = top2 = bottom2 = 0.0  # six sums of their own, so that none waits for another
     for g in range(counts.shape[0]):
-        k, x = counts[g], columns[g]
+        k = counts[g]
+        x = columns[g]
         size += k * x[0]
         base += k * x[1]
         top += k * x[2]
@@ -107,7 +108,9 @@ def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
     mean = base / size
     ratio = top / bottom
     ratio2 = top2 / bottom2
-    scale, ratio_scale, ratio2_scale = 1.0 / size, 1.0 / bottom, 1.0 / bottom2
+    scale = 1.0 / size
+    ratio_scale = 1.0 / bottom
+    ratio2_scale = 1.0 / bottom2
     squares = 0.0
     for g in range(counts.shape[0]):
         x = columns[g]
@@ -128,7 +131,8 @@ def poisson_law() -> tuple[FloatArray, IntArray]:
 @jit
 def poisson(bits: np.uint64, law: tuple[FloatArray, IntArray]) -> float:
     """Return a draw from Poisson(1), 20 at most, of 64 random bits: inversion from the leading byte's least on."""
-    u, k = float(bits >> np.uint64(11)) * 2.0**-53, law[1][bits >> np.uint64(56)]
+    u = float(bits >> np.uint64(11)) * 2.0**-53
+    k = law[1][bits >> np.uint64(56)]
     while u >= law[0][k]:
         k += 1
     return float(k)

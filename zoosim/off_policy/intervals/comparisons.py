@@ -98,7 +98,8 @@ def _own_ends(ratios: FloatArray, level: float) -> tuple[float, float]:
     """
     ordered = np.sort(ratios)
     rank = max(math.floor((1.0 - level) / 2 * (len(ordered) + 1)), 1)
-    below, above = float(ordered[-rank]), float(-ordered[rank - 1])
+    below = float(ordered[-rank])
+    above = float(-ordered[rank - 1])
     return below if below > 0.0 else math.inf, above if above > 0.0 else math.inf
 
 

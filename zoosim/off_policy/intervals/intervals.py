@@ -48,7 +48,8 @@ def bootstrap_interval(
     samples = len(ratios)
     rank = math.floor(tail * (samples + 1)) - 1
     # Never beyond the value itself, however skewed the samples are.
-    low, high = max(ratios[samples - 1 - rank], 0.0), min(ratios[rank], 0.0)
+    low = max(ratios[samples - 1 - rank], 0.0)
+    high = min(ratios[rank], 0.0)
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
 
@@ -59,7 +60,8 @@ def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval
     the interval holds the ratio itself, and leaves out 1 exactly where that of the difference leaves out 0. An end is
     infinite where `to` is not clear of 0 by so many standard errors and nothing on that side can be excluded.
     """
-    n, groups = float(sums.sizes.sum()), len(sums.sizes)
+    n = float(sums.sizes.sum())
+    groups = len(sums.sizes)
     ratio = sums.value / to.value
     if groups < 2:
         return Interval(ratio, -math.inf, math.inf)
@@ -99,7 +101,8 @@ def bernstein_interval(
     check_arrays(weights=weights, rewards=rewards)
     low, high = checked_range(rewards, reward_range)
     tail = (1.0 - checked_level(level)) / (2 * len(LIMITS))
-    below, above = 0.0, 0.0
+    below = 0.0
+    above = 0.0
     for limit in LIMITS:
         clipped = np.minimum(weights, limit)
         below = max(below, _bernstein(clipped * (rewards - low), limit, clusters, tail, high - low))

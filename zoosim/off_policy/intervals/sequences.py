@@ -45,7 +45,9 @@ def confidence_sequence(
 def _lower(values: FloatArray, log: float) -> FloatArray:
     """Return the running lower bound of the mean, in [0, 1], of `values (n,)` of 0 or more; `log` is log(1 / alpha)."""
     out = np.empty(values.shape[0])
-    mean, squares, total = 0.5, 0.25, 0.5
+    mean = 0.5
+    squares = 0.25
+    total = 0.5
     gained, bets, charged, best = 0.0, 0.0, 0.0, 0.0
     for i in range(values.shape[0]):
         t = i + 1.0

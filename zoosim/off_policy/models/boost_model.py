@@ -25,7 +25,8 @@ class BoostModel(NamedTuple):
         """Predict what each visit would earn by `actions (n, d)`, by a model that has not seen it: `(n,)`."""
         n = len(actions)
         model = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
-        predicted, unused = np.empty(n), np.empty(n)
+        predicted = np.empty(n)
+        unused = np.empty(n)
         model_terms(model, 0, np.zeros(n, np.int64), Distributions.dense(np.ones((n, 1))), predicted, unused)
         return predicted
 

@@ -31,7 +31,9 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
     """
     rewards = [log.rewards] if labels is None else list(labels)
     fold = clusters.group % FOLDS
-    actions, n_models, columns = log.actions, log.n_actions, np.zeros(0, np.int64)
+    actions = log.actions
+    n_models = log.n_actions
+    columns = np.zeros(0, np.int64)
     if log.candidates.are_listed:
         seen, actions = np.unique(log.actions, return_inverse=True)
         n_models = len(seen) + 1

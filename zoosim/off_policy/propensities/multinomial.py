@@ -165,7 +165,8 @@ def loss_of(model: Multinomial, counts: Counts) -> float:
 def fit_multinomial(counts: Counts, shrinkage: Shrinkage, start: Multinomial | None = None) -> Multinomial:
     """Fit by maximum penalised likelihood (L-BFGS); `start` is a model to begin with, perhaps of fewer inputs."""
     traits = counts.contexts.traits
-    n_products, width = len(traits), counts.contexts.inputs.shape[1]
+    n_products = len(traits)
+    width = counts.contexts.inputs.shape[1]
     if start is None:
         start = Multinomial(np.zeros((n_products, 1)), np.zeros((traits.shape[1], 1)), shrinkage)
     start = start.widened(width)
@@ -191,7 +192,9 @@ def _loss_and_slope(model: Multinomial, counts: Counts, with_slope: bool = True)
     slope = np.zeros_like(model.own)
     for block, contexts in counts.contexts.blocks:
         pairs = counts.pairs_in(block)
-        context, action, times = counts.context[pairs] - block.start, counts.action[pairs], counts.times[pairs]
+        context = counts.context[pairs] - block.start
+        action = counts.action[pairs]
+        times = counts.times[pairs]
         chances = model.probabilities(contexts)
         loss -= float(times @ np.log(np.maximum(chances[context, action], 1e-300)))
         if with_slope:

@@ -62,7 +62,8 @@ def check_class(policy_class: type[Policy]) -> None:
 
 def boost_spec_of(log: Log) -> BoostSpec:
     """Return what a policy of boosts is told that is judged by a log."""
-    user_dim, product_dim = log.features.shape[1], log.actions.shape[1]
+    user_dim = log.features.shape[1]
+    product_dim = log.actions.shape[1]
     shop = {} if log.searches is None else spec_fields(log.searches.requests.schema)
     return BoostSpec(
         **{**shop, "user_dim": user_dim, "product_dim": product_dim, "steps": len(log), "a_max": log.a_max}

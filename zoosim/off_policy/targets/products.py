@@ -250,7 +250,8 @@ def _as_distributions(answer: FloatArray, log: Log, start: int, stop: int) -> Di
 
 def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) up to `rows`, each so long that whoever uses it takes about `CHUNK_SECONDS`."""
-    start, size = 0, FIRST_ROWS
+    start = 0
+    size = FIRST_ROWS
     while start < rows:
         stop = min(start + size, rows)
         began = time.perf_counter()
@@ -321,7 +322,8 @@ def spec_of(log: Log) -> PolicySpec:
     n_users = 0
     if log.user_ids is not None and log.user_ids.min() >= 0:
         n_users = int(log.user_ids.max()) + 1
-    user_dim, product_dim = log.features.shape[1], log.products.shape[1]
+    user_dim = log.features.shape[1]
+    product_dim = log.products.shape[1]
     return PolicySpec(user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log))
 
 

@@ -148,7 +148,8 @@ def marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
 
 def _all_marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
     _check_sets(log)
-    n, k = len(log), log.n_actions
+    n = len(log)
+    k = log.n_actions
     by_position = []
     # The probability `(n,)` that a position has this set of products above it, in whatever order.
     chance_of_set: dict[tuple[int, ...], FloatArray] = {(): np.ones(n)}

@@ -138,7 +138,8 @@ class Adaptive(KernelPolicy):
     def _state_of(
         self, categories: int, columns: int, products: int, rng: np.random.Generator, model: LogModel | None = None
     ) -> State:
-        users, dim = self.spec.user_dim, self.spec.product_dim
+        users = self.spec.user_dim
+        dim = self.spec.product_dim
         claim(LANDMARKS * users + dim)
         segments = _segments_beside(categories)
         numbers = min(dim, MAX_NUMBERS)
@@ -204,7 +205,8 @@ class Adaptive(KernelPolicy):
         Raises:
             PolicyError: features are of a wrong shape, NaN or infinite, or no candidate is available.
         """
-        request, reader = checked_request(context, self.spec), self._reader(context)
+        request = checked_request(context, self.spec)
+        reader = self._reader(context)
         candidates = reader.attach(context)
         propensities = reader._distribution(request, candidates)
         return explanation(reader.state, candidates, request.user, propensities)
@@ -253,7 +255,8 @@ class Adaptive(KernelPolicy):
 
     def _tell_columns(self, candidates: Candidates) -> None:
         """Enter columns that turn out to hold other numbers than 0 and 1, and binary ones that are 1 for once."""
-        columns, binary = self.state.columns, candidates.binary
+        columns = self.state.columns
+        binary = candidates.binary
         if not np.array_equal(binary, columns.binary):
             for column in np.flatnonzero(columns.binary & ~binary)[: len(columns.numbers) - columns.counts[NUMBERS]]:
                 columns.numbers[columns.counts[NUMBERS]] = column

@@ -136,11 +136,13 @@ def believe(state: State, candidates: Candidates, user: FloatArray, available: B
         _fill_worth(state, mean, logits, candidates.group_of, weights[CELLS], from_log, log_weight, values)
     places = _near_best(state, values, allowed)
     among = offer_among(offer, places)
-    of_columns, own = np.zeros((mean.shape[0], among.columns.shape[0])), np.zeros((mean.shape[0], places.shape[0]))
+    of_columns = np.zeros((mean.shape[0], among.columns.shape[0]))
+    own = np.zeros((mean.shape[0], places.shape[0]))
     if places.shape[0] > 1:
         spread(state, shares, unit, among, of_columns, own)
         widen(state, offer, of_columns[0], own[0])
-    groups, from_log_among = np.empty(places.shape[0], np.int64), np.empty(places.shape[0])
+    groups = np.empty(places.shape[0], np.int64)
+    from_log_among = np.empty(places.shape[0])
     for k in range(places.shape[0]):
         groups[k] = candidates.group_of[places[k]]
         from_log_among[k] = from_log[places[k]] if log_weight > 0.0 else 0.0
@@ -162,8 +164,10 @@ def believe(state: State, candidates: Candidates, user: FloatArray, available: B
 def _cells_of(state: State, candidates: Candidates, s: int, available: BoolArray) -> SegmentCells:
     """Return what is known of the categories of available candidates for segment s, -1 for a new one."""
     firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
-    groups, expected = firsts.shape[0], expected_click(state.cells.tally)
-    chances, is_tried = np.zeros(groups), np.zeros(groups, np.bool_)
+    groups = firsts.shape[0]
+    expected = expected_click(state.cells.tally)
+    chances = np.zeros(groups)
+    is_tried = np.zeros(groups, np.bool_)
     for r in range(groups):
         if firsts[r] >= 0:
             g = candidates.numbers[r]
@@ -177,12 +181,15 @@ def _without_overdue(
     state: State, candidates: Candidates, weight: float, cells: SegmentCells, available: BoolArray, mean: FloatArray
 ) -> BoolArray:
     """Return which candidates are allowed `(K,)`: where cells lead and a category is overdue for a segment, its own."""
-    allowed, s, firsts = available.copy(), cells.segment, cells.firsts
+    allowed = available.copy()
+    s = cells.segment
+    firsts = cells.firsts
     if weight <= 0.5 or s < 0:
         return allowed
     sizes = _expected_sizes(state, mean)
     largest = np.abs(sizes).max()
-    means, unseen = np.zeros(firsts.shape[0]), np.zeros(firsts.shape[0])
+    means = np.zeros(firsts.shape[0])
+    unseen = np.zeros(firsts.shape[0])
     for r in range(firsts.shape[0]):
         if firsts[r] >= 0:
             means[r] = cells.chances[r] * sizes[firsts[r]] / largest
@@ -212,7 +219,9 @@ def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: 
     A category unseen for v visits has become the best with probability about due * v, and the expected loss grows with
     v again, hence v**2; means reach up to a ceiling. It is overdue once that exceeds the cost of one look, best - mean.
     """
-    best, chosen, top = -np.inf, -1, 0.0
+    best = -np.inf
+    chosen = -1
+    top = 0.0
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0:
             best = max(best, means[g])
@@ -220,7 +229,8 @@ def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: 
         if firsts[g] >= 0 and means[g] < best:
             over = 0.25 * due * (max(ceiling - best, 0.0) * unseen[g]) ** 2 - (best - means[g])
             if over >= top:
-                chosen, top = g, over
+                chosen = g
+                top = over
     return chosen
 
 
@@ -247,10 +257,13 @@ def _near_best(state: State, values: FloatArray, allowed: BoolArray) -> IntArray
     for k in range(values.shape[0]):
         if allowed[k] and (best < 0 or values[k] > values[best]):
             best = k
-    places, count = np.empty(values.shape[0], np.int64), 1
+    places = np.empty(values.shape[0], np.int64)
+    count = 1
     places[0] = best
     if state.sampling:
-        margin, least, count = _margin(state), -np.inf, 0
+        margin = _margin(state)
+        least = -np.inf
+        count = 0
         if state.model.rows[0] > 0:
             several = state.sizes.several[0] > 0
             least = values[best] + (-margin * abs(values[best]) if several else np.log(max(1.0 - margin, 1e-9)))
@@ -267,9 +280,13 @@ def draw_best(state: State, beliefs: Beliefs, key: np.uint64, first: int, chosen
 
     Many draws to a call: handing a state over takes longer than a draw.
     """
-    count, columns, several = beliefs.places.shape[0], beliefs.offer.columns.shape[0], state.sizes.several[0] > 0
-    normals, cells = np.empty((2 if several else 1) * (count + columns)), np.zeros(beliefs.cells.chances.shape[0])
-    drawn, values = np.empty((beliefs.mean.shape[0], count)), np.empty(count)
+    count = beliefs.places.shape[0]
+    columns = beliefs.offer.columns.shape[0]
+    several = state.sizes.several[0] > 0
+    normals = np.empty((2 if several else 1) * (count + columns))
+    cells = np.zeros(beliefs.cells.chances.shape[0])
+    drawn = np.empty((beliefs.mean.shape[0], count))
+    values = np.empty(count)
     for n in range(chosen.shape[0]):
         if count == 1:
             chosen[n] = beliefs.places[0]

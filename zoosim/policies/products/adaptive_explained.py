@@ -99,12 +99,17 @@ class _Moves:
 
 def _moves(state: State, candidates: Candidates, user: FloatArray, part: int) -> _Moves:
     """Return what the logits are made of by a part, one of the effects or the curves."""
-    effects, model = state.effects, part - 1
+    effects = state.effects
+    model = part - 1
     unit = unit_row(state.scales, user, state.segments.binary)
     if part == CURVES:
-        effects, model, unit = state.curves, 0, with_curves(state, unit)
-    offer, clock = offer_of(state, candidates, shares_of(state, part_weights(state))), float(state.updates[0])
-    columns, products = np.zeros(len(offer.columns)), np.zeros(len(offer.products))
+        effects = state.curves
+        model = 0
+        unit = with_curves(state, unit)
+    offer = offer_of(state, candidates, shares_of(state, part_weights(state)))
+    clock = float(state.updates[0])
+    columns = np.zeros(len(offer.columns))
+    products = np.zeros(len(offer.products))
     add_own(effects, model, clock, offer.products, 1.0, products)
     return _Moves(
         visitor=add_slopes(effects, model, clock, unit, offer.columns, 1.0, np.zeros(len(offer.numbers)), columns),

@@ -151,9 +151,12 @@ def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool
     reward = 1.0 if paid else 0.0
     state.segments.clock[s] += 1.0
     clock = state.segments.clock[s]
-    prior, tried, cell = expected_click(cells.tally), cells.learned[s, g] > 0.0, cells.filters[s, g]
+    prior = expected_click(cells.tally)
+    tried = cells.learned[s, g] > 0.0
+    cell = cells.filters[s, g]
     visits = prior_visits(prior)
-    yes, no = visits * prior, visits * (1.0 - prior)
+    yes = visits * prior
+    no = visits * (1.0 - prior)
     if not tried:
         cell[0, change_filter.A] = yes
         cell[0, change_filter.B] = no
@@ -174,7 +177,8 @@ def _row(state: State, candidates: Candidates, user: FloatArray, action: int) ->
     """Return what the effects learn from."""
     numbers = np.empty((state.columns.counts[NUMBERS], 1))
     fill_numbers(state, candidates.products[action : action + 1], numbers)
-    columns, count = np.empty(candidates.starts[action + 1] - candidates.starts[action], np.int64), 0
+    columns = np.empty(candidates.starts[action + 1] - candidates.starts[action], np.int64)
+    count = 0
     for i in range(candidates.starts[action], candidates.starts[action + 1]):
         block = state.columns.block_of[candidates.columns[candidates.active[i]]]
         if block != UNKNOWN:

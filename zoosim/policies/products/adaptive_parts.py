@@ -60,8 +60,10 @@ def part_weights(state: State) -> FloatArray:
 @jit
 def nearness(state: State, unit: FloatArray) -> FloatArray:
     """Return how near a visitor [1, u] `(1 + d_u,)` is to each landmark, 1 for the same features, towards 0 `(J,)`."""
-    users, found = unit.shape[0] - 1, state.landmarks_found[0]
-    near, scales = np.zeros(state.landmarks.shape[0]), np.empty(users)
+    users = unit.shape[0] - 1
+    found = state.landmarks_found[0]
+    near = np.zeros(state.landmarks.shape[0])
+    scales = np.empty(users)
     factor = length_factor(state.scales)
     for i in range(users):
         scales[i] = 1.0 if state.segments.binary[i] else scale_of(state.scales, i)
@@ -95,7 +97,8 @@ def fill_numbers(state: State, products: FloatArray, out: FloatArray) -> None:
     factor = min(1.0, np.sqrt(FEW_NUMBERS / max(1.0, out.shape[0])))
     for n in range(out.shape[0]):
         column = state.columns.numbers[n]
-        mean, scale = state.product_scales.mean[column], scale_of(state.product_scales, column)
+        mean = state.product_scales.mean[column]
+        scale = scale_of(state.product_scales, column)
         for k in range(out.shape[1]):
             out[n, k] = factor * clipped(scale * (products[k, column] - mean))
 
@@ -106,7 +109,9 @@ def shares_of(state: State, weights: FloatArray) -> FloatArray:
 
     `(PARTS + MODELS,)`: shares of the effects, 0 where they have no say; 0 for cells; 1 for models that are asked.
     """
-    out, effects, total = np.zeros(PARTS + MODELS), 0.0, 0.0
+    out = np.zeros(PARTS + MODELS)
+    effects = 0.0
+    total = 0.0
     for part in range(1, PARTS):
         effects += weights[part]
     for part in range(1, PARTS):
@@ -143,7 +148,9 @@ def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
 
     Their numbers, and what they add whoever visits, are worked out anew only when something was learned since.
     """
-    numbers, own, clock = candidates.standard[: state.columns.counts[NUMBERS]], candidates.own, float(state.updates[0])
+    numbers = candidates.standard[: state.columns.counts[NUMBERS]]
+    own = candidates.own
+    clock = float(state.updates[0])
     if candidates.learned[0] != clock or candidates.learned[1] != state.losses[1]:
         fill_numbers(state, candidates.products, numbers)
         for row in range(own.shape[0]):
@@ -167,10 +174,13 @@ def expect(state: State, shares: FloatArray, unit: FloatArray, offer: Offer, own
     `own (1 + MODELS, K)` is what they add whoever visits, see `Candidates`. Rows of models that are not asked hold
     anything.
     """
-    out, clock = np.empty(own.shape), float(state.updates[0])
+    out = np.empty(own.shape)
+    clock = float(state.updates[0])
     for row in range(own.shape[0]):
-        of_numbers, by_column = np.zeros(offer.numbers.shape[0]), np.zeros(offer.columns.shape[0])
-        base, asked = 0.0, False
+        of_numbers = np.zeros(offer.numbers.shape[0])
+        by_column = np.zeros(offer.columns.shape[0])
+        base = 0.0
+        asked = False
         for part in parts_of(row):
             if shares[part] > 0.0:
                 effects, model = _effects_of(state, part)
@@ -220,7 +230,9 @@ def how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
     wider. How many products there are is told by how many were shown, and by their share of the candidates; of columns
     those of the candidates count, each with one effect and those of the visitors' features.
     """
-    paid, count, shown = state.paid[0], offer.products.shape[0], 0
+    paid = state.paid[0]
+    count = offer.products.shape[0]
+    shown = 0
     rewards = float(min(paid, state.updates[0] - paid))
     for slot in offer.products:
         shown += slot != UNKNOWN

@@ -139,7 +139,8 @@ class State(NamedTuple):
 
     def flaws(self) -> Iterator[str]:
         """Yield what does not fit together."""
-        found, room = self.segments.found[0], self.effects.columns.shape[1]
+        found = self.segments.found[0]
+        room = self.effects.columns.shape[1]
         if len(self.cells.shown) != len(self.segments.clock):
             yield "cells are of another number of segments"
             return
@@ -272,7 +273,8 @@ def _ones(products: FloatArray, binary: BoolArray) -> tuple[IntArray, IntArray, 
     columns = np.flatnonzero(place == 0)
     for a in range(columns.shape[0]):
         place[columns[a]] = a
-    active, count = np.empty(starts[-1], np.int64), 0
+    active = np.empty(starts[-1], np.int64)
+    count = 0
     for k in range(products.shape[0] if columns.shape[0] > 0 else 0):
         for column in columns:
             if products[k, column] != 0.0:

@@ -58,10 +58,14 @@ class Candidates(NamedTuple):
 @inlined
 def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
     renew_slots(state.products, candidates.ids, candidates.slots, candidates.version)
-    theta, inverse = state.ridge.theta, widths_of(state.widths, state.ridge).inverse
-    products, active, n_active = candidates.products, candidates.active, candidates.n_active
+    theta = state.ridge.theta
+    inverse = widths_of(state.widths, state.ridge).inverse
+    products = candidates.products
+    active = candidates.active
+    n_active = candidates.n_active
     index, value, n_user = _non_zero_user(user, theta.shape[1])
-    best, top = -1, -np.inf
+    best = -1
+    top = -np.inf
     for k in range(available.shape[0]):
         if not available[k]:
             continue
@@ -79,14 +83,17 @@ def _best(state: State, candidates: Candidates, user: FloatArray, available: Boo
             square += value[n] * (value[n] * inverse[slot, index[n], index[n]] + 2.0 * cross)
         score = mean + state.alpha * np.sqrt(max(square, 0.0))
         if best < 0 or score > top:
-            best, top = k, score
+            best = k
+            top = score
     return best
 
 
 @jit
 def _non_zero_user(user: FloatArray, dim: int) -> tuple[IntArray, FloatArray, int]:
     """Return room for the non-zero entries of x, indices and values, the user's in place, and how many those are."""
-    index, value, count = np.empty(dim, np.int64), np.empty(dim), 0
+    index = np.empty(dim, np.int64)
+    value = np.empty(dim)
+    count = 0
     for i in range(user.shape[0]):
         if user[i] != 0.0:
             index[count], value[count] = i, user[i]

@@ -109,7 +109,8 @@ def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: Floa
         lower[:] = 0.0
         add_matrix(candidates.rows.astype(np.float32), weights[user.shape[0] :], lower)
         candidates.steps[0] = learner.counts[heads_net.STEPS]
-    upper, zs = bias.copy(), np.empty_like(lower)
+    upper = bias.copy()
+    zs = np.empty_like(lower)
     add_product(user.astype(np.float32), weights[: user.shape[0]], upper)
     for r in range(zs.shape[0]):
         for j in range(zs.shape[1]):
@@ -130,11 +131,13 @@ def _estimates(
     state: State, candidates: Candidates, user: FloatArray, found: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
-    ridge, noise = state.ridge, state.levels[VARIANCE]
+    ridge = state.ridge
+    noise = state.levels[VARIANCE]
     zs = hidden_layers(state.learner, candidates, user).astype(np.float64) * state.levels[SCALE]
     if candidates.joint:
         return _estimates_of_rows(ridge.theta[0], ridge.inverse[0], noise, zs)
-    means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
+    means = np.zeros(found.shape[0])
+    deviations = np.zeros(found.shape[0])
     nonzero = nonzeros(zs[0])
     for head in range(found.shape[0]):
         if found[head] >= 0:
@@ -151,7 +154,9 @@ def _estimates_of_rows(
 
     One matrix product takes a third of the time of a `variance` for each of 500 rows (h = 128).
     """
-    means, deviations, spread = np.empty(zs.shape[0]), np.empty(zs.shape[0]), np.zeros(zs.shape)
+    means = np.empty(zs.shape[0])
+    deviations = np.empty(zs.shape[0])
+    spread = np.zeros(zs.shape)
     add_matrix(zs, inverse, spread)
     for r in range(zs.shape[0]):
         means[r] = dot(zs[r], theta)
@@ -170,13 +175,15 @@ def _best(
     i: int,
 ) -> int:
     """Return the product with the highest bound, or the highest draw number i, never drawn below its mean."""
-    best, top = -1, -np.inf
+    best = -1
+    top = -np.inf
     for g in range(found.shape[0]):
         if found[g] >= 0:
             width = max(normal(key, i, g), 0.0) if thompson else 1.0
             score = means[g] + alpha * width * deviations[g]
             if best < 0 or score > top or (score == top and found[g] < best):
-                best, top = found[g], score
+                best = found[g]
+                top = score
     return best
 
 
@@ -217,9 +224,13 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
 @jit
 def _renew(state: State, slots: IntArray) -> None:
     """Scale z to a mean square norm of 1 over the memory, and compute the sums of all models from it."""
-    memory, ridge, levels = state.learner.memory, state.ridge, state.levels
+    memory = state.learner.memory
+    ridge = state.ridge
+    levels = state.levels
     levels[SCALE] = 1.0
-    zs, weight, square = np.empty((slots.shape[0], ridge.b.shape[1])), 0.0, 0.0
+    zs = np.empty((slots.shape[0], ridge.b.shape[1]))
+    weight = 0.0
+    square = 0.0
     for n, slot in enumerate(slots):
         copy_vector(_embed(state, memory.xs[slot]), zs[n])
         weight += memory.counts[slot]

@@ -140,7 +140,8 @@ def _best(state: State, candidates: Candidates, user: FloatArray, available: Boo
 @jit
 def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float) -> FloatArray:
     """Return z' theta + alpha sqrt(z' A^-1 z) of every row of `z (R, e)`."""
-    scores, spread = np.empty(z.shape[0]), np.empty(z.shape[1])
+    scores = np.empty(z.shape[0])
+    spread = np.empty(z.shape[1])
     for r in range(z.shape[0]):
         spread[:] = 0.0
         add_product(z[r], inverse, spread)
@@ -174,7 +175,8 @@ def _learn_online(
     error = max(min(dot(z, theta) - reward, LARGEST_ERROR), -LARGEST_ERROR)
     gradient = np.zeros(state.trained.shape[1], np.float32)
     nets.embedding_gradient(state.trained[0], state.layers, x, 2.0 * error * theta, gradient)
-    params, rate = state.trained[0], np.float32(state.rate * _kept(gradient))
+    params = state.trained[0]
+    rate = np.float32(state.rate * _kept(gradient))
     for i in range(params.shape[0]):
         params[i] -= rate * gradient[i]
     state.counts[STEPS] += 1
@@ -193,7 +195,9 @@ def _kept(gradient: Float32Array) -> float:
 def _learn_stable(
     state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
 ) -> None:
-    row, memory, counts = candidates.row_of[action], state.memory, state.counts
+    row = candidates.row_of[action]
+    memory = state.memory
+    counts = state.counts
     z = candidates.z[_slot(state.trained, state.layers, counts[STEPS], candidates, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = counts[SEEN] % memory.rewards.shape[0]

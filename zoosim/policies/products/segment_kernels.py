@@ -23,9 +23,12 @@ def _look(state: State, candidates: Candidates, user: FloatArray, available: Boo
     read_slots(state.products, candidates)
     s = find(state.segments, user, state.segments.clock.shape[0])
     s = s if s >= 0 else state.segments.found[0]
-    leads, models, rows = candidates.leads, candidates.models, candidates.rows
+    leads = candidates.leads
+    models = candidates.models
+    rows = candidates.rows
     arms = arms_of(candidates.arm_of, available, leads.shape[0], rows.shape[0])
-    widths, first = widths_of(state.widths, state.ridge), s * state.turns.shape[0]
+    widths = widths_of(state.widths, state.ridge)
+    first = s * state.turns.shape[0]
     return look(state.ridge, widths, arms, leads, models, user, first, state.sampling)
 
 

@@ -96,7 +96,8 @@ def scores_of(
 ) -> FloatArray:
     """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
     models, count = view.arms.shape
-    scores, j = np.zeros(models * count), 0
+    scores = np.zeros(models * count)
+    j = 0
     for v in range(models):
         if _shows(view.arms[v]):
             out = scores[v * count : (v + 1) * count]

@@ -43,7 +43,9 @@ def new_segments(room: int, user_dim: int) -> Segments:
 @jit
 def find(segments: Segments, user: FloatArray, room: int) -> int:
     """Return the segment of a visitor, -1 when it is new; of `room`, the last one takes all the rest."""
-    patterns, binary, found = segments.patterns, segments.binary, segments.found[0]
+    patterns = segments.patterns
+    binary = segments.binary
+    found = segments.found[0]
     for s in range(found):
         i = 0
         while i < user.shape[0] and (not binary[i] or patterns[s, i] == user[i]):

@@ -43,9 +43,11 @@ class Candidates(NamedTuple):
 
 @inlined
 def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
-    left, rows = with_one(user), candidates.rows
+    left = with_one(user)
+    rows = candidates.rows
     width = rows.shape[1]
-    mean, spread = np.zeros(width), np.zeros((width, width))
+    mean = np.zeros(width)
+    spread = np.zeros((width, width))
     contract(state.ridge, widths_of(state.widths, state.ridge), 0, left, nonzeros(left), mean, spread)
     scores = np.zeros(rows.shape[0])
     if state.alpha > 0.0:

@@ -65,7 +65,8 @@ def _score(
     upper: Float32Array, lower: Float32Array, w2: Float32Array, b2: Float32Array, w3: Float32Array, out: Float32Array
 ) -> None:
     """Write the logits `(K,)`, up to a constant, of a user `upper (64,)` with the products `lower (K, 64)` to `out`."""
-    first, second = np.empty_like(upper), np.empty_like(b2)
+    first = np.empty_like(upper)
+    second = np.empty_like(b2)
     for k in range(lower.shape[0]):
         for i in range(upper.shape[0]):
             first[i] = max(upper[i] + lower[k, i], np.float32(0.0))
@@ -78,7 +79,8 @@ def _score(
 
 @inlined
 def _best(state: State, candidates: Candidates, user_id: int, available: BoolArray) -> int:
-    scores, best = _scores_of(state, candidates, user_id), -1
+    scores = _scores_of(state, candidates, user_id)
+    best = -1
     for k in range(available.shape[0]):
         if available[k] and (best < 0 or scores[k] > scores[best]):
             best = k

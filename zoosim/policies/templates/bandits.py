@@ -102,7 +102,8 @@ def _deviations(
     widths: Ridge, slots: IntArray, x: FloatArray, available: BoolArray, variance_of_rewards: float
 ) -> FloatArray:
     """Return the standard deviation of each template's estimate, 0 where it cannot be chosen."""
-    nonzero, deviations = nonzeros(x), np.zeros(available.shape[0])
+    nonzero = nonzeros(x)
+    deviations = np.zeros(available.shape[0])
     for k in range(available.shape[0]):
         if available[k]:
             deviations[k] = np.sqrt(variance_of_rewards * variance(widths, slots[k], x, nonzero))
@@ -125,7 +126,8 @@ def _estimates(
 ) -> tuple[FloatArray, FloatArray]:
     """Return each template's estimate and the standard deviation of it."""
     _read_slots(state.templates, candidates)
-    x, widths = with_one(user), widths_of(state.widths, state.ridge)
+    x = with_one(user)
+    widths = widths_of(state.widths, state.ridge)
     means = _means(state.ridge, candidates.slots, x, available)
     if state.alpha > 0.0:
         return means, _deviations(widths, candidates.slots, x, available, state.moments[0])
@@ -169,15 +171,20 @@ def _model_of(state: State, template: int) -> int:
 @inlined
 def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
     if state.alpha > 0.0 and not state.sampling:
-        x, template, ridge = with_one(user), candidates.ids[action], state.ridge
-        model, used = _model_of(state, template), state.templates.counts[IN_USE]
+        x = with_one(user)
+        template = candidates.ids[action]
+        ridge = state.ridge
+        model = _model_of(state, template)
+        used = state.templates.counts[IN_USE]
         key = hash_decision(template, user)
         count_decision_in_group(state.widths, ridge, used, state.moments[1:], state.turns, model, x, key)
 
 
 @inlined
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x, moments, template = with_one(user), state.moments, candidates.ids[action]
+    x = with_one(user)
+    moments = state.moments
+    template = candidates.ids[action]
     model = _model_of(state, template)
     error = reward - dot(x, state.ridge.theta[model])
     moments[1] += 1.0

@@ -321,9 +321,11 @@ class ProductEndpoint(Endpoint):
         exploration = self._current.settings.exploration
         policy: Policy | None = task.arm.model.policy
         if self._current.settings.mode != "online":
-            policy, exploration = None, 0.0
+            policy = None
+            exploration = 0.0
         elif self._current.is_warming_up:
-            policy, exploration = None, max(exploration, EXPLORATION)
+            policy = None
+            exploration = max(exploration, EXPLORATION)
         return policy, task.slots, task.offer.candidates, exploration
 
 

@@ -77,7 +77,8 @@ class Evaluations:
         evaluations.sort(key=lambda each: str(each["creationTime"]), reverse=True)
         if not newer:
             return [_older(evaluation) for evaluation in evaluations]
-        skip, top = _whole(query, "skip", 0), _whole(query, "top", len(evaluations))
+        skip = _whole(query, "skip", 0)
+        top = _whole(query, "top", len(evaluations))
         return {"value": [_newer(evaluation) for evaluation in evaluations[skip : skip + top]]}
 
     def show(self, evaluation_id: str, newer: bool) -> dict[str, Any]:
@@ -102,7 +103,8 @@ class Evaluations:
             Busy: another one runs.
         """
         contract = msgspec.json.decode(content, type=EvaluationContract)
-        start, end = _time(contract.start_time), _time(contract.end_time)
+        start = _time(contract.start_time)
+        end = _time(contract.end_time)
         await self._check(contract, start, end)
         await self._wait_for_ending()
         evaluation_id = evaluation_id or str(uuid.uuid4())
@@ -225,7 +227,8 @@ def _newer_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _newer_summary(line: Mapping[str, Any]) -> dict[str, Any]:
-    value, half_width = line["averageReward"], line["confidenceInterval"]
+    value = line["averageReward"]
+    half_width = line["confidenceInterval"]
     return {"expectedReward": value, "confidenceInterval": [value - half_width, value + half_width]}
 
 

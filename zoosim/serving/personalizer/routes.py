@@ -113,12 +113,16 @@ class Personalizer:
         raise PersonalizerError("BadRequest", f"Got {request.method}, expected {methods}.", 405)
 
     def _all_entries(self) -> list[Entry]:
-        always, slots, newest = (FIRST, LATEST), (PREVIEW_1, LATEST), (LATEST, LATEST)
+        always = (FIRST, LATEST)
+        slots = (PREVIEW_1, LATEST)
+        newest = (LATEST, LATEST)
         service = ("configurations", "service")
         policy = ("configurations", "policy")
         evaluation = ("evaluations", "{id}")
-        configured, rewarded = "InvalidServiceConfiguration", "InvalidRewardRequest"
-        contract, evaluated = "InvalidPolicyContract", "InvalidEvaluationContract"
+        configured = "InvalidServiceConfiguration"
+        rewarded = "InvalidRewardRequest"
+        contract = "InvalidPolicyContract"
+        evaluated = "InvalidEvaluationContract"
         return [
             Entry("POST", ("rank",), DECIDE, always, "InvalidRankRequest", self.rank),
             Entry("POST", ("events", "{id}", "reward"), FEEDBACK, always, rewarded, self.reward),

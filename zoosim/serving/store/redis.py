@@ -111,7 +111,8 @@ class RedisStore:
             self._client.register_script(script) for script in (LEAD, APPEND, REMOVE, CHANGE, COPY, SWAP)
         )
         self._appends = 0
-        self._position, self._seal = 0, b""
+        self._position = 0
+        self._seal = b""
         self._leads_until = 0
         self._now: Callable[[], int] | None = None
         self._common: _Common | None = None
@@ -154,7 +155,8 @@ class RedisStore:
         positions = [int(position) or None for position in outcome[0].split()]
         appended = [position for position in positions if position is not None]
         if appended:
-            self._position, self._seal = appended[-1], outcome[1]
+            self._position = appended[-1]
+            self._seal = outcome[1]
         return positions
 
     def sync(self) -> None:

@@ -135,7 +135,8 @@ def _spreads(tastes: Tastes) -> list[float]:
 
 def _check(shop: FittedShop) -> None:
     """Refuse arrays that do not fit each other with `ValueError`."""
-    rows, q = shop.n_rows, shop.mixing.shape[1] + 1
+    rows = shop.n_rows
+    q = shop.mixing.shape[1] + 1
     expected = {
         "features": (rows, *shop.features.shape[1:2]),
         "products": (shop.n_products, *shop.products.shape[1:2]),

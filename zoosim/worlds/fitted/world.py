@@ -144,7 +144,8 @@ class FittedWorld(TableWorld):
         """Return visits `start` to `stop - 1`."""
         rows = self.visitors(start, stop)
         chances = self.shop.chances(self.draw, rows)
-        table, rewards = chances, NO_REWARDS
+        table = chances
+        rewards = NO_REWARDS
         sizes = self.shop.expected_sizes(self.draw, rows)
         if sizes is not None:
             table = chances * sizes

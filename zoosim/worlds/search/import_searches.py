@@ -355,7 +355,8 @@ class _SearchTable:
         tastes: FloatArray = visits.select(pl.col(*TASTES).fill_null(0.0)).to_numpy().astype(np.float64)
         for row, (query, kind, segment) in enumerate(zip(visits["query_row"], kinds, visits["segment"], strict=True)):
             part = slice(*self.queries.starts[query : query + 2])
-            candidates, scores = self.queries.candidates[part], self.queries.scores[part]
+            candidates = self.queries.candidates[part]
+            scores = self.queries.scores[part]
             number = schema.number("segments", segment)
             columns["candidates"].append(candidates)
             columns["base_scores"].append(scores)

@@ -81,7 +81,8 @@ def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: i
         seed: Seed of the draws.
     """
     rng = stream(seed, "behaviour")
-    n_categories, n_pairs = kind.n_categories, kind.n_told * kind.n_product_numbers
+    n_categories = kind.n_categories
+    n_pairs = kind.n_told * kind.n_product_numbers
 
     def effects(name: str, *shape: int, terms: int = 1) -> FloatArray:
         """Draw effects of which `terms` add up to the size of that name."""
@@ -106,7 +107,8 @@ def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: i
 
 def _own_effects(kind: Kind, catalogue: Catalogue, rng: np.random.Generator) -> FloatArray:
     """Return what products, brands, categories and numbers are liked for by everybody `(P,)`."""
-    sizes, count = kind.sizes, len(catalogue.categories)
+    sizes = kind.sizes
+    count = len(catalogue.categories)
     own = rng.exponential(size=count) - 1.0 if kind.is_popular else rng.normal(size=count)
     of_brands = rng.normal(0.0, sizes["brands"], max(1, kind.n_brands))
     of_categories = rng.normal(0.0, sizes["categories"], kind.n_categories)

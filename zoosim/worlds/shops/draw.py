@@ -98,7 +98,8 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
         return float(effect.size[0] + share * (effect.size[1] - effect.size[0])) if has_it < effect.share else 0.0
 
     n_products = whole(config.products)
-    turnover, is_late = size(config.turnover), rng.random() < config.delay.share
+    turnover = size(config.turnover)
+    is_late = rng.random() < config.delay.share
     most = max(1, n_products // 2)
     pays = _one_of(rng, config.pays)
     purchase_rate = _log_uniform(rng, config.purchase_rate) * (pays != "click")

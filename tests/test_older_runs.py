@@ -194,6 +194,14 @@ def test_a_sealed_run_that_went_on_with_an_unsealed_one_is_read(sealed: Path) ->
     assert zoosim.read_run(sealed).rows.height == 4 * 200
 
 
+def test_a_config_that_was_cut_short_is_refused_in_one_line(sealed: Path) -> None:
+    whole = (sealed / "config.yaml").read_bytes()
+    for stop in range(0, len(whole), len(whole) // 12):
+        (sealed / "config.yaml").write_bytes(whole[:stop])
+        with pytest.raises(ZoosimError, match=r"config\.yaml is damaged or was changed"):
+            RunFolder(sealed).read_config()
+
+
 def reseal(path: Path, **changes: Any) -> None:
     values = {**yaml.safe_load(path.read_text()), **changes, KEY: BLANK}
     path.write_text(yaml.safe_dump(values, sort_keys=False))

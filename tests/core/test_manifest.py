@@ -1,5 +1,6 @@
 """The manifest of a folder: what is listed is found again, damage is named, and a kill at any moment loses nothing."""
 
+import multiprocessing
 from itertools import chain
 from pathlib import Path
 
@@ -98,3 +99,42 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     with pytest.raises(ConfigError, match=r"manifest.jsonl is damaged"):
         Manifest(tmp_path)
+
+
+def add_many(folder: Path, name: str) -> None:
+    manifest = Manifest(folder, lambda: {"first": "0", "second": "1"})
+    for number in range(100):
+        manifest.add(f"{name} {number}", content_digest(name))
+
+
+def test_several_processes_lose_no_line(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=add_many, args=(tmp_path, name)) for name in "ab"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert len(Manifest(tmp_path)) == 202
+    assert len((tmp_path / NAME).read_bytes().splitlines()) == 202
+
+
+def test_an_empty_file_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / NAME).touch()
+    manifest = Manifest(tmp_path, lambda: {"first": "0"})
+    manifest.add("second", "1")
+    assert set(Manifest(tmp_path)) == {"first", "second"}
+
+
+def test_nothing_is_written_through_a_link_or_into_a_file_of_another_kind(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    other = tmp_path / "other"
+    other.write_bytes(b"a" * 10_000)
+    (folder / NAME).symlink_to(other)
+    with pytest.raises(ConfigError, match="is damaged or was changed"):
+        Manifest(folder)
+    (folder / NAME).unlink()
+    (folder / NAME).write_bytes(other.read_bytes())
+    with pytest.raises(ConfigError, match="is damaged or was changed"):
+        Manifest(folder).add("a", "0")
+    assert {path.read_bytes() for path in (other, folder / NAME)} == {b"a" * 10_000}

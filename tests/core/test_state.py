@@ -129,7 +129,6 @@ def test_numbers_may_come_as_lists_and_in_narrower_types() -> None:
         ("sums.spread", -np.eye(2), "sums.spread is no covariance, expected one that is positive semidefinite"),
         ("sums.spread", np.full((2, 2), np.nan), "sums.spread holds nan, expected at least -1e+45"),
         ("count", 0.5, "count holds float64, expected int64"),
-        ("count", -1, "count holds -1, expected at least 0"),
         ("count", 101, "count is 101, expected what the table knows"),
         ("count", "text", "count holds <U4, expected int64"),
         ("made_for", "others", "made_for is 'others', expected 'shops'"),
@@ -175,6 +174,34 @@ def test_arrays_in_use_are_not_written_to() -> None:
     grown.load_state_dict(state)
     assert (fixed.tolist(), spread.tolist()) == ([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     assert (grown.fixed.tolist(), grown.sums.flags.tolist(), grown.sums.spread[0, 0]) == ([1.0, 1.0], [0, 1, 0], 2.0)
+
+
+class Sentinel(Stateful):
+    """A user's class: of its own numbers nothing is known but that they are finite, if no limits are declared."""
+
+    learned: ClassVar = ("last", "scores", "rates", "nothing")
+    rates: "Annotated[FloatArray, FLAGS]"
+    nothing: Any
+
+    def __init__(self) -> None:
+        self.last = -1
+        self.scores = np.array([-3, 2])
+        self.rates = np.zeros(2)
+        self.nothing = 0.0
+
+
+def test_numbers_of_a_users_class_may_be_anything_finite() -> None:
+    sentinel = Sentinel()
+    sentinel.load_state_dict({**sentinel.state_dict(), "scores": np.array([-9, 1]), "nothing": -1e300})
+    assert (sentinel.last, sentinel.scores.tolist(), sentinel.nothing) == (-1, [-9, 1], -1e300)
+    for name, value in (("nothing", np.inf), ("nothing", np.nan), ("rates", np.array([5.0, -7.0]))):
+        with pytest.raises(ConfigError, match=f"{name} holds"):
+            sentinel.load_state_dict({**sentinel.state_dict(), name: value})
+    holdings: list[Any] = [None, (1.0, 2.0), [1.0]]
+    for sentinel.nothing in holdings:
+        with pytest.raises(ConfigError, match=r"nothing (holds|is)") as error:
+            sentinel.load_state_dict(sentinel.state_dict())
+        assert "\n" not in str(error.value)
 
 
 class Own(Stateful):

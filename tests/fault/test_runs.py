@@ -1,5 +1,6 @@
 """Files of runs and of the cache, damaged, edited and swapped: one line names the file, or nothing changes."""
 
+import io
 import itertools
 import json
 import shutil
@@ -16,10 +17,14 @@ import yaml
 import zoosim
 from tests.fault.mutations import bit_flips, truncations
 from tests.fault.runs import POLICIES, STEPS, Outcome, count_outcomes, make_run, outcome
+from zoosim.arena.metrics import FIGURES
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core import kernel_cache
 from zoosim.core.array_cache import kept
+from zoosim.core.digests import content_digest
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.jit import bind, jit
+from zoosim.core.manifest import Manifest
 from zoosim.core.parquet import read_meta, write_parquet
 from zoosim.core.private_folder import read_sealed
 
@@ -387,3 +392,37 @@ def test_a_seal_is_of_content_and_not_of_a_name(tmp_path: Path) -> None:
     write_parquet(pl.DataFrame({"x": [1]}), folder.trial_path(KEY), KEY._asdict())
     with pytest.raises(zoosim.ZoosimError, match=r"1.parquet is damaged or was changed"):
         folder.read_trial(KEY)
+
+
+def _listed(run: Path, name: str, content: bytes) -> None:
+    """Let a file of a run hold something else, as a stranger's folder may: with a manifest that lists it."""
+    (run / name).write_bytes(content)
+    Manifest(run).add(name, content_digest(content))
+
+
+def _parquet(columns: dict[str, list[float]]) -> bytes:
+    file = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.yaml", b"[1, 2]"),
+        ("config.yaml", b"\xff\xfe"),
+        ("config.yaml", b"a: [1"),
+        ("config.yaml", b"format: 3"),
+        ("summary.json", b"[]"),
+        ("summary.json", b'{"wall_seconds": 1.0, "policies": {"greedy": {"failed": [{}]}}}'),
+        (TRIAL, b"no table"),
+        (TRIAL, _parquet({"reward": [1.0]})),
+        (TRIAL, _parquet({figure: [float("nan")] for figure in FIGURES})),
+    ],
+)
+def test_a_strangers_run_that_lists_what_is_no_run_is_refused_in_one_line(name: str, content: bytes, run: Path) -> None:
+    _listed(run, name, content)
+    with pytest.raises((ConfigError, DataError)) as error:
+        zoosim.read_run(run)
+    assert f"{run / name} is damaged or was changed" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -20,6 +20,8 @@ from zoosim.core.parquet import UNREADABLE, decode_parquet, read_meta
 from zoosim.core.seal import KEY, file_seal_holds
 from zoosim.core.yaml_text import parse_yaml
 
+CONFIG_KEYS = {"experiment", "config_hash", "env", "run", "policies"}
+
 FORMATS = (1, 2)
 """Formats of config.yaml in folders without a manifest; the first does not name itself."""
 
@@ -35,7 +37,8 @@ def older_digests(folder: Path) -> dict[str, str]:
     summary_file = folder / "summary.json"
     trials = sorted(folder.glob("cells/*/*.parquet"))
     seals = {path: file_seal_holds(path) for path in (config_file, summary_file, *trials) if path.is_file()}
-    config = _read_yaml(config_file)
+    is_readable = seals.get(config_file) or (seals.get(config_file, False) is None and has_form(config_file))
+    config = _read_yaml(config_file) if is_readable else {}
     has_sealed_trials = any(seals.get(path) is not None for path in trials)
     if has_sealed_trials or KEY in config or config.get("format", 1) not in FORMATS:
         unsealed = {folder / "cells" / f"{label}.parquet" for label in config.get(OLDER, ())}
@@ -44,7 +47,7 @@ def older_digests(folder: Path) -> dict[str, str]:
         unsealed = set(seals)
     digests = {}
     for path, seal in seals.items():
-        is_sound = path in unsealed and _has_form(path) if seal is None else seal
+        is_sound = path in unsealed and has_form(path) if seal is None else seal
         is_sound = is_sound and (seal is None or path not in trials or _is_at_home(path, config))
         digests[path.relative_to(folder).as_posix()] = file_digest(path) if is_sound else ""
     return digests
@@ -57,26 +60,40 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _has_form(path: Path) -> bool:
-    """Return whether an unsealed file holds what is read of it."""
+def has_form(path: Path, may_be_sealed: bool = False) -> bool:
+    """Return whether a file holds what is read of it: configuration, summary or trial, by its suffix."""
     try:
         if path.suffix == ".yaml":
-            return _read_yaml(path).keys() >= {"experiment", "config_hash", "env", "run", "policies"}
+            return _read_yaml(path).keys() >= CONFIG_KEYS
         if path.suffix == ".json":
             summary = json.loads(read_text(path))
             failures = [failure for figures in summary["policies"].values() for failure in figures["failed"]]
             are_whole = all(failure.keys() >= {"seed", "step", "error", "place"} for failure in failures)
-            return are_whole and KEY not in summary and bool(summary["wall_seconds"] >= 0.0)
+            return are_whole and (may_be_sealed or KEY not in summary) and bool(summary["wall_seconds"] >= 0.0)
         read_meta(path)
-        figures = decode_parquet(path).select(FIGURES)
-        are_finite = figures.select((pl.all().is_finite() & pl.all().is_not_null()).all()).row(0)
-        return set(figures.dtypes) == {pl.Float64} and all(are_finite)
+        return has_figures(decode_parquet(path))
     except MALFORMED:
         return False
 
 
+def has_figures(rows: pl.DataFrame) -> bool:
+    """Return whether rows of a trial have the columns that figures are made of, all of them finite."""
+    if not rows.schema.keys() >= set(FIGURES):
+        return False
+    figures = rows.select(FIGURES)
+    are_finite = figures.select((pl.all().is_finite() & pl.all().is_not_null()).all())
+    return set(figures.dtypes) == {pl.Float64} and all(are_finite.row(0))
+
+
 def _is_at_home(path: Path, config: Mapping[str, Any]) -> bool:
     """Return whether a sealed trial is, by its own words, the one that its place and config.yaml say."""
+    try:
+        return _says_where(path, config)
+    except MALFORMED:
+        return False
+
+
+def _says_where(path: Path, config: Mapping[str, Any]) -> bool:
     meta = read_meta(path)
     policy = path.parent.name
     seed = meta.get("seed")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.arena.backends import Backend
+from zoosim.arena.older_runs import MALFORMED
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.store import DAMAGED, RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
 from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, DataError, PolicyFailure
@@ -60,7 +61,7 @@ def run_plan(
     listed = set[TrialKey]()
 
     def list_and_report(key: TrialKey, visits: int, line: str) -> None:
-        if line == TrialEvent.SAVED:
+        if line is TrialEvent.SAVED:  # and no line of a policy that says the same
             folder.list_trial(key)
             listed.add(key)
         report(key, visits, line)
@@ -83,7 +84,12 @@ def run_plan(
 def _saved_trials(folder: RunFolder) -> tuple[Saved, Mapping[TrialKey, str]]:
     """Return what made each sound trial of a folder, and what is wrong with each other one."""
     faults = {key: folder.fault(key) for key in folder.trials()}
-    saved = {key: read_meta(folder.trial_path(key)) for key, fault in faults.items() if not fault}
+    saved = {}
+    for key in [key for key, fault in faults.items() if not fault]:
+        try:
+            saved[key] = read_meta(folder.trial_path(key))
+        except MALFORMED:
+            faults[key] = DAMAGED
     return saved, {key: fault for key, fault in faults.items() if fault}
 
 

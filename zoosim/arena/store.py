@@ -26,7 +26,8 @@ import numpy as np
 import polars as pl
 
 from zoosim.arena.metrics import FIGURES, Rows
-from zoosim.arena.older_runs import OLDER, older_digests
+from zoosim.arena.older_runs import CONFIG_KEYS, MALFORMED, OLDER, has_figures, has_form, older_digests
+from zoosim.arena.plan import FORMAT
 from zoosim.core.digests import content_digest, file_digest
 from zoosim.core.errors import ConfigError, DataError, printable
 from zoosim.core.files import atomic, check_writable, read_content, remove_leftovers, temporary_folder
@@ -128,9 +129,17 @@ class RunFolder:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
         except OSError:
             content = b""
-        if not self._manifest.lists(CONFIG, content_digest(content)):
-            raise ConfigError(f"{self.path / CONFIG} {DAMAGED}; delete the folder or name another")
-        values = parse_yaml(content.decode())
+        damaged = ConfigError(f"{self.path / CONFIG} {DAMAGED}; delete the folder or name another")
+        try:
+            values = dict(parse_yaml(content.decode()))
+        except MALFORMED:
+            raise damaged from None
+        if values.get("format") == FORMAT and not (self.path / MANIFEST).exists():
+            raise ConfigError(
+                f"{self.path} lacks {MANIFEST}, by which its files are checked; put it back, or name another"
+            )
+        if not self._manifest.lists(CONFIG, content_digest(content)) or not values.keys() >= CONFIG_KEYS:
+            raise damaged
         return {name: value for name, value in values.items() if name not in (KEY, OLDER)}
 
     def write_config(self, values: Mapping[str, Any]) -> None:
@@ -156,7 +165,7 @@ class RunFolder:
             return {}
         except OSError:
             content = b""
-        if not self._manifest.lists(SUMMARY, content_digest(content)):
+        if not self._manifest.lists(SUMMARY, content_digest(content)) or not has_form(path, may_be_sealed=True):
             raise ConfigError(f"{path} {DAMAGED}; delete it and run again")
         return dict(json.loads(content))
 
@@ -176,7 +185,8 @@ class RunFolder:
     def list_trial(self, key: TrialKey) -> None:
         """List a trial that was written, in this process or another: from now on it is finished."""
         path = self.trial_path(key)
-        self._manifest.add(self._name(path), file_digest(path))
+        with suppress(FileNotFoundError):  # another run in the folder has moved it away
+            self._manifest.add(self._name(path), file_digest(path))
 
     def fault(self, key: TrialKey) -> str:
         """Say what keeps a trial from being what its place says; empty where nothing does."""
@@ -218,9 +228,11 @@ class RunFolder:
         """Read the rows of a trial; raises `DataError` for a file that is damaged or not ours."""
         path = self.trial_path(key)
         fault = self.fault(key)
-        if fault:
-            raise DataError(f"{path} {fault}; delete it and run again")
-        return decode_parquet(path)
+        with suppress(*MALFORMED):
+            rows = pl.DataFrame() if fault else decode_parquet(path)
+            if has_figures(rows):
+                return rows
+        raise DataError(f"{path} {fault or DAMAGED}; delete it and run again")
 
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
         """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all."""

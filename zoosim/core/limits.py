@@ -29,6 +29,7 @@ COUNTS = Limits(0, MOST)
 FLAGS = Limits(0, 1)
 IDS = Limits(-np.inf, np.inf)
 NUMBERS = Limits(-1e45, 1e45)
+FINITE = Limits(float(np.finfo(np.float64).min), float(np.finfo(np.float64).max))
 NOT_NEGATIVE = Limits(0.0, 1e45)
 INPUTS = Limits(-1e10, 1e10)
 """Of features and rewards, which are 1e9 at most in size, and of a few of them."""
@@ -89,14 +90,22 @@ def declared_limits(kind: type, field: str) -> tuple[Any, ...]:
         field: Name of the field.
     """
     for owner in kind.__mro__:
-        declared = get_annotations(owner).get(field)
+        declared = _annotations(owner).get(field)
         attribute = vars(owner).get(field)
         if isinstance(attribute, property):
             declared = attribute.fget.__annotations__.get("return")
         if declared is not None:
-            is_annotated = get_origin(declared) is Annotated  # type: ignore[comparison-overlap]
+            is_annotated = get_origin(declared) is Annotated
             return get_args(declared)[1:] if is_annotated else ()
     return ()
+
+
+def _annotations(owner: type) -> dict[str, Any]:
+    """Return a class's annotations; as they stand where one of them names what is known to type checkers alone."""
+    try:
+        return get_annotations(owner, eval_str=True)
+    except Exception:
+        return get_annotations(owner)
 
 
 def _default_limits(array: np.ndarray) -> Limits:
@@ -109,7 +118,7 @@ def _default_limits(array: np.ndarray) -> Limits:
 
 def _beyond(name: str, array: np.ndarray, limits: Limits) -> Iterator[str]:
     """Yield what numbers of an array are outside of limits, NaN among them."""
-    if not array.size or limits == IDS:
+    if not array.size or limits == IDS or array.dtype.kind not in "biuf":
         return
     least = array.min()
     largest = array.max()

@@ -7,12 +7,19 @@ listed before it is moved there, and a kill between the two leaves the old one.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from zoosim.core.digests import file_digest, value_digest
 from zoosim.core.errors import ConfigError
-from zoosim.core.files import read_content
+from zoosim.core.files import atomic, read_content
+
+try:
+    import fcntl
+except ImportError:  # Windows, where only one process may add lines
+    fcntl = None  # type: ignore[assignment]
 
 NAME = "manifest.jsonl"
 LONGEST_LINE = 4096
@@ -20,7 +27,7 @@ LONGEST_LINE = 4096
 
 
 class Manifest(dict[str, set[str]]):
-    """The digests of a folder's files, by their paths from the folder on. One process adds to it.
+    """The digests of a folder's files, by their paths from the folder on. Several processes may add to it.
 
     Args:
         folder: The folder.
@@ -40,8 +47,10 @@ class Manifest(dict[str, set[str]]):
                 self._unwritten += _line(name, digest)
 
     def _load(self) -> bool:
-        """Take over what the file lists; return whether there is one."""
+        """Take over what the file lists; return whether it lists anything."""
         try:
+            if self.path.is_symlink():
+                raise ValueError("a link, which may lead out of the folder")
             content = read_content(self.path)
             for line in content[: content.rfind(b"\n") + 1].splitlines():
                 name, digest = _entry(line)
@@ -49,8 +58,11 @@ class Manifest(dict[str, set[str]]):
         except FileNotFoundError:
             return False
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            raise ConfigError(f"{self.path} is damaged or was changed; delete the folder or name another") from None
-        return True
+            raise self._damaged() from None
+        return bool(content)
+
+    def _damaged(self) -> ConfigError:
+        return ConfigError(f"{self.path} is damaged or was changed; delete the folder or name another")
 
     def lists(self, name: str, digest: str) -> bool:
         """Return whether a file was listed with a digest, by another run in the folder meanwhile, too."""
@@ -65,14 +77,41 @@ class Manifest(dict[str, set[str]]):
     def add(self, name: str, digest: str) -> None:
         """List a file; its line is on the disk when this returns. Raises `OSError`."""
         self.setdefault(name, set()).add(digest)
-        with self.path.open("ab+") as file:
+        line = _line(name, digest).encode()
+        with self._locked() as file:
             end = file.seek(0, os.SEEK_END)
-            start = file.seek(max(end - LONGEST_LINE, 0))
-            file.truncate(start + file.read().rfind(b"\n") + 1)  # what a killed process left of a line
-            file.write((self._unwritten + _line(name, digest)).encode())
-            file.flush()
-            os.fsync(file.fileno())
+            if not end and self._unwritten:  # all at once: a manifest with some of these lines would hide the others
+                with atomic(self.path) as temporary, temporary.open("wb") as first:
+                    _write(first, self._unwritten.encode() + line)
+            else:
+                start = file.seek(max(end - LONGEST_LINE, 0))
+                tail = file.read()
+                if start and b"\n" not in tail:
+                    raise self._damaged()
+                if not tail.endswith(b"\n"):
+                    file.truncate(start + tail.rfind(b"\n") + 1)  # what a killed process left of a line
+                _write(file, line)
         self._unwritten = ""
+
+    @contextmanager
+    def _locked(self) -> Iterator[IO[bytes]]:
+        """Open the file, and keep other processes from adding lines meanwhile; raises `OSError` for a link."""
+        is_newest = False
+        while not is_newest:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            with os.fdopen(handle, "ab+") as file:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                # Another process may have put its first lines in the place of the file that this one waited for.
+                is_newest = os.path.samestat(os.fstat(handle), os.stat(self.path))
+                if is_newest:
+                    yield file
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _line(name: str, digest: str) -> str:

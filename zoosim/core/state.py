@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.limits import declared_limits, first_flaw
+from zoosim.core.limits import FINITE, declared_limits, first_flaw
 from zoosim.core.parameters import shown
+from zoosim.core.sources import PACKAGE
 
 
 class Stateful:
@@ -115,7 +116,11 @@ class Stateful:
     def _limits_of(self, path: str) -> tuple[Any, ...]:
         owner, _, field = path.rpartition(".")
         kind: Any = type(_attribute(self, owner) if owner else self)
-        return declared_limits(kind, field)
+        declared = declared_limits(kind, field)
+        # Our own numbers have narrower limits, by their type; those of a user's class are anything finite.
+        is_ours = type(self).__module__.partition(".")[0] == PACKAGE
+        is_number = bool(path) and isinstance(_attribute(self, path), np.ndarray | int | float | np.generic)
+        return declared if declared or is_ours or not is_number else (FINITE,)
 
     def _set_learned(self, values: Mapping[str, Any]) -> None:
         """Set all fields to checked values."""
@@ -189,7 +194,7 @@ class _Reading:
             array = _array(name, self._pop(name), value, may_be_filled=id(value) not in self.in_use)
             _refuse(first_flaw(name, array, *limits))
             return array
-        if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
             return self._named_tuple(name, value)
         if isinstance(value, Stateful):
             return self._part(name, value)
@@ -206,6 +211,9 @@ class _Reading:
         if isinstance(value, str):
             _refuse("" if saved == value else f"{name} is {shown(saved)}, expected {shown(value)}")
             return value
+        if not isinstance(value, bool | int | float | np.generic):
+            kinds = "an array, a number, a text, a generator, a mapping of arrays or a part with a state of its own"
+            raise ValueError(f"{name} holds {shown(value)} now, expected {kinds}")
         number = _array(name, saved, np.asarray(value))
         _refuse(first_flaw(name, number, *limits))
         return type(value)(number.item())
@@ -273,9 +281,9 @@ def _entries(name: str, value: Any, joint: str) -> Iterator[tuple[Any, Any]]:
     """Yield the entries of a state that hold a field."""
     if isinstance(value, np.ndarray):
         yield name, value
-    elif isinstance(value, tuple):
+    elif hasattr(value, "_fields"):
         prefix = _prefix(name, joint)
-        for field, inner in value._asdict().items():  # type: ignore[attr-defined]
+        for field, inner in value._asdict().items():
             if isinstance(inner, np.ndarray | tuple):  # numbers in a named tuple are parameters
                 yield from _entries(prefix + field, inner, joint)
     elif isinstance(value, Stateful):

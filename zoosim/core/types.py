@@ -44,9 +44,9 @@ def frozen_parts(parts: Parts) -> Parts:
 
     def frozen_part(part: Any) -> Any:
         if not isinstance(part, np.ndarray):
-            return frozen_parts(part) if isinstance(part, tuple) else part
+            return frozen_parts(part) if hasattr(part, "_fields") else part
         is_frozen = part.flags.c_contiguous and not part.flags.writeable
-        return part if is_frozen else frozen(np.ascontiguousarray(part).view())
+        return part if is_frozen else frozen(np.asarray(part, order="C").view())
 
     return type(parts)(*map(frozen_part, parts))
 

@@ -343,7 +343,8 @@ class KernelPolicy(DrawingPolicy):
         for _ in range(2):
             action = copied.select_action(context)
             copied.decide(context)
-            copied.note_decision(context, action, is_confirmed=False)
+            if self.clocks:
+                copied.note_decision(context, action, is_confirmed=False)
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))
 

@@ -92,9 +92,10 @@ class Publisher:
         self._origin = news.origin
         if known is None or not same_sizes or not is_same_origin:
             state, arrays = packed_state(policy)
-            packed = {
-                name: PackedArray(a.dtype.str, a.shape, _bytes_of(np.array(a)).data) for name, a in arrays.items()
-            }
+            # What is kept to compare with is told itself, as a state may be most of the memory.
+            is_kept = {name: name in now and len(now[name]) == a.nbytes for name, a in arrays.items()}
+            contents = {name: now[name] if is_kept[name] else _bytes_of(np.array(a)) for name, a in arrays.items()}
+            packed = {name: PackedArray(a.dtype.str, a.shape, contents[name].data) for name, a in arrays.items()}
             return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():

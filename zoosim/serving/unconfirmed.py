@@ -8,8 +8,9 @@ from collections import deque
 
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.types import Context
-from zoosim.policies.base import Policy
+from zoosim.policies.base import Policy, policy_name
 
 MOST_NOTED = 500
 """Decisions that are noted, the newest: each is noted again whenever the learner tells of others."""
@@ -59,4 +60,8 @@ class UnconfirmedDecisions:
 
 
 def _clocks(policy: Policy) -> dict[str, np.ndarray]:
-    return {name: array for name, array in policy.learned_arrays().items() if name in policy.clocks}
+    arrays = policy.learned_arrays()
+    missing = [name for name in policy.clocks if not isinstance(arrays.get(name), np.ndarray)]
+    if missing:
+        raise PolicyError(f"{policy_name(type(policy))}: `clocks` names {missing[0]}, which is no learned array")
+    return {name: arrays[name] for name in policy.clocks}

@@ -126,3 +126,19 @@ def test_features_count_more_or_less_when_scaled() -> None:
     assert (scaled.own[:, 0] == model.own[:, 0]).all()
     assert (scaled.own[:, 1:] == 2.0 * model.own[:, 1:]).all()
     assert (model.widened(5).own[:, 3:] == 0.0).all()
+
+
+def test_the_information_of_a_few_visits_is_solved_beyond_what_numbers_can_hold() -> None:
+    """Two products and no features: all is solved in a step, and in the others what is left goes to 0."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(5, 60))
+        everything = CandidateSets.everything(2)
+        contexts = Contexts(np.ones((n, 1)), everything, np.zeros(n, np.int64), np.zeros((2, 0)), 1)
+        model = Multinomial(np.zeros((2, 1)), np.zeros((0, 1)), Shrinkage(*[3_000.0] * 4))
+        choices = Choices(contexts, rng.integers(2, size=n))
+        slope = weighted_slope(model, choices, rng.exponential(size=n))
+        direction = solve_information(model, contexts, slope, 4.0)
+        # The chances are 1/2 each, so the information is n of (1/4, -1/4; -1/4, 1/4), four times, and the shrinkage.
+        expected = np.linalg.solve(n * np.array([[1.0, -1.0], [-1.0, 1.0]]) + 3_000.0 * np.eye(2), slope)
+        np.testing.assert_allclose(direction, expected, rtol=1e-10)

@@ -230,8 +230,8 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
     shape = (len(target), len(target))
     information = LinearOperator(shape, matvec=applied, dtype=np.float64)
     preconditioner = LinearOperator(shape, matvec=lambda flat: by_diagonal.ravel() * flat, dtype=np.float64)
-    # Without a tolerance: all steps are made, unless nothing is left.
-    direction = cg(information, target, rtol=0.0, atol=1e-300, maxiter=SOLVER_STEPS, M=preconditioner)[0]
+    # All steps are made, unless nothing is left; before what is left is so small that its square is 0.
+    direction = cg(information, target, rtol=1e-30, atol=0.0, maxiter=SOLVER_STEPS, M=preconditioner)[0]
     own, shared = _unflattened(direction, len(traits), slope.shape[1])
     return np.asarray(own + traits @ shared)
 

@@ -109,7 +109,8 @@ class Stateful:
         values = {}
         for name in sorted(fields, key=lambda name: name == ""):  # what has no name takes what is left
             values[name] = reading.take(name, fields[name], self._limits_of(paths.get(name, "")))
-        reading.end()
+        if not saves_by_itself(self):  # else the rest is for the methods of its own, which ask these
+            reading.end()
         _refuse(next(self._state_flaws(values), ""))
         return values
 

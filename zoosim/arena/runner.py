@@ -59,6 +59,7 @@ def run_plan(
     # Workers take one policy each, since the class of another may live in this process alone.
     work = partial(_run_trial, replace(plan, entries=()), path.absolute(), keep_log)
     listed = set[TrialKey]()
+    there = {key for key in map(_key, tasks) if folder.trial_path(key).exists()}
 
     def list_and_report(key: TrialKey, visits: int, line: str) -> None:
         if line is TrialEvent.SAVED:  # and no line of a policy that says the same
@@ -73,6 +74,12 @@ def run_plan(
         for result in results:
             if result.failure is None and result.key not in listed:  # its process ended before its last word came
                 folder.list_trial(result.key)
+    except BaseException:
+        # What workers have written since, and had no time to tell of.
+        for key in (_key(task) for task in tasks):
+            if key not in listed | there:
+                folder.list_trial(key)
+        raise
     finally:
         folder.remove_leftovers()  # of processes that were stopped, or died
     failures = tuple(result.failure for result in results if result.failure is not None)

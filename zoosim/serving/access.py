@@ -1,4 +1,4 @@
-"""Who may do what: keys, compared in constant time, and how many requests each may make."""
+"""Access control: keys, compared in constant time, and a limit on the requests per second of each."""
 
 import hmac
 import time

@@ -87,7 +87,7 @@ class Application:
             return _json(FeedbackAnswer(outcome.status))
 
     async def activate(self, request: Request) -> Response:
-        """Let a deferred decision count."""
+        """Activate a deferred decision."""
         outcome = await self._service.activate(request.path_params["id"])
         return _json(FeedbackAnswer(outcome.status))
 

@@ -1,4 +1,4 @@
-"""How long requests that came together keep the event loop busy: the last of them had better come again."""
+"""Measurement of how long requests that came together keep the event loop busy, to turn the last of them away."""
 
 import asyncio
 import time

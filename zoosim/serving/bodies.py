@@ -13,7 +13,7 @@ from zoosim.serving.ids import Id, OptionalId
 Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Scalar = None | bool | int | float | str
 Value = Scalar | list[Scalar]
-"""What a column of a table can hold."""
+"""Type of the values in a column of a table."""
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -21,7 +21,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class DecideBody(Body):
-    """What to decide on.
+    """A request for a decision on products.
 
     Fields:
         visitor: What is known of the visitor and the request, by column; what is left out counts as missing.
@@ -59,7 +59,7 @@ class Shown(msgspec.Struct):
 
 
 class DecisionAnswer(msgspec.Struct, omit_defaults=True):
-    """What to show: products from the top; `propensities` are those of all candidates to stand at the top.
+    """Products to show, from the top; `propensities` are the probabilities of all candidates to stand at the top.
 
     `ignored` are candidates that could not be shown, since they are unknown and not described, or hidden: the decision
     was made among the others, and they have probability 0. Absent where there are none. `arm` is the one that decided,
@@ -76,7 +76,7 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class SearchVisitor(Body):
-    """What is known of a visitor who searches; tastes are 0 where they are left out."""
+    """A visitor who searches; tastes are 0 where they are left out."""
 
     segment: str
     query_type: str
@@ -125,7 +125,7 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class FeedbackBody(Body):
-    """What a decision earned.
+    """Rewards that a decision earned.
 
     Fields:
         rewards: Rewards by name, those of the model's schema; of a search `click` and `purchase`, 0 or 1.
@@ -140,7 +140,7 @@ class FeedbackBody(Body):
 
 
 class FeedbackAnswer(msgspec.Struct):
-    """What came of feedback: `accepted`, a `duplicate`, or `late`, which is logged and not learned."""
+    """Outcome of feedback: `accepted`, a `duplicate`, or `late`, which is logged and not learned."""
 
     status: str
 
@@ -153,7 +153,7 @@ class ProductBody(Body):
 
 
 class ErrorAnswer(msgspec.Struct):
-    """Why a request was refused."""
+    """Reason for refusing a request."""
 
     error: str
 

@@ -66,7 +66,7 @@ class ServedCatalogue:
         return version in self._place_of
 
     def has_all(self, versions: Iterable[int]) -> bool:
-        """Tell whether all of these versions are known."""
+        """Return whether all of these versions are known."""
         return self._place_of.keys() >= set(versions)
 
     def change(self, version: int, product: Product) -> None:
@@ -95,11 +95,11 @@ class ServedCatalogue:
         return self._names[self._place_of[version]]
 
     def may_be_shown(self, name: str) -> bool:
-        """Tell whether a product is known and available."""
+        """Return whether a product is known and available."""
         return self._shown.get(name, False)
 
     def is_hidden(self, name: str) -> bool:
-        """Tell whether a product is known and not available."""
+        """Return whether a product is known and not available."""
         return not self._shown.get(name, True)
 
     def features_of(self, version: int) -> FloatArray:
@@ -107,7 +107,7 @@ class ServedCatalogue:
         return np.asarray(self._features[self._place_of[version]])
 
     def is_current(self, product: Product) -> bool:
-        """Tell whether this is what is known of the product already."""
+        """Return whether the product's current version has these features, and this availability."""
         version = self._current.get(product.name)
         if version is None or self._shown[product.name] is not product.available:
             return False

@@ -35,7 +35,7 @@ class ServiceError(ZoosimError):
 
 @dataclass(frozen=True)
 class Decision:
-    """What a service decided to show.
+    """A decision of a service: the products to show.
 
     Attributes:
         id: The decision's id, which feedback names.
@@ -53,7 +53,7 @@ class Decision:
 
     @property
     def product(self) -> str:
-        """What to show at the top."""
+        """Id of the product to show at the top."""
         return self.products[0]
 
     @property
@@ -69,7 +69,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Ranking:
-    """How a service ranked the results of a search.
+    """A service's ranking of the results of a search.
 
     Attributes:
         id: The decision's id, which feedback names.
@@ -92,7 +92,7 @@ class _Call:
 
     path: str
     body: Mapping[str, Any] | None = None
-    """What is posted; without one the path is got."""
+    """Content to post; None for a GET request."""
 
     @property
     def method(self) -> str:
@@ -103,7 +103,7 @@ _MODEL, _PRODUCTS = _Call("/v1/model"), _Call("/v1/products")
 
 
 class _Requests:
-    """What both clients send and read."""
+    """Requests that both clients send, and the options of their connections."""
 
     def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
         """Name the service.
@@ -216,7 +216,7 @@ class Client(_Requests):
         product: str | None = None,
         feedback_id: str | None = None,
     ) -> str:
-        """Tell what a decision earned, by reward; it counts once, however often it is sent.
+        """Send the rewards of a decision, by name; a call counts once, however often its request is sent again.
 
         Args:
             decision_id: The `id` of the decision.
@@ -233,7 +233,7 @@ class Client(_Requests):
         return str(self._send(self._feedback(decision_id, rewards, product, feedback_id))["status"])
 
     def activate(self, decision_id: str) -> str:
-        """Let a deferred decision count; returns and raises as `give_feedback`."""
+        """Activate a deferred decision; returns and raises as `give_feedback`."""
         return str(self._send(self._activate(decision_id))["status"])
 
     def model(self) -> dict[str, Any]:
@@ -309,11 +309,11 @@ class AsyncClient(_Requests):
         product: str | None = None,
         feedback_id: str | None = None,
     ) -> str:
-        """Tell what a decision earned; see `Client.give_feedback`."""
+        """Send the rewards of a decision; see `Client.give_feedback`."""
         return str((await self._send(self._feedback(decision_id, rewards, product, feedback_id)))["status"])
 
     async def activate(self, decision_id: str) -> str:
-        """Let a deferred decision count; see `Client.activate`."""
+        """Activate a deferred decision; see `Client.activate`."""
         return str((await self._send(self._activate(decision_id)))["status"])
 
     async def model(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a service decides by now: its model, products, rules and settings, as its log says."""
+"""State that a service decides by: its model, products, rules and settings, as its log says."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ class ServedArm:
 
     @property
     def start(self) -> Start:
-        """What the log says of the arm's model and of the rules."""
+        """Newest start in the log, with the model of the arm and the rules."""
         assert self._replica.start is not None
         return self._replica.start
 
@@ -76,7 +76,7 @@ class ServedArm:
         return self._replica.catalogue
 
     def learns_from(self, decision: Choice) -> bool:
-        """Whether the model of the arm made a decision, or one that it grew from."""
+        """Return whether a decision was made by the model of this arm, or by one that it grew from."""
         return self._replica.learns_from(decision)
 
     def note_decision(self, position: int, decision: Choice) -> None:
@@ -151,12 +151,12 @@ class Current(Projection):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the log names a model."""
+        """True if the log names a model."""
         return self._replica.start is not None
 
     @property
     def start(self) -> Start:
-        """What the log says of the model and the rules."""
+        """Newest start in the log, with the model and the rules."""
         assert self._replica.start is not None
         return self._replica.start
 
@@ -182,7 +182,7 @@ class Current(Projection):
 
     @property
     def learned(self) -> Counter[str]:
-        """What came of decisions of all arms, by the learner's account."""
+        """Counts of what came of the decisions of all arms, by the learner's account."""
         learned = Counter[str]()
         for arm in self.arms.values():
             learned.update(arm.learned)
@@ -190,21 +190,21 @@ class Current(Projection):
 
     @property
     def origins(self) -> dict[str, str]:
-        """What each arm began from: where that changes, another model reads other features."""
+        """Origin of each arm, by name: where it changes, another model reads other features."""
         return {name: arm.origin for name, arm in self.arms.items()}
 
     @property
     def is_warming_up(self) -> bool:
-        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        """True if there is no schema yet: requests are logged as they come, until there are enough to infer one."""
         return WARM_UP in self.model.facts
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What was changed while services of this log ran, by part."""
+        """Values that the log keeps beside models and rules, by part, such as changed settings."""
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
 
     def learns_from(self, decision: Choice) -> bool:
-        """Whether the model of its arm made a decision, or one that it grew from."""
+        """Return whether a decision was made by the model of its arm, or by one that this grew from."""
         return decision.arm in self.arms and self.arms[decision.arm].learns_from(decision)
 
     async def ask(self, call: Callable[..., Answer], *values: Any) -> Answer:

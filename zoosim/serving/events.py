@@ -19,7 +19,7 @@ from zoosim.core.types import FloatArray, IntArray
 
 
 class Kind(IntEnum):
-    """What a row of the log says."""
+    """Kind of a row of the log."""
 
     START = 1
     DECISION = 2
@@ -54,7 +54,7 @@ CHAMPION, HOLDBACK = "champion", "holdback"
 """The name and the role of the arm that decides alone where there is no other; the role of one that learns nothing."""
 
 ROLES = ("challenger", HOLDBACK)
-"""What an arm beside the champion can be."""
+"""Roles of an arm beside the champion."""
 
 
 class Arm(msgspec.Struct, array_like=True):
@@ -95,12 +95,12 @@ class Start(msgspec.Struct, array_like=True):
 
     @property
     def origin(self) -> str:
-        """What the policy began from: a model, in a turn."""
+        """Origin of the policy: a model, in a turn."""
         return f"{self.model}/{self.turn}"
 
 
 class Unexpressed(msgspec.Struct, array_like=True):
-    """What a request held that the schema of the model does not express, from which a schema can grow.
+    """Values of a request that the schema of the model does not express, from which a schema can grow.
 
     `visitors` are values by column for each slot, or once for all, `candidates` names, and values by column, of those
     candidates that have some.
@@ -131,7 +131,7 @@ class Product(msgspec.Struct, array_like=True):
 
 
 class Choice(msgspec.Struct, array_like=True):
-    """What a model chose for a request, in one action space; a subclass has the fields that this takes.
+    """A model's choice for a request, in one action space; a subclass has the fields that this takes.
 
     `request` is the hash of the request, empty where what the record said of its visitor was removed; `model` the
     digest of the model, `state` the position in the log up to which its policy had learned.
@@ -154,7 +154,7 @@ class Choice(msgspec.Struct, array_like=True):
     # Fields of all of them, which stand at different places in their rows.
     @property
     def deferred(self) -> bool:
-        """Whether it counts only once it is activated."""
+        """True if it counts only once it is activated."""
         raise NotImplementedError
 
     @property
@@ -179,17 +179,17 @@ class Choice(msgspec.Struct, array_like=True):
 
     @property
     def origin(self) -> str:
-        """What the policy that made it began from; see `Start`."""
+        """Origin of the policy that made it; see `Start`."""
         return f"{self.model}/{self.turn}"
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        """True if what it says of its visitor was removed: nothing is learned from it any more."""
         return not self.request
 
     @property
     def parts(self) -> int:
-        """How many parts of it are learned each for itself."""
+        """Number of its parts, each learned for itself."""
         return 1
 
     @property
@@ -211,7 +211,7 @@ class Choice(msgspec.Struct, array_like=True):
 
 
 class Decision(Choice, array_like=True):
-    """What was shown to a visitor, and how likely each candidate was.
+    """A decision on products: those shown to a visitor, and how likely each candidate was.
 
     `versions` are the candidates, `shown` places among them from the top, `chances` the
     probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
@@ -252,7 +252,7 @@ class Decision(Choice, array_like=True):
 
     @property
     def parts(self) -> int:
-        """How many parts of it are learned each for itself: the products that it showed."""
+        """Number of its parts, each learned for itself: the products that it showed."""
         return len(self.shown)
 
     @property
@@ -280,7 +280,7 @@ class Decision(Choice, array_like=True):
 
 
 class Search(Choice, array_like=True):
-    """How the results of a search were ranked, and all that it takes to make the request again.
+    """A ranking of the results of a search, and all that it takes to make the request again.
 
     `turn` is as in `Decision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
@@ -320,7 +320,7 @@ class Search(Choice, array_like=True):
 
 
 class Feedback(msgspec.Struct, array_like=True):
-    """What a product that was shown earned, by reward; `slot` is its place from the top."""
+    """Rewards, by name, of a product that was shown; `slot` is its place from the top."""
 
     rewards: dict[str, float]
     slot: int
@@ -383,7 +383,7 @@ def without_gap(rows: Iterable[Row], expected: int | None = None) -> Iterator[Ro
 
 
 class RowKind:
-    """How rows of one kind are read: the method of a `Projection` that takes them, and the record that they hold."""
+    """A kind of rows: the method of a `Projection` that takes them, and the record that they hold."""
 
     def __init__(self, handler: str, record: Any = None) -> None:
         """Describe a kind of row.

@@ -25,7 +25,7 @@ from zoosim.serving.store.base import Store
 
 SECRET, LOCK = "secret", "lock"
 MODELS, SNAPSHOTS, EVALUATIONS = "models", "snapshots", "evaluations"
-"""What a service's folder holds."""
+"""Names of the subfolders of a service's folder."""
 
 PARTS = (SECRET, LOCK, LOG, f"{LOG}-wal", f"{LOG}-shm")
 """The files that a service makes in its folder, a log in SQLite with what belongs to it."""
@@ -216,7 +216,7 @@ class Models:
         self._prepared = prepared
 
     def are_prepared(self, digests: Iterable[str]) -> bool:
-        """Tell whether models can be had at once, each as often as it is named."""
+        """Return whether models can be had at once, each as often as it is named."""
         return Counter(digests) <= Counter({digest: len(models) for digest, models in self._prepared.items()})
 
     def load(self, digest: str) -> Model:

@@ -50,7 +50,7 @@ def forget_visitor(address: Address, visitor_id: str) -> int:
 
 
 class _Visitor(Projection):
-    """What a log holds of a visitor.
+    """Decisions for one visitor in a log.
 
     Attributes:
         forgotten: The visitor's decisions by the positions of their rows, without what they say of the visitor.

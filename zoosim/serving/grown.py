@@ -44,11 +44,11 @@ MOST_DECISIONS, MOST_CANDIDATES = 2_000, 20_000
 """Decisions, and candidates of theirs, the newest, by which a schema grows."""
 
 PER_VISITOR = 3
-"""How many decisions of one visitor, the newest, are among these, so that a type or a range follows from many."""
+"""The most decisions of one visitor, the newest, among these, so that a type or a range follows from many visitors."""
 
 
 class Growth(NamedTuple):
-    """What came of a look at the log: the model that grew, None where nothing grew, and why in words.
+    """Result of a look at the log: the model that grew, None where nothing grew, and the reason in words.
 
     `requests` is how many decisions of the model were in the log.
     """
@@ -59,7 +59,7 @@ class Growth(NamedTuple):
 
 
 def grown_model(address: Address, digest: str, wanted: int = 1) -> Growth:
-    """Let the schema of a model grow by what the log of its service holds, and learn from that log by it.
+    """Grow the schema of a model by what the log of its service holds, and learn from that log by it.
 
     Args:
         address: Where the log lies.
@@ -273,7 +273,7 @@ class _Look(Projection):
         return model
 
     def _teach(self, model: Model) -> dict[str, Any]:
-        """Let a grown model learn from the log; return the decisions that are open at its end."""
+        """Teach a grown model from the log; return the decisions that are open at its end."""
         start = self._replica.start
         assert start is not None
 

@@ -25,7 +25,7 @@ MOST_WANTED = 25_600
 """Further requests that are waited for at most: their number doubles with each look that lets nothing grow."""
 
 REQUESTS = "requests"
-"""What is counted while there is no schema: each request."""
+"""Name of the count of requests while there is no schema."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -70,11 +70,11 @@ class Watch:
 
     @property
     def is_looking(self) -> bool:
-        """Whether the log is being looked at."""
+        """True if the log is being looked at."""
         return self._task is not None
 
     def tick(self) -> None:
-        """Let a model grow where there may be enough requests."""
+        """Start to grow a model where there may be enough requests."""
         if self.is_looking:
             return
         self._check_model()

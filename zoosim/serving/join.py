@@ -21,7 +21,7 @@ BEYOND_BOUND = "beyond a visitor's bound"
 """Count of what is over and not learned, since its visitor decides far more often than others."""
 
 CLICK, PURCHASE = "click", "purchase"
-"""What the products of a search earn."""
+"""Names of the rewards of a product in a search."""
 
 
 class Closing(NamedTuple):
@@ -109,7 +109,7 @@ class Join:
             heapq.heappush(self._by_due, (due, row.seq, name))
 
     def holds(self, row: Row, feedback: Feedback) -> bool:
-        """Whether feedback is to a decision that is open here."""
+        """Return whether feedback is to a decision that is open here."""
         return _slot_name(decision_of(row), self._slot_of(feedback)) in self._open
 
     def earn(self, row: Row, feedback: Feedback) -> None:
@@ -124,7 +124,7 @@ class Join:
         self.counts["joined"] += 1
 
     def activate(self, row: Row) -> None:
-        """Let a deferred decision count."""
+        """Activate a deferred decision whose wait is not over."""
         slot = 0
         while (name := _slot_name(decision_of(row), slot)) in self._open:
             decision = self._open[name]

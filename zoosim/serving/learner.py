@@ -35,10 +35,10 @@ SECONDS_BETWEEN_TRIES = 0.2
 ROWS_PER_SNAPSHOT = 10_000
 
 WHOLE = b"whole"
-"""What the ranker sends to a learner whose next message shall hold the whole state."""
+"""Message by which the ranker asks a learner for the whole state in its next message."""
 
 STOP = b"stop"
-"""What the ranker sends to a learner that shall write a snapshot and end."""
+"""Message by which the ranker tells a learner to write a snapshot and end."""
 
 LOST = 4
 """The exit code of a learner that has learned from rows which the log has lost."""
@@ -49,7 +49,7 @@ logger = logging.getLogger("zoosim.serving")
 
 
 class LearnerJob(NamedTuple):
-    """What a learner needs: where the log lies, seconds between snapshots, and the process that it works for."""
+    """Job of a learner: the address of the log, seconds between snapshots, and the process that it works for."""
 
     store: Address
     snapshot: float
@@ -87,7 +87,7 @@ class _Parent:
         self._connection.send_bytes(content)
 
     def wants_stop(self) -> bool:
-        """Tell whether it is gone, or said stop."""
+        """Return whether the ranker is gone, or said stop."""
         if os.getppid() != self._process:
             return True
         while self._connection.poll():

@@ -1,4 +1,4 @@
-"""What a service writes to its standard error: a line of JSON for each thing worth knowing, without personal data."""
+"""Log records of a service on its standard error: each a line of JSON, without personal data."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def write_json_lines() -> None:
-    """Let everything that is logged in this process be written as JSON."""
+    """Write all log records of this process as lines of JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonFormatter())
     root = logging.getLogger()

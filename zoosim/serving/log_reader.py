@@ -48,7 +48,7 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 
 @dataclass
 class Period:
-    """What decisions of an arm by one model need: how it encodes, and every version of its products.
+    """Period in which an arm decides by one model: its schema, and every version of its products.
 
     `policy` is the name of the model's policy, `action_space` that of what it decides on. `place_of` says at which
     place of `names` and `features` a version stands; `known_until` is the row up to which the versions are known
@@ -162,15 +162,15 @@ class LogReader(Projection):
 
     @property
     def fitted(self) -> FittedSchema:
-        """How the newest model of the champion encodes."""
+        """Schema of the newest model of the champion."""
         return self.champion.fitted
 
     def fits(self, period: Period) -> bool:
-        """Whether what was decided in a period can stand in one log with what the newest model decides."""
+        """Return whether decisions of a period can stand in one log with those of the newest model."""
         return period.is_known and (period.model in self._ancestors or self.encodes_alike(period))
 
     def encodes_alike(self, period: Period) -> bool:
-        """Whether the features of a period are those of the newest model; else they are to be carried over."""
+        """Return whether the features of a period are those of the newest model; else they are to be carried over."""
         return period.fitted.fingerprint == self.fitted.fingerprint
 
     def finished(self) -> list[int]:
@@ -322,7 +322,7 @@ class LogReader(Projection):
             self._feedback.setdefault(visit, []).append(given)
 
     def on_activation(self, row: Row) -> None:
-        """Let a deferred visit count."""
+        """Activate a deferred visit whose wait is not over."""
         visit = self._open_visit(row)
         if visit is not None:
             self._inactive.discard(visit)

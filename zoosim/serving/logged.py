@@ -1,4 +1,4 @@
-"""What the log holds of decisions: looked up by their ids, whichever service of the log made them."""
+"""Decisions in the log, looked up by their ids, whichever service of the log made them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who may ask a service without a key: programs of its machine, and no page that a browser there shows.
+"""Access without a key: for programs of the service's machine, and for no page that a browser there shows.
 
 A page from anywhere can let its visitor's browser send requests to 127.0.0.1. The browser says where they come from
 (`Origin`, `Sec-Fetch-Site`), unless the page's own name was made to lead there (DNS rebinding): then that is `Host`.
@@ -18,7 +18,7 @@ from zoosim.serving.throttle import Throttle
 
 ANY = "*"
 SAME_ORIGIN = ("same-origin", "none")
-"""What `Sec-Fetch-Site` says of requests of a page that the service itself sent, or of an address that was typed."""
+"""Values of `Sec-Fetch-Site` for requests of the service's own pages, or of an address that was typed."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -71,7 +71,7 @@ class OriginCheck:
         return f"origin: got a page of {shown(origin or site)}; set hosts or a key to be asked by other sites' pages"
 
     def _is_own(self, host: str) -> bool:
-        """Whether a name, with a port or without, is the service's."""
+        """Return whether a name, with a port or without, is the service's."""
         if ANY in self._listed or host in self._own:
             return True
         name = hostname_of(f"//{host}")

@@ -1,4 +1,4 @@
-"""What the learner tells the process that decides: the lines of its state that changed, or all of it.
+"""Messages of the learner to the process that decides: the lines of its state that changed, or all of it.
 
 A state is tens of megabytes, of which some kilobytes change with the rewards of a second. So arrays are compared in
 lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
@@ -34,7 +34,7 @@ class PackedArray(msgspec.Struct, array_like=True):
 
 
 class News(msgspec.Struct, array_like=True):
-    """What the learner read since its last message, in the log behind the position `after` and up to `position`.
+    """News of the learner since its last message, from the log behind the position `after` and up to `position`.
 
     `rows` are what was said there of models, rules and products, `origin` is what the policy of the `arm` began from,
     `counts` say what came of its decisions, `due` is the time at which the next one of any arm is over: 0 for at once,
@@ -63,7 +63,7 @@ class Whole(msgspec.Struct, array_like=True, tag="whole"):
 
 
 class Changes(msgspec.Struct, array_like=True, tag="changes"):
-    """What changed in a state since the last message: by array, the numbers of lines and their bytes."""
+    """Changes of a state since the last message: by array, the numbers of lines and their bytes."""
 
     news: News
     lines: dict[str, tuple[bytes, bytes]]

@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 
 
 class Drawn(NamedTuple):
-    """What to show: places of candidates from the top, and how likely each was.
+    """Result of a draw: places of candidates from the top, and how likely each was.
 
     Attributes:
         shown: Places among the candidates.
@@ -137,7 +137,7 @@ def _certain(place: int, available: BoolArray) -> FloatArray:
 
 
 class _Places:
-    """What each slot may show so that something is left for those below it.
+    """Candidates that each slot may show so that one is left for each of those below it.
 
     The slots that are not filled yet keep a candidate each, by augmenting paths (Kuhn 1955); sets of places are the
     bits of whole numbers.

@@ -1,4 +1,4 @@
-"""Why a service refuses a request, and what came of one that it took."""
+"""Refusals of requests, and the outcome of those that a service takes."""
 
 from typing import NamedTuple
 
@@ -18,6 +18,6 @@ class NotFound(ZoosimError):
 
 
 class Outcome(NamedTuple):
-    """What came of feedback: `accepted`, `duplicate` or `late`."""
+    """Outcome of feedback or of an activation: `accepted`, `duplicate` or `late`."""
 
     status: str

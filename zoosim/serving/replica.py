@@ -1,4 +1,4 @@
-"""What a service has learned, computed from its log alone: the same rows give the same state, to the bit."""
+"""Projection of the log to what the model has learned; the same rows give the same state, to the bit."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ WAITING = "waiting for a schema"
 
 
 class Origin(msgspec.Struct):
-    """What a model grew from: the digests of its ancestors, the last one its parent, and a row of their log.
+    """Origin of a model that grew: the digests of its ancestors, the last one its parent, and a row of their log.
 
     Its policy has learned from the log up to the row at `position`; `join` are the decisions that were open then.
     """
@@ -132,7 +132,7 @@ class Replica(Projection):
 
     @property
     def origin(self) -> str:
-        """What the policy of the arm began from."""
+        """Origin of the policy of the arm; see `Start`."""
         assert self.start is not None
         return self.start.origin
 
@@ -143,7 +143,7 @@ class Replica(Projection):
 
     @property
     def is_warming_up(self) -> bool:
-        """Whether the model stands in until there is a schema."""
+        """True if the model stands in until there is a schema."""
         return WARM_UP in self.model.facts
 
     def apply(self, row: Row) -> None:
@@ -194,7 +194,7 @@ class Replica(Projection):
                 arm.join = arm.learning.join(arm.rules, dict(arm.model.fitted.weights))
 
     def learns_from(self, decision: Choice) -> bool:
-        """Whether this arm made a decision, by the model that it has, or one that this grew from."""
+        """Return whether this arm made a decision, by the model that it has, or one that this grew from."""
         assert self.start is not None
         if decision.arm != self.name:
             return False
@@ -210,7 +210,7 @@ class Replica(Projection):
             self._learn_since(origin, row)
 
     def _learn_since(self, origin: Origin, start: Row) -> None:
-        """Let a policy that grew learn from the rows between those from which it grew and its start."""
+        """Learn, with a policy that grew, from the rows between those from which it grew and its start."""
         counts, rules, visitors, others = self.counts.copy(), self.rules, self.visitors, self.others
         self.others = {}  # which have read these rows
         self.visitors = VisitorBounds()  # as these rows are counted already
@@ -259,7 +259,7 @@ class Replica(Projection):
             arm.learning.decide(row, choice)
 
     def is_within_bound(self, row: Row, choice: Choice) -> bool:
-        """Whether its visitor may still teach the policy: settled before anybody knows what it earns."""
+        """Count a decision, and return whether its visitor may still teach the policy, before its reward is known."""
         return self.visitors.admits(row.seq, row.time, choice.visitor_id, self.rules.per_visitor)
 
     def visitor_at(self, seq: int) -> str:
@@ -269,7 +269,7 @@ class Replica(Projection):
         return decision.visitor_id if isinstance(decision, Choice) else ""
 
     def _is_learned(self, decision: Choice) -> bool:
-        """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""
+        """Return whether the policy learns from a decision: not if its service had not read of this model yet."""
         if not self.learns_from(decision):
             self.counts["of an earlier model"] += 1
             return False
@@ -281,7 +281,7 @@ class Replica(Projection):
         arm.join.earn(row, feedback)
 
     def on_activation(self, row: Row) -> None:
-        """Let a deferred decision count."""
+        """Activate a deferred decision whose wait is not over."""
         for arm in self.arms.values():
             arm.join.activate(row)
 
@@ -296,7 +296,7 @@ class Replica(Projection):
         return min((due for arm in self.arms.values() if (due := arm.join.due()) is not None), default=None)
 
     def _learn(self, closing: Closing) -> None:
-        """Let the policy learn what a decision earned."""
+        """Update the policy with what a decision earned."""
         if self.is_warming_up:
             self.counts[WAITING] += 1
             return

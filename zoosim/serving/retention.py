@@ -1,4 +1,4 @@
-"""How old rows of a log are by its own time, in which gaps count nothing: no clock is a reason to remove a row.
+"""Age of a log's rows by its own time, in which gaps count nothing: no clock is a reason to remove a row.
 
 A *gap* is time through which no service of the log is known to have lived: it may have passed while none ran, or a
 clock may have been set while none could tell. The log keeps its gaps among the changes of its start.

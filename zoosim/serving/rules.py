@@ -22,7 +22,7 @@ Reward = Annotated[float, Field(ge=-1e9, le=1e9)]
 
 
 class Rules(Strict):
-    """How a service learns. A change of them is a row of its log, so that what was learned can be computed anew.
+    """Rules by which a service learns. Changes are rows of its log, so that what was learned can be computed anew.
 
     Args:
         wait: Seconds after a decision in which its feedback counts. What comes later is logged, and not learned.

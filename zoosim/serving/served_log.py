@@ -24,7 +24,7 @@ from zoosim.serving.store.address import LOG, Address, find_log, open_store
 from zoosim.serving.store.base import Store
 
 BASELINE = "baseline"
-"""What stands for a policy where the shop's own choice was shown, as an apprentice or for logging only."""
+"""Name that stands for a policy where the shop's own choice was shown, as an apprentice or for logging only."""
 
 
 class ServedLog(NamedTuple):

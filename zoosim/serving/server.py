@@ -32,7 +32,7 @@ from zoosim.serving.throttle import Throttle
 from zoosim.serving.upkeep import Upkeep
 
 DRAIN_SECONDS = 5
-"""How long requests may take to end once the service is told to stop."""
+"""Seconds that requests, and then the learner, may take to end once the service is told to stop."""
 
 LEARNER_STARTS = 30.0
 """Seconds for which visitors wait for the learner's first report, at most."""
@@ -165,7 +165,7 @@ class LearnerProcess:
             self._connection.send_bytes(WHOLE)
 
     def stop(self) -> None:
-        """Tell the learner to write a snapshot and end; kill it if that takes too long."""
+        """Ask the learner to write a snapshot and end; kill it if that takes too long."""
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._connection.send_bytes(STOP)

@@ -1,4 +1,4 @@
-"""What a service does, without HTTP: decide, take feedback, change products, learn, and survive being killed."""
+"""A service without HTTP: it decides, takes feedback, changes products, learns, and survives being killed."""
 
 import asyncio
 import contextlib
@@ -115,7 +115,7 @@ class Service:
 
     @property
     def settings(self) -> Settings:
-        """How it runs now."""
+        """Settings by which it runs now."""
         return self.current.settings
 
     @property
@@ -130,22 +130,22 @@ class Service:
 
     @property
     def start(self) -> Start:
-        """What the log says of the model and the rules."""
+        """Newest start in the log, with the model and the rules."""
         return self.current.start
 
     @property
     def failure(self) -> str:
-        """Why the log cannot be written now; empty when it can."""
+        """Reason why the log cannot be written now; empty when it can."""
         return self._writer.failure
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for the log."""
+        """Number of requests that wait for the log."""
         return self._writer.waiting + self.current.waiting
 
     @property
     def is_warming_up(self) -> bool:
-        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        """True if there is no schema yet: requests are logged as they come, until there are enough to infer one."""
         return self.current.is_warming_up
 
     async def decide(self, body: Any, request: bytes | None = None, **more: Any) -> Any:
@@ -233,7 +233,7 @@ class Service:
         self._counted(await self._feedback.give_value(decision_id, values, feedback_id))
 
     async def activate(self, decision_id: str, known: bool = True) -> Outcome:
-        """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
+        """Activate a deferred decision; raises as `give_feedback`, unless it need not be `known`."""
         return await self._feedback.activate(decision_id, known)
 
     async def change_product(self, name: str, body: ProductBody) -> None:

@@ -15,13 +15,13 @@ from zoosim.serving.rules import Rules
 from zoosim.serving.store.address import Address, parse_address
 
 PREFIX = "ZOOSIM_SERVE_"
-"""What the names of environment variables begin with: `ZOOSIM_SERVE_PORT` sets `port`."""
+"""Prefix of the names of environment variables: `ZOOSIM_SERVE_PORT` sets `port`."""
 
 STORE = f"{PREFIX}STORE"
 """The variable that sets `store`."""
 
 NO_ARMS = "none"
-"""What stands for no arm beside the champion, where a text says which there are."""
+"""Text that sets no arm beside the champion."""
 
 TRUTHS = {"true": True, "false": False}
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -62,7 +62,7 @@ class ArmSetting(Strict):
 
 
 class Settings(Rules):
-    """How a service runs; the fields of `Rules`, by which it learns, are among its settings.
+    """Settings of a service; the fields of `Rules`, by which it learns, are among them.
 
     Args:
         host, port: Where it listens. Beyond this machine it listens with keys alone.
@@ -153,7 +153,7 @@ class Settings(Rules):
 
     @property
     def address(self) -> Address:
-        """Where the store lies; raises `ConfigError`."""
+        """Address of the store; raises `ConfigError`."""
         return parse_address(self.store)
 
 

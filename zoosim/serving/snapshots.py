@@ -21,10 +21,10 @@ KEPT = 5
 PREFIX = "state-"
 
 VISITORS_FROM = "visitors from"
-"""What a snapshot calls the time from which it counts the decisions of visitors."""
+"""Key in a snapshot of the time from which it counts the decisions of visitors."""
 
 OF_ARM = "arm:"
-"""What the names of arrays of arms beside the champion begin with, before the name of the arm."""
+"""Prefix of the names of arrays of arms beside the champion, before the name of the arm."""
 
 
 def write_snapshot(folder: Path, replica: Replica) -> Path:

@@ -1,4 +1,4 @@
-"""How a service begins: with the models that it was given, with those of its log, or with none yet."""
+"""Start of a service: with the models that it was given, with those of its log, or with none yet."""
 
 import json
 import secrets

@@ -1,4 +1,4 @@
-"""How often a service says in its log what may come with every request: a line must not become a flood."""
+"""Limit on log lines that any request may cause: a line must not become a flood."""
 
 import math
 import time
@@ -13,7 +13,7 @@ class Throttle:
     """
 
     def __init__(self, seconds: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
-        """Let the first line be said.
+        """Allow the first line.
 
         Args:
             seconds: How long nothing is said after a line.

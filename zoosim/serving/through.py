@@ -14,7 +14,7 @@ from zoosim.policies.base import Policy
 from zoosim.serving.client import Client, ServiceError
 
 VISITOR, PRODUCT = "visitor", "product"
-"""What the columns of a request are called: visitor_0, visitor_1 and so on."""
+"""Prefixes of the names of a request's columns: visitor_0, visitor_1 and so on."""
 
 KEY = "ZOOSIM_SERVE_KEY"
 """The variable of the environment that holds the key of the service, which no file of a run is to hold."""
@@ -23,7 +23,7 @@ SECONDS_PER_REQUEST = 30.0
 
 
 class ThroughService(Policy):
-    """Let a running service decide, and tell it what its decisions earn, in the order in which they were made."""
+    """A policy that lets a running service decide, and tells it, in their order, what its decisions earn."""
 
     name = "service"
     url: str = parameter("", help="where the service listens")
@@ -60,7 +60,7 @@ class ThroughService(Policy):
         feedback: Mapping[str, Any] | None = None,
         next_context: Context | None = None,
     ) -> None:
-        """Tell the service what the oldest decision earned of which it does not know that."""
+        """Send the service the reward of its oldest decision that has none yet."""
         self._client.give_feedback(self._open.popleft(), {self._reward: float(reward) / self._weight})
 
 

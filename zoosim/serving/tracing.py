@@ -47,7 +47,7 @@ class Trace:
 
 
 CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
-"""What the request that is being answered is part of; None for one that names no trace."""
+"""Trace of the request that is being answered; None for one that names no trace."""
 
 
 def continued(headers: list[tuple[bytes, bytes]]) -> Trace | None:

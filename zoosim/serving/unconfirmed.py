@@ -1,4 +1,4 @@
-"""What a service's own decisions move until its learner, in another process, confirms them.
+"""Effects of a service's own decisions on a policy's clocks until its learner, in another process, confirms them.
 
 A tenth of a second passes until the learner tells of a decision. If it moved nothing until then, all visitors that come
 meanwhile would be shown what is overdue, since nobody seems to have been shown it.
@@ -24,7 +24,7 @@ class UnconfirmedDecisions:
         self._learned: dict[str, np.ndarray] | None = None
 
     def note(self, policy: Policy, position: int, context: Context, action: int) -> None:
-        """Let a decision move the clocks of the policy that made it.
+        """Apply a decision to the clocks of the policy that made it.
 
         Args:
             policy: The policy.
@@ -47,7 +47,7 @@ class UnconfirmedDecisions:
         self._learned = None
 
     def note_again(self, policy: Policy, position: int) -> None:
-        """Let decisions behind a position, up to which the learner has told now, move the clocks of the policy."""
+        """Apply again, to the policy's clocks, the decisions behind a position up to which the learner has told now."""
         waiting = [noted for noted in self._noted if noted[0] > position]
         self.forget()
         for noted in waiting:

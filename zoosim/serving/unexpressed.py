@@ -1,4 +1,4 @@
-"""What of a request the schema of a model does not express: kept beside a decision, within bounds."""
+"""Values of a request that a model's schema does not express: kept beside a decision, within bounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a service does beside requests: let time pass in the log, remove its old rows, and share files."""
+"""Work of a service beside requests: let time pass in the log, remove its old rows, and share files."""
 
 import asyncio
 import heapq

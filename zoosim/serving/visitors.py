@@ -1,4 +1,4 @@
-"""How much one visitor teaches: no more than many others do, so that nobody moves a policy alone.
+"""Bounds on what one visitor teaches: no more than many others do, so that nobody moves a policy alone.
 
 A service cannot tell who means ill. What it can tell is who decides far more often than others: what these earn beyond
 is logged, and not learned. All follows from the log's rows, so that who reads them again bounds the same decisions.
@@ -28,7 +28,7 @@ MOST_DECISIONS = 1_000
 """The most decisions of a visitor that are counted."""
 
 FADING = 0.5
-"""What a day's visitors still count for on the next day, when they say how often visitors come.
+"""Weight of a day's visitors on the next day, when they say how often visitors come.
 
 A visitor's own decisions count half as much on the next day, too, and are whole numbers, so that who comes once a day
 begins each day anew, and who comes far more often than others does not.
@@ -57,7 +57,7 @@ class VisitorBounds:
         """Counts of a saved state, whose visitors the log has to name."""
         self._visitor_at: Callable[[int], str]
         self._reached = np.zeros(MOST_DECISIONS)
-        """How many visitors decided at least once, twice and so on, earlier days faded."""
+        """Numbers of visitors that decided at least once, twice and so on, earlier days faded."""
 
     def __len__(self) -> int:
         """Return how many visitors are counted."""

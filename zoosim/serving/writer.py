@@ -81,7 +81,7 @@ class Writer:
 
     @property
     def failure(self) -> str:
-        """Why the last commit or sync failed, or nothing is appended any more; empty when all is well."""
+        """Reason why the last commit or sync failed, or nothing is appended any more; empty when all is well."""
         return self._refusal or self._commit_failure or self._sync_failure
 
     def append(self, rows: Sequence[NewRow], durable: bool = False) -> "asyncio.Future[list[int | None]]":
@@ -156,7 +156,7 @@ class Writer:
         self._hand_on(batch, iter(positions))
 
     def _hand_on(self, batch: Sequence[_Waiting], positions: Iterator[int | None]) -> None:
-        """Tell those that need no sync, and let the others have one."""
+        """Resolve the requests that need no sync, and queue the others for one."""
         committed = [_Committed(request, list(islice(positions, len(request.rows)))) for request in batch]
         self._tell(self._resolve, [each for each in committed if not each.request.durable], "")
         to_sync = [each for each in committed if each.request.durable]

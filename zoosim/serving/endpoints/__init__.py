@@ -1,1 +1,1 @@
-"""What a service does with requests, for each action space."""
+"""Endpoints of a service, by action space."""

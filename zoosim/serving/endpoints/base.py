@@ -32,7 +32,7 @@ TRIAL = "trial"
 
 
 class ServiceParts(NamedTuple):
-    """What an endpoint uses of its service.
+    """Parts of a service that its endpoints use.
 
     Attributes:
         current: What the service decides by: model, products, settings.
@@ -57,16 +57,16 @@ class Endpoint(ABC):
     """Decides on requests of one action space, answers again what the log holds, and checks what feedback says."""
 
     path: ClassVar[str]
-    """Where requests are posted, such as `/v1/decisions`."""
+    """Path to which requests are posted, such as `/v1/decisions`."""
 
     operation: ClassVar[str]
-    """What the service's figures call such a request."""
+    """Name of such a request in the metrics of the service."""
 
     summary: ClassVar[str]
-    """What such a request does, in a sentence of the API's description."""
+    """Sentence on such a request, for the API's description."""
 
     what: ClassVar[str]
-    """What its models do, to be said after "this model"."""
+    """Verb phrase for what its models do, to be said after "this model"."""
 
     body: ClassVar[type[Any]]
     """The body of a request: a `Body` with `decision_id`, `visitor_id` and `defer`."""

@@ -39,7 +39,7 @@ from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, d
 from zoosim.serving.unexpressed import unexpressed_in
 
 TRIAL_VALUE = "2024-01-01T12:00:00Z"
-"""What each column of a made-up visitor holds: a time for a column of times, else a level that nobody knows."""
+"""Value of each column of a made-up visitor: a time for a column of times, else a level that nobody knows."""
 
 
 class ProductEndpoint(Endpoint):
@@ -257,7 +257,7 @@ class ProductEndpoint(Endpoint):
         return pack_unexpressed(unexpressed_in(body, slots, fitted, names, self._current.is_warming_up))
 
     def _agrees(self, task: "_Task", drawn: Drawn, units: Units) -> bool | None:
-        """Tell whether an apprentice would show what the shop does; None where there is none, or it fails."""
+        """Return whether an apprentice would show the shop's own choice; None where there is none, or it fails."""
         if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
             return None
         try:
@@ -330,7 +330,7 @@ class ProductEndpoint(Endpoint):
 
 
 class _Offer(NamedTuple):
-    """What an arm may show, and the names of the candidates of the request that it cannot."""
+    """Candidates that an arm may show, and the names of those of the request that it cannot."""
 
     candidates: Candidates
     ignored: list[str]

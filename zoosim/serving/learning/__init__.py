@@ -1,1 +1,1 @@
-"""How the model of a service learns from its log, for each action space."""
+"""Learning of a service's model from its log, by action space."""

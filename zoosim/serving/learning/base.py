@@ -19,7 +19,7 @@ class Learning(ABC):
     """
 
     join: ClassVar[type[Join]] = Join
-    """How feedback is joined to decisions."""
+    """Type of the join of feedback to decisions."""
 
     def __init__(self, replica: "Replica") -> None:
         """Learn for a replica, whose model has just begun."""
@@ -31,7 +31,7 @@ class Learning(ABC):
 
     @abstractmethod
     def teach(self, choice: Any, closing: Closing) -> None:
-        """Let the policy learn what a decision, or a part of one, earned."""
+        """Update the policy with what a decision, or a part of one, earned."""
 
     def moved_by(self, choice: Any) -> Iterable[tuple[Context, int]]:
         """Return the requests and actions by which a decision moves the policy; see `Policy.note_decision`."""

@@ -42,7 +42,7 @@ class ProductLearning(Learning):
             self._note(choice)
 
     def teach(self, choice: Decision, closing: Closing) -> None:
-        """Let the policy learn what the product in a slot earned."""
+        """Update the policy with the reward of the product in a slot."""
         policy = self._replica.model.policy
         reward = self._replica.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         policy.update(*self._shown_in(choice, closing.slot), reward)
@@ -75,7 +75,7 @@ class ProductLearning(Learning):
         return context_of(visitor, catalogue.candidates(versions)), action
 
     def _knows_products(self, decision: Decision) -> bool:
-        """Whether the log has what a decision rests on, which a server may lose."""
+        """Return whether the candidates of a decision by this model are known: a server may lose their rows."""
         versions = unpack_whole(decision.versions).tolist()
         if self._is_of_ancestor(decision) or self._replica.catalogue.has_all(versions):
             return True
@@ -83,7 +83,7 @@ class ProductLearning(Learning):
         return False
 
     def _note(self, decision: Decision) -> None:
-        """Let the policy move what a decision moves."""
+        """Apply a decision to the policy, ahead of its reward."""
         if self._replica.is_warming_up or decision.is_forgotten:
             return
         of_ancestor = self._is_of_ancestor(decision)
@@ -96,6 +96,6 @@ class ProductLearning(Learning):
             self._replica.move(partial(self._replica.model.policy.note_decision, context, action))
 
     def _is_of_ancestor(self, decision: Decision) -> bool:
-        """Whether a decision's features are those of a model that this one grew from."""
+        """Return whether a decision's features are those of a model that this one grew from."""
         assert self._replica.start is not None
         return decision.model != self._replica.start.model

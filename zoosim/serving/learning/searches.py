@@ -14,7 +14,7 @@ class SearchLearning(Learning):
     join = SearchJoin
 
     def teach(self, choice: Search, closing: Closing) -> None:
-        """Let the policy learn which places of a ranking were clicked and bought."""
+        """Update the policy with the places of a ranking that were clicked and bought."""
         model = self._replica.model
         assert isinstance(model, BoostModel)
         scores = unpack_floats(choice.scores).tolist()

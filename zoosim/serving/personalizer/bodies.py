@@ -17,7 +17,7 @@ class Action(Body):
 
 
 class RankRequest(Body):
-    """What to rank; the first action is what the application would show itself."""
+    """Actions to rank; the first one is what the application would show itself."""
 
     actions: list[Action]
     context_features: list[Any] | None = None
@@ -37,7 +37,7 @@ class SlotRequest(Body):
 
 
 class MultiSlotRankRequest(Body):
-    """What to show in several slots at once."""
+    """Actions to choose from for several slots at once."""
 
     actions: list[Action]
     slots: list[SlotRequest]
@@ -54,7 +54,7 @@ class RankedAction(msgspec.Struct):
 
 
 class RankResponse(msgspec.Struct, rename="camel"):
-    """What to show."""
+    """Ranked actions, and the one to show."""
 
     ranking: list[RankedAction]
     event_id: str
@@ -62,34 +62,34 @@ class RankResponse(msgspec.Struct, rename="camel"):
 
 
 class SlotResponse(msgspec.Struct, rename="camel"):
-    """What to show in a slot."""
+    """Action to show in a slot."""
 
     id: str
     reward_action_id: str
 
 
 class MultiSlotRankResponse(msgspec.Struct, rename="camel"):
-    """What to show in each slot."""
+    """Actions to show, one in each slot."""
 
     slots: list[SlotResponse]
     event_id: str
 
 
 class RewardRequest(Body):
-    """What an event earned."""
+    """Reward of an event."""
 
     value: float
 
 
 class SlotReward(Body):
-    """What a slot of an event earned."""
+    """Reward of a slot of an event."""
 
     slot_id: str
     value: float
 
 
 class MultiSlotRewardRequest(Body):
-    """What slots of an event earned."""
+    """Rewards of slots of an event."""
 
     reward: list[SlotReward]
 

@@ -36,7 +36,7 @@ INVALID = "InvalidServiceConfiguration"
 
 
 class ServiceConfiguration(Body):
-    """How the service learns, as a client sends it."""
+    """Configuration of the service, as a client sends it."""
 
     reward_wait_time: str
     default_reward: float
@@ -56,7 +56,7 @@ KEPT = {
     "autoOptimizationFrequency": None,
     "autoOptimizationStartDate": None,
 }
-"""What is answered as it was sent, and what it is by default."""
+"""Fields that are answered as they were sent, and their defaults."""
 
 
 def service_configuration(service: Service) -> dict[str, Any]:
@@ -119,7 +119,7 @@ async def change_policy(service: Service, wanted: PolicyContract) -> PolicyContr
 
 
 def is_multi_slot(service: Service) -> bool:
-    """Whether the policy that is configured fills several slots."""
+    """Return whether the policy that is configured fills several slots."""
     return MULTI_SLOT in policy(service).arguments.split()
 
 

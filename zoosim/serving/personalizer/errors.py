@@ -16,7 +16,7 @@ TOO_MANY = "429"
 
 
 class PersonalizerError(ZoosimError):
-    """What a request is refused with."""
+    """Refusal of a request: its code, message and status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)

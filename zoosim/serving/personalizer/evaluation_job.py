@@ -44,7 +44,7 @@ Target = Callable[[Log, int, int], FloatArray]
 
 
 class Weighted(NamedTuple):
-    """What a policy's value rests on: importance weights and rewards of visits `(n,)`, and their times."""
+    """Importance weights and rewards of visits `(n,)`, from which a policy's value follows, and their times."""
 
     weights: FloatArray
     rewards: FloatArray

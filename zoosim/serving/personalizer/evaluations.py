@@ -28,10 +28,10 @@ INVALID = "InvalidEvaluationContract"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 JOB = "zoosim.serving.personalizer.evaluation_job"
 MOST_SECONDS_TO_END = 5.0
-"""How long the next evaluation waits for the process of one that is over."""
+"""Seconds for which the next evaluation waits for the process of one that is over, at most."""
 
 NEWER_STATUS = {"pending": "Running", "completed": "Succeeded", "failed": "Failed"}
-"""What newer clients call the states of an evaluation."""
+"""Names of the states of an evaluation for newer clients."""
 
 NEWER_NAMES = {"Online": "online", "Baseline1": "baseline1", "RandomPolicy": "random"}
 
@@ -44,7 +44,7 @@ class CustomPolicy(Body):
 
 
 class EvaluationContract(Body):
-    """What to evaluate."""
+    """Request for an evaluation."""
 
     name: str
     start_time: str

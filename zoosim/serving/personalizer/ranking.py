@@ -93,7 +93,7 @@ async def reward_slots(service: Service, event_id: str, request: MultiSlotReward
 
 
 async def activate(service: Service, event_id: str) -> None:
-    """Let a deferred event count."""
+    """Activate a deferred event."""
     _check_id(event_id, INVALID_ACTIVATION)
     await service.activate(event_id, known=False)
 

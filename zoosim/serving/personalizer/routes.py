@@ -59,7 +59,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Entry(NamedTuple):
-    """What answers a path: by which key, from which version to which, and the code of what it refuses."""
+    """Route of the API: its key's role, its first and last version, the code of what it refuses, and its handler."""
 
     method: str
     path: tuple[str, ...]
@@ -162,7 +162,7 @@ class Personalizer:
         return _done()
 
     async def activate(self, call: Call) -> Response:
-        """Let a deferred event count."""
+        """Activate a deferred event."""
         await ranking.activate(self._service, call.id)
         return _done()
 
@@ -293,7 +293,7 @@ def _version_of(request: Request) -> tuple[int, list[str]]:
 
 
 def _fits(path: tuple[str, ...], segments: list[str]) -> bool:
-    """Tell whether a request's path is that of an entry."""
+    """Return whether a request's path is that of an entry."""
     return len(path) == len(segments) and all(
         part == "{id}" or part == segment for part, segment in zip(path, segments, strict=True)
     )

@@ -1,1 +1,1 @@
-"""Where a service keeps its log."""
+"""Stores for the log of a service."""

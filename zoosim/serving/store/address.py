@@ -1,4 +1,4 @@
-"""Where a service keeps its log: the text of the setting `store`, read."""
+"""Address of a service's log, read from the text of the setting `store`."""
 
 import os
 from pathlib import Path
@@ -19,11 +19,11 @@ LOG = "log.db"
 DEFAULTS = {"name": "zoosim", "folder": "zoosim-service"}
 
 SERVERS = ("redis://", "rediss://")
-"""How addresses of logs on servers begin."""
+"""Prefixes of the addresses of logs on servers."""
 
 
 class Address(NamedTuple):
-    """Where a log lies.
+    """Address of a log.
 
     Attributes:
         folder: The folder of the service on this machine, for models, snapshots and a log in SQLite.
@@ -43,7 +43,7 @@ class Address(NamedTuple):
 
     @property
     def source(self) -> str:
-        """What tools that read the log call it: an address that names it, without a password."""
+        """Name of the log for tools that read it: its address, without a password."""
         if not self.server:
             return str(self.folder)
         url = urlsplit(self.server)

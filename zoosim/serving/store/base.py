@@ -52,7 +52,7 @@ class Store(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether this is the service that does for all what needs doing once."""
+        """True if this service leads: it does for all what needs doing once."""
         ...
 
     def keep_time(self, now: Callable[[], int]) -> None:
@@ -137,5 +137,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...

@@ -44,7 +44,7 @@ from zoosim.serving.store.base import LostRows
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
 
 SECONDS_TO_ANSWER = 5.0
-"""How long the server may take to answer before that counts as a failure."""
+"""Seconds that the server may take to answer before that counts as a failure."""
 
 REMOVED_TOGETHER = 500
 """Old rows that one script removes; they are read for their keys, bodies and all."""
@@ -56,13 +56,13 @@ SECONDS_BETWEEN_LOOKS = 0.05
 """Between two looks at whether the server has rewritten its file."""
 
 LEASE_SECONDS = 5.0
-"""How long a service leads that does not say that it lives."""
+"""Seconds for which a service leads after it has renewed its lease."""
 
 ANSWER_SECONDS = 60
-"""How long the server knows what it answered to an append."""
+"""Seconds for which the server keeps its answer to an append."""
 
 TRIES = 2
-"""How often an append is sent whose answer gets lost."""
+"""Number of tries of an append whose answer gets lost."""
 
 FENCED, LOST = b"fenced", b"lost"
 
@@ -125,7 +125,7 @@ class RedisStore:
 
     @property
     def leads(self) -> bool:
-        """Whether this service has the lease."""
+        """True if this service has the lease."""
         return machine_steady() < self._leads_until
 
     def keep_time(self, now: Callable[[], int]) -> None:
@@ -197,7 +197,7 @@ class RedisStore:
         return removed
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Let a copy with other keys and bodies take the place of the stream, whose entries cannot be changed."""
+        """Replace the stream, whose entries cannot be changed, by a copy with other keys and bodies."""
         former = self._change_keys(rows)
         while rows and not self._replace_by_copy(rows):  # else another visitor was forgotten meanwhile
             continue
@@ -206,7 +206,7 @@ class RedisStore:
         self._rewrite_file()
 
     def _change_keys(self, rows: Sequence[Row]) -> list[bytes]:
-        """Let rows be found by the keys that they get, and return the different keys that they had."""
+        """Index rows by the keys that they get, and return the different keys that they had."""
         former = []
         for row in rows:
             before = self.row(row.seq)
@@ -316,7 +316,7 @@ class RedisStore:
             )
 
     def _rewrite_file(self) -> None:
-        """Let the server write its file anew, which has kept what was replaced, and wait until it has."""
+        """Make the server rewrite its file, which has kept what was replaced, and wait until it has."""
         if not self._ask("INFO", "persistence").get("aof_enabled"):
             return
         self._wait_for_rewriting()

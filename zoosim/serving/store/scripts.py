@@ -1,4 +1,4 @@
-"""What a server of a log does in one step: scripts in Lua, which nothing comes between."""
+"""Lua scripts: operations on a log that its server does in one step, which nothing comes between."""
 
 LEAD = """
 local leader = redis.call('GET', KEYS[1])
@@ -102,7 +102,7 @@ redis.call('PERSIST', KEYS[1])
 redis.call('INCR', KEYS[3])
 return 1
 """
-"""Let the copy of a stream take its place, with what came behind an entry, and without what was removed meanwhile.
+"""Replace a stream by its copy, with what came behind an entry, and without what was removed meanwhile.
 
 Nothing is done where another copy has taken its place since this one was begun, or the copy has expired.
 """

@@ -155,7 +155,7 @@ class SqliteStore:
         self._rows(f"INSERT INTO log VALUES {marks}", values)
 
     def _is_in_place(self) -> bool:
-        """Tell whether the file is still the one that was opened."""
+        """Return whether the file is still the one that was opened."""
         try:
             return self._path.stat().st_ino == self._inode
         except OSError:
@@ -193,7 +193,7 @@ class SqliteStore:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the service that appends: there is no other."""
+        """True: there is no other service that appends."""
         return True
 
     def keep_time(self, now: Callable[[], int]) -> None:

@@ -41,15 +41,15 @@ class Access:
 
     def check(self, role: str, key: str) -> None:
         """Raise `Refused` or `TooMany` unless a key opens a part of the service now."""
-        used = self._role_of(role, key)
+        key_role = self._role_of(role, key)
         if self._rate:
-            self._take_token(used)
+            self._take_token(key_role)
 
     def _role_of(self, role: str, key: str) -> str:
         if not self._hashes:
             return EVERYTHING
-        offered = _digest(key)
-        matches = [name for name, known in self._hashes.items() if hmac.compare_digest(known, offered)]
+        key_hash = _digest(key)
+        matches = [name for name, own_hash in self._hashes.items() if hmac.compare_digest(own_hash, key_hash)]
         if not matches:
             raise Refused("key: got none, or an unknown one; send Authorization: Bearer KEY")
         if role not in matches and EVERYTHING not in matches:

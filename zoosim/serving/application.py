@@ -159,13 +159,13 @@ def openapi() -> dict[str, Any]:
 
     def operation(summary: str, body: str | None, *answers: str, has_id: bool = True) -> dict[str, Any]:
         done = {"description": "Done.", **(refer(*answers) if answers else {})}
-        refused = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
-        described: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refused}}
+        refusal = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
+        description: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refusal}}
         if body is not None:
-            described["requestBody"] = {"required": True, **refer(body)}
+            description["requestBody"] = {"required": True, **refer(body)}
         if has_id:
-            described["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
-        return described
+            description["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+        return description
 
     endpoints = endpoint_classes()
     answers = [each.answer.__name__ for each in endpoints]

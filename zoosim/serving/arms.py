@@ -61,12 +61,12 @@ def mixture_of(weights: Mapping[str, float], chances: Mapping[str, Sequence[floa
         weights: How likely each arm was to decide.
         chances: How likely each part is by each arm, given those above it; equally many of every arm.
     """
-    reached = dict(weights)
-    total = math.fsum(reached.values())
+    joint = dict(weights)
+    total = math.fsum(joint.values())
     mixture = []
     for part in range(len(next(iter(chances.values())))):
-        reached = {name: weight * chances[name][part] for name, weight in reached.items()}
-        now = math.fsum(reached.values())
+        joint = {name: weight * chances[name][part] for name, weight in joint.items()}
+        now = math.fsum(joint.values())
         mixture.append(now / total)
         total = now
     return mixture

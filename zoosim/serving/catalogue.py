@@ -129,17 +129,17 @@ class ServedCatalogue:
 
     def candidates(self, versions: Iterable[int]) -> Candidates:
         """Return versions as candidates; the arrays are the same ones when the same versions come again."""
-        wanted = list(versions)
-        key = np.array(wanted, np.int64).tobytes()
-        known = self._sets.get(key)
-        if known is not None:
+        numbers = list(versions)
+        key = np.array(numbers, np.int64).tobytes()
+        earlier = self._sets.get(key)
+        if earlier is not None:
             self._sets.move_to_end(key)
-            return known
-        made = self._made(wanted)
-        self._sets[key] = made
+            return earlier
+        new = self._made(numbers)
+        self._sets[key] = new
         if len(self._sets) > CANDIDATE_SETS:
             self._sets.popitem(last=False)
-        return made
+        return new
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all versions as plain values and arrays."""

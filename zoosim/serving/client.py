@@ -372,8 +372,8 @@ def _pause_after(answer: httpx2.Response | httpx2.TransportError, pauses: Iterat
     pause = next(pauses, None)
     if pause is None or isinstance(answer, httpx2.TransportError):
         return pause
-    asked = answer.headers.get("retry-after", "")
-    return min(max(pause, float(asked)), LONGEST_PAUSE) if asked.isdigit() else pause
+    retry_after = answer.headers.get("retry-after", "")
+    return min(max(pause, float(retry_after)), LONGEST_PAUSE) if retry_after.isdigit() else pause
 
 
 def _content(answer: httpx2.Response | httpx2.TransportError) -> dict[str, Any]:

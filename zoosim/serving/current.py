@@ -183,10 +183,10 @@ class Current(Projection):
     @property
     def learned(self) -> Counter[str]:
         """Counts of what came of the decisions of all arms, by the learner's account."""
-        learned = Counter[str]()
+        counts = Counter[str]()
         for arm in self.arms.values():
-            learned.update(arm.learned)
-        return learned
+            counts.update(arm.learned)
+        return counts
 
     @property
     def origins(self) -> dict[str, str]:
@@ -274,10 +274,10 @@ class Current(Projection):
         """Change settings for good, for all services; raises `ConfigError` for what they cannot be, or `StoreError`."""
 
         def changed(start: Start) -> Start:
-            kept = json.loads(start.changes)
-            kept[SETTINGS] = {**kept.get(SETTINGS, {}), **changes}
+            parts = json.loads(start.changes)
+            parts[SETTINGS] = {**parts.get(SETTINGS, {}), **changes}
             rules = changed_settings(self.settings, changes).rules.model_dump_json().encode()
-            changes_text = json.dumps(kept, sort_keys=True).encode()
+            changes_text = json.dumps(parts, sort_keys=True).encode()
             return msgspec.structs.replace(start, rules=rules, changes=changes_text)
 
         await self.switch(writer, changed)
@@ -371,15 +371,15 @@ class Current(Projection):
 
     def _models_needed(self, start: Start) -> list[str]:
         """Return the digests of the models of a start that have to be loaded first."""
-        used = {name: arm.origin for name, arm in self.arms.items()}
-        new = [each.model for name, each in start.by_arm().items() if each.origin != used.get(name)]
+        origins = {name: arm.origin for name, arm in self.arms.items()}
+        new = [each.model for name, each in start.by_arm().items() if each.origin != origins.get(name)]
         return [] if self._models.are_prepared(new) else new
 
     async def _prepare(self, start: Start) -> None:
         """Load the models of a start while requests go on."""
-        needed = self._models_needed(start)
-        if needed:
-            await asyncio.to_thread(self._models.prepare, needed)
+        digests = self._models_needed(start)
+        if digests:
+            await asyncio.to_thread(self._models.prepare, digests)
 
     def apply(self, row: Row) -> None:
         """Read the next row, for models, rules and products: nothing is learned from it."""
@@ -400,9 +400,9 @@ class Current(Projection):
 
     def _take_arms(self, state: int = 0) -> None:
         """Decide by the arms of the start; new ones have learned up to the position `state`."""
-        known = self.arms
+        old = self.arms
         self.arms = {
-            name: known[name] if name in known and known[name].origin == replica.origin else ServedArm(replica, state)
+            name: old[name] if name in old and old[name].origin == replica.origin else ServedArm(replica, state)
             for name, replica in self._replica.arms.items()
         }
         self.assignment = Assignment(self.start)

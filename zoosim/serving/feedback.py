@@ -48,12 +48,12 @@ class FeedbackLog:
         feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
         now = self._clock.now()
         key = feedback_key(decision_id, feedback_id)
-        packed = pack(Feedback(dict(body.rewards), slot))
+        record = pack(Feedback(dict(body.rewards), slot))
         self._upkeep.note_feedback()
-        (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, packed)], durable=True)
+        (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, record)], durable=True)
         if position is None:
             earlier = await self._logged.find(key)
-            if earlier is not None and earlier.body != packed:
+            if earlier is not None and earlier.body != record:
                 raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
             return Outcome("duplicate")
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)

@@ -148,10 +148,10 @@ def load_served_model(folder: Path, digest: str) -> Model:
             f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
         )
     model = load_model(path)
-    held = packed_digest(path, PACKING)[:DIGEST_CHARACTERS]
-    if held != digest:
+    own_digest = packed_digest(path, PACKING)[:DIGEST_CHARACTERS]
+    if own_digest != digest:
         raise DataError(
-            f"{path}: holds model {held}, expected {digest}, by which the log names it; copy that model back, or "
+            f"{path}: holds model {own_digest}, expected {digest}, by which the log names it; copy that model back, or "
             "restore a backup of the folder"
         )
     return model

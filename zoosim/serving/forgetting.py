@@ -39,13 +39,13 @@ def forget_visitor(address: Address, visitor_id: str) -> int:
         for row in rows_of(store):
             visitor.apply(row)
         names: dict[str, str] = {}
-        forgotten: list[Row] = []
+        new_rows: list[Row] = []
         for row in rows_of(store) if visitor.forgotten else ():
             if row.kind not in ABOUT_DECISIONS or decision_of(row) not in visitor.decision_ids:
                 continue
             body = pack(visitor.forgotten[row.seq]) if row.seq in visitor.forgotten else row.body
-            forgotten.append(row._replace(key=_key_without(row, visitor.texts, names), body=body))
-        store.replace(forgotten)
+            new_rows.append(row._replace(key=_key_without(row, visitor.texts, names), body=body))
+        store.replace(new_rows)
     return len(visitor.forgotten)
 
 

@@ -199,30 +199,30 @@ class _Look(Projection):
     def _grown_products(self, before: Model) -> Grown:
         """Return an encoder of products that tells them apart by their ids where nothing else does."""
         columns = tuple(column for column in before.fitted.products.columns if column.name != ID)
-        grown = grow_encoder(Encoder(columns=columns), self._observed_products())
+        growth = grow_encoder(Encoder(columns=columns), self._observed_products())
         if ID not in before.fitted.products.names:
-            return grown
-        names, rows = self._newest_products(grown.encoder)
+            return growth
+        names, rows = self._newest_products(growth.encoder)
         patterns = {row.tobytes() for row in rows}
-        if grown.encoder.width and not len(patterns) < len(rows) <= MOST_COLUMNS:
-            return grown
+        if growth.encoder.width and not len(patterns) < len(rows) <= MOST_COLUMNS:
+            return growth
         levels = tuple(sorted(names)) if len(names) <= MOST_COLUMNS else ()
-        return Grown(Encoder(columns=(*grown.encoder.columns, CategoryColumn(name=ID, levels=levels))), grown.news)
+        return Grown(Encoder(columns=(*growth.encoder.columns, CategoryColumn(name=ID, levels=levels))), growth.news)
 
     def _observed_products(self) -> Observations:
         """Return what the newest decisions said of their candidates."""
         rows: list[dict[str, Any]] = []
         visitors: list[str] = []
-        decoded: dict[tuple[str, int], dict[str, Any]] = {}
+        values_of: dict[tuple[str, int], dict[str, Any]] = {}
         for decision, visitor in reversed(self._sample):
             rest = dict(unpack_unexpressed(decision.unexpressed).candidates)
             for version, name in self._candidates_of(decision):
                 key = (decision.model, version)
-                if key not in decoded:
+                if key not in values_of:
                     features = self._features_of(decision, version)
                     encoder = self._schemas.of(decision.model).products
-                    decoded[key] = {} if features is None else encoder.decode_one(features)
-                rows.append({**decoded[key], **rest.get(name, {})})
+                    values_of[key] = {} if features is None else encoder.decode_one(features)
+                rows.append({**values_of[key], **rest.get(name, {})})
                 visitors.append(visitor)
             if len(rows) >= MOST_CANDIDATES:
                 break

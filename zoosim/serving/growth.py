@@ -93,10 +93,10 @@ class Watch:
     def _wait_longer(self, due: list[str]) -> None:
         """Look again once there are twice as many requests as there had to be."""
         for name in due:
-            wanted = self._due_at.get(name, self._first)
-            while wanted <= self._counts[name]:
-                wanted += min(wanted, MOST_WANTED)
-            self._due_at[name] = wanted
+            threshold = self._due_at.get(name, self._first)
+            while threshold <= self._counts[name]:
+                threshold += min(threshold, MOST_WANTED)
+            self._due_at[name] = threshold
 
     def _check_model(self) -> None:
         """Count anew for another model."""
@@ -143,19 +143,19 @@ class Watch:
         model = self._model
         self._looked_at = service.current.state
         is_first = service.is_warming_up
-        wanted = self._due_at.get(REQUESTS, self._first) if is_first else 1
+        threshold = self._due_at.get(REQUESTS, self._first) if is_first else 1
         if is_first:
             self._counts[REQUESTS] = 0
         waits_longer = True
         try:
-            grown, news, requests = await asyncio.to_thread(self._kept_growth, model, wanted)
-            if is_first and requests < wanted:
+            digest, news, requests = await asyncio.to_thread(self._kept_growth, model, threshold)
+            if is_first and requests < threshold:
                 self._logged = requests
                 self._counts[REQUESTS] += requests
                 waits_longer = False  # for the rest alone
-            elif grown:
-                await service.switch_model(grown, instead_of=model)
-                if service.start.model == grown:  # else arms, or another model, began meanwhile
+            elif digest:
+                await service.switch_model(digest, instead_of=model)
+                if service.start.model == digest:  # else arms, or another model, began meanwhile
                     logger.warning("the schema grew: %s", news or "requests have no columns")
                     waits_longer = False
             elif news:
@@ -163,7 +163,7 @@ class Watch:
         except Exception as error:  # whatever requests hold, the service goes on as it is
             logger.warning("the schema does not grow: %s", one_line(error))
             if is_first:
-                self._counts[REQUESTS] += wanted  # those that were read are of no use: more may be
+                self._counts[REQUESTS] += threshold  # those that were read are of no use: more may be
         finally:
             if waits_longer:
                 self._wait_longer(due)
@@ -173,5 +173,5 @@ class Watch:
         """Return the digest of the model that grew, which is kept, empty where none did; news and requests as there."""
         growth = grown_model(self._service.address, digest, wanted)
         # The model itself goes here: it may take hundreds of megabytes, and is loaded again to decide.
-        kept = "" if growth.model is None else self._service.keep(growth.model)
-        return kept, growth.news, growth.requests
+        new_digest = "" if growth.model is None else self._service.keep(growth.model)
+        return new_digest, growth.news, growth.requests

@@ -53,7 +53,7 @@ class Open(msgspec.Struct, array_like=True):
 
     def in_order(self) -> list[Feedback]:
         """Return feedback in the order in which it counts."""
-        return [feedback for _, _, feedback in sorted(self.feedback, key=lambda noted: noted[:2])]
+        return [feedback for _, _, feedback in sorted(self.feedback, key=lambda entry: entry[:2])]
 
 
 def order_of(row: Row) -> bytes:
@@ -135,13 +135,13 @@ class Join:
 
     def tick(self, time: int) -> list[Closing]:
         """Return the decisions that are over at a time, in their order."""
-        closed = {**dict(self._closed_at_once()), **dict(self._closed_by(time))}
+        closed_slots = {**dict(self._closed_at_once()), **dict(self._closed_by(time))}
         self._touched.clear()
         self._ticks += 1
-        for name in closed:
+        for name in closed_slots:
             del self._open[name]
         closings = []
-        for decision in sorted(closed.values(), key=lambda decision: (decision.seq, decision.slot)):
+        for decision in sorted(closed_slots.values(), key=lambda decision: (decision.seq, decision.slot)):
             if not decision.active:
                 self.counts["never activated"] += 1
             elif not decision.is_learned:
@@ -165,13 +165,13 @@ class Join:
 
     def load_state(self, state: Any) -> None:
         """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
-        loaded = msgspec.convert(state, JoinState)
-        self._open = loaded.open
-        self._touched = {name: loaded.open[name] for name in loaded.touched}
-        self._ticks = loaded.ticks
-        self._by_due = [(decision.due, decision.seq, name) for name, decision in loaded.open.items()]
+        join_state = msgspec.convert(state, JoinState)
+        self._open = join_state.open
+        self._touched = {name: join_state.open[name] for name in join_state.touched}
+        self._ticks = join_state.ticks
+        self._by_due = [(decision.due, decision.seq, name) for name, decision in join_state.open.items()]
         heapq.heapify(self._by_due)
-        self.counts = Counter(loaded.counts)
+        self.counts = Counter(join_state.counts)
 
     def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
         """Yield the decisions that are over since their first feedback is in."""

@@ -191,9 +191,9 @@ class _Learner:
 
     def _publish(self) -> None:
         arms = self._replica.arms
-        known = {} if self._parent.wants_whole else self._publishers
+        publishers = {} if self._parent.wants_whole else self._publishers
         self._parent.wants_whole = False
-        self._publishers = {name: known.get(name) or Publisher() for name in arms}
+        self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
         for name, arm in arms.items():
             news = News(
                 after=self._published,

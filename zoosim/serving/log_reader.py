@@ -176,7 +176,7 @@ class LogReader(Projection):
     def finished(self) -> list[int]:
         """Return the visits that are over, in their order; the others are counted in `skipped`."""
         fits = [self.fits(period) for period in self.periods]
-        finished = []
+        numbers = []
         for number, visit in enumerate(self.visits):
             if not fits[visit.period]:
                 self.skipped[OTHER_SCHEMA if self.periods[visit.period].is_known else GONE] += 1
@@ -185,8 +185,8 @@ class LogReader(Projection):
             elif number in self._inactive:
                 self.skipped[NOT_ACTIVATED] += 1
             else:
-                finished.append(number)
-        return finished
+                numbers.append(number)
+        return numbers
 
     def earned(self, number: int) -> dict[int, tuple[float, dict[str, float]]]:
         """Return what each slot of a visit earned to which feedback came: the objective, and each reward by name."""
@@ -196,12 +196,12 @@ class LogReader(Projection):
         by_slot: dict[int, list[Mapping[str, float]]] = {}
         for feedback in sorted(self._feedback.get(number, ()), key=lambda feedback: feedback[:2]):
             by_slot.setdefault(feedback.slot, []).append(feedback.rewards)
-        earned = {}
+        outcomes = {}
         for slot, rewards in by_slot.items():
             values = [sum(weights.get(name, 0.0) * value for name, value in sorted(each.items())) for each in rewards]
             by_name = {name: float(aggregate([each.get(name, 0.0) for each in rewards])) for name in weights}
-            earned[slot] = rules.aggregate(values), by_name
-        return earned
+            outcomes[slot] = rules.aggregate(values), by_name
+        return outcomes
 
     def delay(self, number: int) -> float:
         """Return how many seconds after a visit its last feedback came, NaN where none did."""
@@ -282,8 +282,8 @@ class LogReader(Projection):
         candidates = period.sets.setdefault(in_order, len(self.sets))
         if candidates == len(self.sets):
             self.sets.append((number, in_order))
-        judged = 1 if decision.slots else len(decision.shown)
-        arm_chances = tuple(decision.chances[:judged])
+        count = 1 if decision.slots else len(decision.shown)
+        arm_chances = tuple(decision.chances[:count])
         visit = Visit(
             decision_id=decision_of(row),
             period=number,
@@ -295,8 +295,8 @@ class LogReader(Projection):
             visitor=decision.visitor_in(0),
             unexpressed=decision.unexpressed,
             first=int(products[decision.baseline]),
-            shown=tuple(products[decision.shown[:judged]].tolist()),
-            chances=tuple(decision.mixture[:judged]) or arm_chances,
+            shown=tuple(products[decision.shown[:count]].tolist()),
+            chances=tuple(decision.mixture[:count]) or arm_chances,
             arm=decision.arm,
             arm_chances=arm_chances,
         )
@@ -318,8 +318,8 @@ class LogReader(Projection):
         """Note what a visit earned, if it came in time."""
         visit = self._open_visit(row)
         if visit is not None:
-            given = _Given(self._ticks, order_of(row), row.time, feedback.slot, feedback.rewards)
-            self._feedback.setdefault(visit, []).append(given)
+            entry = _Given(self._ticks, order_of(row), row.time, feedback.slot, feedback.rewards)
+            self._feedback.setdefault(visit, []).append(entry)
 
     def on_activation(self, row: Row) -> None:
         """Activate a deferred visit whose wait is not over."""

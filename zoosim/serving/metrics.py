@@ -43,18 +43,18 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Yield what is read when it is asked for."""
         service = self._service
-        happened = CounterMetricFamily("zoosim_events", "What happened to requests.", labels=["event"])
+        request_counts = CounterMetricFamily("zoosim_events", "What happened to requests.", labels=["event"])
         for name, count in sorted(service.counts.items()):
-            happened.add_metric([name], count)
-        yield happened
-        learned = CounterMetricFamily("zoosim_learner_events", "What came of decisions.", labels=["event"])
+            request_counts.add_metric([name], count)
+        yield request_counts
+        learner_counts = CounterMetricFamily("zoosim_learner_events", "What came of decisions.", labels=["event"])
         for name, count in sorted(service.current.learned.items()):
-            learned.add_metric([name], count)
-        yield learned
+            learner_counts.add_metric([name], count)
+        yield learner_counts
         agreement = service.agreement().get("agreement")
         if agreement is not None:
-            said = "Share of decisions in apprentice mode that the policy would have made like the shop."
-            yield GaugeMetricFamily("zoosim_apprentice_agreement", said, agreement)
+            description = "Share of decisions in apprentice mode that the policy would have made like the shop."
+            yield GaugeMetricFamily("zoosim_apprentice_agreement", description, agreement)
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
         yield GaugeMetricFamily(
             "zoosim_delay_seconds", "Time to answer requests that came together.", service.backlog.delay

@@ -136,15 +136,15 @@ class Products:
         while True:
             self._check_model()
             origins = self._current.origins
-            changed = [
+            new_products = [
                 (arm, product) for arm in self._current.arms.values() if (product := self._changed(arm, name, body))
             ]
-            if not changed:
+            if not new_products:
                 raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
-            for arm, product in changed:
+            for arm, product in new_products:
                 if not arm.catalogue.is_current(product):
-                    stored = await self._store(arm, [product], durable=True)
-                    await self._current.catch_up(stored[name])
+                    versions = await self._store(arm, [product], durable=True)
+                    await self._current.catch_up(versions[name])
             if self._current.origins == origins:
                 return
 

@@ -32,11 +32,11 @@ def allow_connections(most: int) -> int:
         How many may be open: fewer where the hard limit does not allow as many, which a line then says.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    files = most + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < files:
+        soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        if soft < wanted:
+        if soft < files:
             logger.warning("%d files may be open: so %d connections, not most_connections", soft, soft - OTHER_FILES)
     return most if soft == resource.RLIM_INFINITY else max(min(most, soft - OTHER_FILES), 1)
 

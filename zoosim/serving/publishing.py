@@ -85,12 +85,12 @@ class Publisher:
     def message(self, policy: Policy, news: News) -> Message:
         """Return what is new in a policy's state, which is now at the position that the news come from."""
         now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
-        known = self._known
+        old = self._known
         self._known = now
-        same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
+        same_sizes = old is not None and {n: len(a) for n, a in old.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin
-        if known is None or not same_sizes or not is_same_origin:
+        if old is None or not same_sizes or not is_same_origin:
             state, arrays = packed_state(policy)
             # What is kept to compare with is told itself, as a state may be most of the memory.
             is_kept = {name: name in now and len(now[name]) == a.nbytes for name, a in arrays.items()}
@@ -99,9 +99,9 @@ class Publisher:
             return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():
-            changed = _changed_lines(known[name], array)
-            if len(changed):
-                lines[name] = changed.astype("<u4").tobytes(), _padded(array)[changed].tobytes()
+            numbers = _changed_lines(old[name], array)
+            if len(numbers):
+                lines[name] = numbers.astype("<u4").tobytes(), _padded(array)[numbers].tobytes()
         return Changes(news, lines)
 
 
@@ -129,14 +129,14 @@ def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.nda
     """Write lines into arrays, by the name of the array: their numbers and what they hold."""
     for name, (numbers, content) in lines.items():
         target = arrays[name].reshape(-1).view(np.uint8)
-        changed = np.frombuffer(content, np.uint8).reshape(-1, LINE)
+        new_lines = np.frombuffer(content, np.uint8).reshape(-1, LINE)
         indices = np.frombuffer(numbers, "<u4").astype(np.int64)
         full = len(target) // LINE
         inside = indices < full
-        target[: full * LINE].reshape(-1, LINE)[indices[inside]] = changed[inside]
+        target[: full * LINE].reshape(-1, LINE)[indices[inside]] = new_lines[inside]
         rest = len(target) - full * LINE
         if rest and not inside.all():
-            target[full * LINE :] = changed[-1][:rest]
+            target[full * LINE :] = new_lines[-1][:rest]
 
 
 def _arrays_of(policy: Policy) -> dict[str, np.ndarray]:
@@ -168,7 +168,7 @@ def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArr
     """Return the numbers of the lines that differ."""
     full = len(after) // LINE * LINE
     words = before[:full].view(np.uint64) != after[:full].view(np.uint64)
-    changed = np.flatnonzero(words.reshape(-1, LINE // 8).any(axis=1))
+    numbers = np.flatnonzero(words.reshape(-1, LINE // 8).any(axis=1))
     if not np.array_equal(before[full:], after[full:]):
-        changed = np.append(changed, full // LINE)
-    return changed
+        numbers = np.append(numbers, full // LINE)
+    return numbers

@@ -100,11 +100,11 @@ def _fill(
     for number, slot in enumerate(slots):
         available = places.open_to(number)
         if policy is None:
-            wanted = _certain(_baseline(slot, available), available)
+            own_distribution = _certain(_baseline(slot, available), available)
         else:
             context = context_of(slot.visitor, candidates)
-            wanted = dense_propensities(policy, Context({**context, "available": frozen(available)}))
-        distribution = _explored(wanted, available, exploration)
+            own_distribution = dense_propensities(policy, Context({**context, "available": frozen(available)}))
+        distribution = _explored(own_distribution, available, exploration)
         tops = tops or [(available, distribution)]
         place = pick(number, distribution)
         if place < 0 or distribution[place] == 0.0:
@@ -157,8 +157,8 @@ class _Places:
     def open_to(self, slot: int) -> BoolArray:
         """Return what the highest slot that is not filled may show; raises `PolicyError` where that is nothing."""
         self._kept.pop(slot, None)
-        packed = self._spare(slot).to_bytes((self._count + 7) // 8, "little")
-        return np.unpackbits(np.frombuffer(packed, np.uint8), count=self._count, bitorder="little").astype(bool)
+        mask_bytes = self._spare(slot).to_bytes((self._count + 7) // 8, "little")
+        return np.unpackbits(np.frombuffer(mask_bytes, np.uint8), count=self._count, bitorder="little").astype(bool)
 
     def fill(self, slot: int, place: int) -> None:
         """Show a candidate in the slot that `open_to` was asked for last."""
@@ -169,16 +169,16 @@ class _Places:
 
     def _spare(self, slot: int) -> int:
         """Return what a slot may take so that each that keeps a candidate can keep one, and note where it would go."""
-        frontier = reached = self._left & ~_together(self._kept.values())
-        waiting = list(self._kept)
+        frontier = reachable = self._left & ~_together(self._kept.values())
+        waiting_slots = list(self._kept)
         self._moves = {}
-        while frontier and waiting:
-            moves = {each: _lowest(free) for each in waiting if (free := self._allowed[each] & frontier)}
+        while frontier and waiting_slots:
+            moves = {each: _lowest(free) for each in waiting_slots if (free := self._allowed[each] & frontier)}
             frontier = _together(self._kept[each] for each in moves)
-            reached |= frontier
-            waiting = [each for each in waiting if each not in moves]
+            reachable |= frontier
+            waiting_slots = [each for each in waiting_slots if each not in moves]
             self._moves |= moves
-        spare = reached & self._allowed[slot]
+        spare = reachable & self._allowed[slot]
         if not spare:
             raise PolicyError("slots: got exclusions that leave a slot without a candidate, expected one for each")
         return spare
@@ -250,6 +250,6 @@ def _explored(distribution: FloatArray, available: BoolArray, exploration: float
     sound = bool((distribution >= 0.0).all()) and abs(total - 1.0) <= TOLERANCE and not distribution[~available].any()
     if not sound:
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
-    explored = (1.0 - exploration) * (distribution / total)
-    explored[available] += exploration / available.sum()
-    return explored
+    mixture = (1.0 - exploration) * (distribution / total)
+    mixture[available] += exploration / available.sum()
+    return mixture

@@ -69,8 +69,8 @@ class Recorded:
         """Return the visitor's features `(d_u,)` in a slot."""
         values = unpack_unexpressed(decision.unexpressed).visitor_in(slot)
         before = self._schemas.of(decision.model).visitors
-        packed = unpack_floats(decision.visitor_in(slot))
-        return self._model.fitted.visitors.carry_over(before, packed, values)
+        features = unpack_floats(decision.visitor_in(slot))
+        return self._model.fitted.visitors.carry_over(before, features, values)
 
     def _product_in(self, decision: Decision, slot: int) -> Candidates:
         name = decision.products[slot]

@@ -33,12 +33,12 @@ def with_gaps(gaps: Iterable[Gap], new: Iterable[Gap]) -> dict[str, Any]:
         The value of the part `GAPS`, which `gaps_in` reads: the gaps by their ends, the oldest of more than
         `MOST_GAPS` merged.
     """
-    merged = sorted({*gaps, *new}, key=lambda each: each.end)
-    while len(merged) > MOST_GAPS:
-        first, second, *later = merged
+    merged_gaps = sorted({*gaps, *new}, key=lambda each: each.end)
+    while len(merged_gaps) > MOST_GAPS:
+        first, second, *later = merged_gaps
         # All of both counts as if it had been at the end of the later one: rows between them seem younger.
-        merged = [Gap(second.start - (first.end - first.start), second.end), *later]
-    return {GAPS: [list(each) for each in merged]}
+        merged_gaps = [Gap(second.start - (first.end - first.start), second.end), *later]
+    return {GAPS: [list(each) for each in merged_gaps]}
 
 
 def old_before(now: int, days: float, gaps: Sequence[Gap]) -> int:

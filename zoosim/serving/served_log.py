@@ -74,25 +74,25 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
         newest = store.last()
         for row in without_gap(rows_of(store, until=0 if newest is None else newest.seq)):
             reader.apply(row)
-    chosen = reader.finished()
-    if not chosen:
+    visit_numbers = reader.finished()
+    if not visit_numbers:
         reasons = "".join(f"; {count:,} x {reason}" for reason, count in reader.skipped.items())
         raise DataError(f"{address.source}: got no decision to judge by{reasons}; serve visitors, and come again")
-    lengths = {len(reader.visits[number].shown) for number in chosen}
+    lengths = {len(reader.visits[number].shown) for number in visit_numbers}
     space = _space_of(lengths, action_space, reader.action_space, address.source)
-    return _Arrays(reader, chosen, space).served_log(address.source)
+    return _Arrays(reader, visit_numbers, space).served_log(address.source)
 
 
 @contextlib.contextmanager
 def _opened(address: Address) -> Iterator[tuple[Store, Path]]:
     """Open a log to read, and the folder of its models: what a server shares goes into one that is removed again."""
-    with contextlib.ExitStack() as opened:
+    with contextlib.ExitStack() as stack:
         folder = address.folder
         if address.server:
-            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             for part in (MODELS, SNAPSHOTS):
                 (folder / part).mkdir()
-        yield opened.enter_context(contextlib.closing(open_store(address, read_only=True))), folder
+        yield stack.enter_context(contextlib.closing(open_store(address, read_only=True))), folder
 
 
 @contextlib.contextmanager
@@ -242,9 +242,9 @@ class _Arrays:
 
     def _candidates(self) -> tuple[CandidateSets, IntArray]:
         """Return the different sets of candidates of the visits, and which of them each had."""
-        used, candidate_set = np.unique([visit.candidates for visit in self._visits], return_inverse=True)
+        set_numbers, candidate_set = np.unique([visit.candidates for visit in self._visits], return_inverse=True)
         lists = []
-        for number in used:
+        for number in set_numbers:
             period, versions = self._reader.sets[number]
             lists.append(self._product_of_version[period][np.frombuffer(versions, "<u4")].astype(np.int32))
         starts = np.concatenate([[0], np.cumsum([len(products) for products in lists])])

@@ -86,10 +86,10 @@ class Service:
         self._ids_made = 0
         self.backlog = Backlog(loop)
         self._loop = loop
-        with contextlib.ExitStack() as opened:
-            opened.enter_context(locked_folder(self.folder))
-            self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
-            self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(locked_folder(self.folder))
+            self._store = stack.enter_context(contextlib.closing(open_store(self.address)))
+            self._reader = stack.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)
             secret = secret_of(self.folder, self._store)
             self._begin_time()
@@ -100,7 +100,7 @@ class Service:
                 compile_policy()
             for arm in self.current.arms.values():
                 prepare_model(arm.model)
-            self._opened = opened.pop_all()
+            self._opened = stack.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._watch = Watch(self, loop)

@@ -160,8 +160,8 @@ class Settings(Rules):
 def changed_settings(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     """Return settings with changes; raises `ConfigError` for what they cannot be."""
     values = {name: getattr(settings, name) for name in settings.model_fields_set}
-    changed: Settings = build(Settings, {**values, **changes}, "changed settings of the service")
-    return changed
+    new_settings: Settings = build(Settings, {**values, **changes}, "changed settings of the service")
+    return new_settings
 
 
 def read_settings(

@@ -42,7 +42,7 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
         changes[GIVEN] = {"model": digest}
     if gaps:
         changes[GAPS] = with_gaps(gaps_in(changes), gaps)
-    packed = json.dumps(changes, sort_keys=True).encode()
+    packed_changes = json.dumps(changes, sort_keys=True).encode()
     before = current.start if current.has_begun else Start(digest, rules, number=0)
     model = digest if is_new else before.model
     arms = _arms(current, settings, before)
@@ -52,7 +52,7 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
         rules=rules,
         turn=before.turn + (model != before.model),
         number=max(before.number, 1),
-        changes=packed,
+        changes=packed_changes,
         arms=arms,
         salt=before.salt or (secrets.token_bytes(SALT_BYTES) if arms else b""),
     )
@@ -62,13 +62,13 @@ def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
     """Return the arms that settings name, else those of before; one whose model stays goes on from what it learned."""
     if settings.arms is None:
         return before.arms
-    known = {arm.name: arm for arm in before.arms}
+    by_name = {arm.name: arm for arm in before.arms}
     arms = []
-    for given in settings.arms:
-        digest = keep_model_file(current.folder, Path(given.model))
-        same = given.name in known and known[given.name].model == digest
-        turn = known[given.name].turn if same else before.number + 1  # a number that no turn of the arm had before
-        arms.append(Arm(given.name, digest, given.share, given.role, turn))
+    for setting in settings.arms:
+        digest = keep_model_file(current.folder, Path(setting.model))
+        same = setting.name in by_name and by_name[setting.name].model == digest
+        turn = by_name[setting.name].turn if same else before.number + 1  # a number that no turn of the arm had before
+        arms.append(Arm(setting.name, digest, setting.share, setting.role, turn))
     return arms
 
 

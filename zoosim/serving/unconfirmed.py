@@ -48,10 +48,10 @@ class UnconfirmedDecisions:
 
     def note_again(self, policy: Policy, position: int) -> None:
         """Apply again, to the policy's clocks, the decisions behind a position up to which the learner has told now."""
-        waiting = [noted for noted in self._noted if noted[0] > position]
+        decisions = [decision for decision in self._noted if decision[0] > position]
         self.forget()
-        for noted in waiting:
-            self.note(policy, *noted)
+        for decision in decisions:
+            self.note(policy, *decision)
 
     def forget(self) -> None:
         """Forget all decisions: another policy decides."""

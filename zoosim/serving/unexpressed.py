@@ -41,16 +41,16 @@ def unexpressed_in(
     for values in (*visitors, *(body.candidates or ())) if is_first else ():
         if isinstance(values, dict):
             check_columns(values.keys(), values.values())
-    kept = [dict(budget.kept(fitted.visitors.unexpressed(visitor))) for visitor in visitors]
+    visitor_values = [dict(budget.kept(fitted.visitors.unexpressed(visitor))) for visitor in visitors]
     candidates = []
-    shown = set(names)
+    candidate_names = set(names)
     for candidate in body.candidates or ():
         if isinstance(candidate, dict):
             columns = {name: value for name, value in candidate.items() if name != ID}
             kept_values = dict(budget.kept(fitted.products.unexpressed(columns)))
-            if kept_values and name_of(candidate) in shown:
+            if kept_values and name_of(candidate) in candidate_names:
                 candidates.append((name_of(candidate), kept_values))
-    return Unexpressed(kept, candidates)
+    return Unexpressed(visitor_values, candidates)
 
 
 class _Budget:

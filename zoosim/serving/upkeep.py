@@ -99,13 +99,13 @@ class Upkeep:
         """
         if not self._store.leads:
             return 0
-        learned = await self._current.ask(self._reader.row, needed_position(self._snapshots))
+        snapshot_row = await self._current.ask(self._reader.row, needed_position(self._snapshots))
         await asyncio.to_thread(self.share_snapshots)
         newest = await self._current.ask(self._reader.last)
-        if learned is None or newest is None:
+        if snapshot_row is None or newest is None:
             return 0
-        deleted = int(self._deleted().get("time", 0))
-        before = min(max(deleted, self._old_before(newest.time)), newest.time - self._wait(), learned.time)
+        deleted_until = int(self._deleted().get("time", 0))
+        before = min(max(deleted_until, self._old_before(newest.time)), newest.time - self._wait(), snapshot_row.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
 
     def _old_before(self, newest: int) -> int:

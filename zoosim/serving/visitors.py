@@ -90,8 +90,8 @@ class VisitorBounds:
     def _begin_day(self, time: int) -> None:
         days = max((time - self._began) // DAY, 1)
         self._began = time
-        faded = {visitor: _Count(newest, decisions >> days) for visitor, (newest, decisions) in self._counts.items()}
-        self._counts = {visitor: count for visitor, count in faded.items() if count.decisions}
+        counts = {visitor: _Count(newest, decisions >> days) for visitor, (newest, decisions) in self._counts.items()}
+        self._counts = {visitor: count for visitor, count in counts.items() if count.decisions}
         self._reached *= FADING**days
 
     def _name_loaded(self) -> None:

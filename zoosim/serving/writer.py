@@ -141,14 +141,14 @@ class Writer:
             self._sync([committed for batch in batches for committed in batch or ()])
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        rows = [row for waiting in batch for row in waiting.rows]
+        rows = [row for request in batch for row in request.rows]
         try:
             positions = self._store.append(rows)
         except Exception as error:  # whatever it is, who waits must hear of it
             if not self._commit_failure:
                 logger.error("the log cannot be written: %s", error)
             self._commit_failure = str(error) or type(error).__name__
-            self._tell(self._resolve, [_Committed(waiting, []) for waiting in batch], self._commit_failure)
+            self._tell(self._resolve, [_Committed(request, []) for request in batch], self._commit_failure)
             return
         self._commit_failure = ""
         self.position = max((self.position, *(position for position in positions if position is not None)))

@@ -66,10 +66,10 @@ class ProductEndpoint(Endpoint):
         """Return the record and the answer of a new decision; `slots` are what to fill where slots differ."""
         self.check_model()
         offers = await self._offers(body, slots)
-        decided = self._decide_among(offers, slots, body, request, decision_id)
+        result = self._decide_among(offers, slots, body, request, decision_id)
         visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
         self._clipped.note(self._current.model.fitted.visitors, visitors)
-        return decided
+        return result
 
     async def _offers(self, body: DecideBody, slots: Sequence[SlotBody]) -> dict[str, "_Offer | PolicyError"]:
         """Return among what each arm can decide, once the log holds it, or why it cannot."""
@@ -163,9 +163,9 @@ class ProductEndpoint(Endpoint):
                 continue
             place_of = {product: place for place, product in enumerate(task.offer.candidates.names)}
             has_same = place_of.keys() == set(candidates)
-            shown = [place_of[product] for product in products] if has_same else [-1] * len(task.slots)
+            places = [place_of[product] for product in products] if has_same else [-1] * len(task.slots)
             try:
-                own_chances = chances_of(shown, *self._asked(task))
+                own_chances = chances_of(places, *self._asked(task))
             except Exception:  # it would have left the decision to the champion
                 continue
             able.append(name)
@@ -261,10 +261,10 @@ class ProductEndpoint(Endpoint):
         if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
             return None
         try:
-            wanted = draw(task.arm.model.policy, task.slots[:1], task.offer.candidates, 0.0, units)
+            own_draw = draw(task.arm.model.policy, task.slots[:1], task.offer.candidates, 0.0, units)
         except Exception:  # what is shown does not hang on an apprentice
             return None
-        return wanted.shown[0] == drawn.baseline
+        return own_draw.shown[0] == drawn.baseline
 
     def _tasks(
         self, offers: Mapping[str, "_Offer | PolicyError"], body: DecideBody, slots: Sequence[SlotBody]
@@ -303,17 +303,17 @@ class ProductEndpoint(Endpoint):
         have to be filled.
         """
         count = len(slots) or body.count
-        named = names if body.candidates is None else body.candidates
-        if count > (len(names) if slots else len(named)):
+        candidates = names if body.candidates is None else body.candidates
+        if count > (len(names) if slots else len(candidates)):
             raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
         if not slots:
             return [Slot(visitor)] * min(count, len(names))
         places = {name: place for place, name in enumerate(names)}
         to_fill = []
         for slot in slots:
-            excluded = tuple(places[name] for name in slot.excluded if name in places)
+            excluded_places = tuple(places[name] for name in slot.excluded if name in places)
             features = _encoded(arm, {**body.visitor, **slot.visitor})
-            to_fill.append(Slot(features, places.get(slot.baseline), excluded))
+            to_fill.append(Slot(features, places.get(slot.baseline), excluded_places))
         return to_fill
 
     def _asked(self, task: "_Task") -> tuple[Policy | None, Sequence[Slot], Candidates, float]:
@@ -365,14 +365,14 @@ def _answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -
     """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
     propensities = unpack_floats(decision.propensities).tolist()
     if names is None:
-        known = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
+        pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
     else:
-        known = list(zip(names, propensities, strict=True))
+        pairs = list(zip(names, propensities, strict=True))
     shown_products = zip(decision.products, decision.chances, strict=True)
     return DecisionAnswer(
         decision_id=decision_id,
         shown=[Shown(name, chance) for name, chance in shown_products],
-        propensities=dict(known),
+        propensities=dict(pairs),
         model=decision.model,
         state=decision.state,
         ignored=decision.ignored,

@@ -187,13 +187,13 @@ def _known_candidates(model: BoostModel, candidates: dict[str, float] | list[Sco
     Where it knows none, all of them are returned, which it refuses.
     """
     if isinstance(candidates, dict):
-        scored = [ScoredProduct(name, score) for name, score in candidates.items()]
+        scored_products = [ScoredProduct(name, score) for name, score in candidates.items()]
     else:
-        scored = candidates
-    names = [product_id(candidate.id) for candidate in scored]
+        scored_products = candidates
+    names = [product_id(candidate.id) for candidate in scored_products]
     is_known = [name in model.requests.row_of for name in names]
-    known = [candidate for candidate, keep in zip(scored, is_known, strict=True) if keep]
-    ignored = [name for name, keep in zip(names, is_known, strict=True) if not keep]
-    if not known:
-        return msgspec.to_builtins(scored), []
-    return msgspec.to_builtins(known), ignored
+    known_products = [candidate for candidate, keep in zip(scored_products, is_known, strict=True) if keep]
+    ignored_names = [name for name, keep in zip(names, is_known, strict=True) if not keep]
+    if not known_products:
+        return msgspec.to_builtins(scored_products), []
+    return msgspec.to_builtins(known_products), ignored_names

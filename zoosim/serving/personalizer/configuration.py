@@ -62,7 +62,7 @@ KEPT = {
 def service_configuration(service: Service) -> dict[str, Any]:
     """Return the configuration as it is now."""
     settings = service.settings
-    kept = service.current.changes.get(PART, {}).get("kept", {})
+    client_fields = service.current.changes.get(PART, {}).get("kept", {})
     configuration: dict[str, Any] = {
         "rewardWaitTime": duration_of(settings.wait),
         "defaultReward": settings.default_reward,
@@ -81,22 +81,22 @@ def service_configuration(service: Service) -> dict[str, Any]:
             "numberOfImitatedEvents": agreement["agreements"],
         }
     configuration |= {name: default for name, default in KEPT.items() if default is not None}
-    return {**configuration, **kept}
+    return {**configuration, **client_fields}
 
 
 async def change_service_configuration(service: Service, content: bytes) -> dict[str, Any]:
     """Change the configuration; raises `PersonalizerError` for one that cannot be."""
-    wanted = msgspec.json.decode(content, type=ServiceConfiguration)
-    changes = _changes(wanted, service.settings)
+    configuration = msgspec.json.decode(content, type=ServiceConfiguration)
+    changes = _changes(configuration, service.settings)
     _check_learning_mode(changes, service.settings)
     everything = msgspec.json.decode(content)
-    kept = {name: everything[name] for name in KEPT if everything.get(name) is not None}
-    for name, value in kept.items():
+    client_fields = {name: everything[name] for name in KEPT if everything.get(name) is not None}
+    for name, value in client_fields.items():
         if isinstance(value, list | dict) or len(str(value)) > LONGEST_ID:
             raise PersonalizerError(INVALID, f"{name} should be a number or a short text.")
-    kept["rewardWaitTime"] = wanted.reward_wait_time
+    client_fields["rewardWaitTime"] = configuration.reward_wait_time
     await service.change_settings(changes)
-    await _write(service, kept=kept)
+    await _write(service, kept=client_fields)
     return service_configuration(service)
 
 
@@ -175,13 +175,13 @@ def _check_learning_mode(changes: Mapping[str, Any], settings: Settings) -> None
 
 
 def _last_edit(service: Service) -> str:
-    edited = service.current.changes.get(PART, {}).get("edited", service.started)
-    return timestamp(float(edited))
+    seconds = service.current.changes.get(PART, {}).get("edited", service.started)
+    return timestamp(float(seconds))
 
 
 async def _write(service: Service, **values: Any) -> None:
-    kept = service.current.changes.get(PART, {})
-    await service.note(PART, {**kept, **values, "edited": service.clock.seconds()})
+    before = service.current.changes.get(PART, {})
+    await service.note(PART, {**before, **values, "edited": service.clock.seconds()})
 
 
 def timestamp(seconds: float) -> str:

@@ -78,11 +78,11 @@ def _judged(log: Log, first: IntArray) -> list[dict[str, Any]]:
         "Baseline1": lambda log, start, stop: _certain(first[start:stop], len(log.names)),
         "RandomPolicy": lambda log, start, stop: _even(log.available(start, stop)),
     }
-    estimated = {row.policy: row for row in evaluate(log, targets, estimators=["snips"], compare=False).results}
+    estimates = {row.policy: row for row in evaluate(log, targets, estimators=["snips"], compare=False).results}
     online = _weighted(log, np.ones(len(log)))
     results = [_result("Online", online, float(log.rewards.mean()), _half_width(log.rewards))]
     for name, target in targets.items():
-        row = estimated[name]
+        row = estimates[name]
         low = LOWEST if row.low is None else max(LOWEST, row.low)
         high = HIGHEST if row.high is None else min(HIGHEST, row.high)
         value = 0.0 if math.isnan(row.value) else row.value
@@ -125,18 +125,18 @@ def _chances(target: Target, log: Log) -> FloatArray:
 
 def _sums(weighted: Weighted, window: str) -> dict[str, Any]:
     """Return the sums that inverse propensity estimates are made of (Horvitz & Thompson 1952)."""
-    earned = weighted.weights * weighted.rewards
+    weighted_rewards = weighted.weights * weighted.rewards
     total_weight = float(weighted.weights.sum())
     return {
         "timeStamp": _iso(int(weighted.times.min())),
-        "ipsEstimatorNumerator": float(earned.sum()),
-        "ipsEstimatorDenominator": float(len(earned)),
+        "ipsEstimatorNumerator": float(weighted_rewards.sum()),
+        "ipsEstimatorDenominator": float(len(weighted_rewards)),
         "snipsEstimatorDenominator": total_weight,
         "aggregateTimeWindow": window,
         "nonZeroProbability": float(np.count_nonzero(weighted.weights)),
-        "sumOfSquares": float((earned**2).sum()),
-        "confidenceInterval": _half_width(earned),
-        "averageReward": float(earned.sum()) / total_weight if total_weight else 0.0,
+        "sumOfSquares": float((weighted_rewards**2).sum()),
+        "confidenceInterval": _half_width(weighted_rewards),
+        "averageReward": float(weighted_rewards.sum()) / total_weight if total_weight else 0.0,
     }
 
 

@@ -201,17 +201,17 @@ def _older(evaluation: Mapping[str, Any]) -> dict[str, Any]:
 
 def _newer(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """Return an evaluation as newer clients read it."""
-    shown = {
+    answer = {
         name: evaluation[name]
         for name in ("id", "name", "startTime", "endTime", "jobId", "evaluationType", "creationTime")
     }
-    shown |= {"status": NEWER_STATUS[evaluation["status"]]}
+    answer |= {"status": NEWER_STATUS[evaluation["status"]]}
     if not evaluation["policyResults"]:
-        return shown
+        return answer
     times = {"startTime": evaluation["startTime"], "endTime": evaluation["endTime"], "intervalInMinutes": 60}
     values = [_newer_result(result) for result in evaluation["policyResults"]]
     best = max(values, key=lambda value: float(value["summary"]["expectedReward"]))
-    return {**shown, "optimalPolicy": best["name"], "content": {**times, "value": values}}
+    return {**answer, "optimalPolicy": best["name"], "content": {**times, "value": values}}
 
 
 def _newer_result(result: Mapping[str, Any]) -> dict[str, Any]:

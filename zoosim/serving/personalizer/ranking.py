@@ -38,17 +38,17 @@ async def rank(service: Service, request: RankRequest) -> RankResponse:
     """Decide which action to show."""
     _check_event(request.event_id)
     _check_actions(request.actions)
-    excluded = set(request.excluded_actions or ())
-    included = [action for action in request.actions if action.id not in excluded]
-    if not included:
+    excluded_ids = set(request.excluded_actions or ())
+    included_actions = [action for action in request.actions if action.id not in excluded_ids]
+    if not included_actions:
         raise PersonalizerError(INVALID_RANK, "Excluded actions should not be all actions.")
-    decide = _decide_body(service, request, included)
+    decide = _decide_body(service, request, included_actions)
     answer = await service.decide(decide, request=_hash_of(request))
-    shown = answer.shown[0].product
+    top_product = answer.shown[0].product
     return RankResponse(
-        ranking=_ranking(request.actions, excluded | _ignored(request.actions, answer), answer),
+        ranking=_ranking(request.actions, excluded_ids | _ignored(request.actions, answer), answer),
         event_id=answer.decision_id,
-        reward_action_id=next(action.id for action in included if product_name(action.id) == shown),
+        reward_action_id=next(action.id for action in included_actions if product_name(action.id) == top_product),
     )
 
 
@@ -61,10 +61,10 @@ async def rank_slots(service: Service, request: MultiSlotRankRequest) -> MultiSl
     slots = [_slot_body(slot) for slot in request.slots]
     answer = await service.decide(decide, _hash_of(request), slots=slots)
     id_of = {product_name(action.id): action.id for action in request.actions}
-    filled = [
+    responses = [
         SlotResponse(slot.id, id_of[shown.product]) for slot, shown in zip(request.slots, answer.shown, strict=True)
     ]
-    return MultiSlotRankResponse(filled, answer.decision_id)
+    return MultiSlotRankResponse(responses, answer.decision_id)
 
 
 async def reward(service: Service, event_id: str, request: RewardRequest, request_id: str) -> None:
@@ -142,17 +142,17 @@ def _columns(features: list[Any] | None) -> dict[str, Any]:
 
 def _ranking(actions: Sequence[Action], excluded: set[str], answer: DecisionAnswer) -> list[RankedAction]:
     """Return all actions: the one to show, then by probability; what is excluded stays in its place with 0."""
-    shown = answer.shown[0].product
-    included = [action.id for action in actions if action.id not in excluded]
-    included.sort(key=lambda id: (product_name(id) != shown, -answer.propensities[product_name(id)]))
-    order = iter(included)
+    top_product = answer.shown[0].product
+    included_ids = [action.id for action in actions if action.id not in excluded]
+    included_ids.sort(key=lambda id: (product_name(id) != top_product, -answer.propensities[product_name(id)]))
+    order = iter(included_ids)
     ranking = []
     for action in actions:
         if action.id in excluded:
             ranking.append(RankedAction(action.id, 0.0))
         else:
-            ranked = next(order)
-            ranking.append(RankedAction(ranked, answer.propensities[product_name(ranked)]))
+            action_id = next(order)
+            ranking.append(RankedAction(action_id, answer.propensities[product_name(action_id)]))
     return ranking
 
 

@@ -119,34 +119,34 @@ class Personalizer:
         service = ("configurations", "service")
         policy = ("configurations", "policy")
         evaluation = ("evaluations", "{id}")
-        configured = "InvalidServiceConfiguration"
-        rewarded = "InvalidRewardRequest"
-        contract = "InvalidPolicyContract"
-        evaluated = "InvalidEvaluationContract"
+        service_code = "InvalidServiceConfiguration"
+        reward_code = "InvalidRewardRequest"
+        policy_code = "InvalidPolicyContract"
+        evaluation_code = "InvalidEvaluationContract"
         return [
             Entry("POST", ("rank",), DECIDE, always, "InvalidRankRequest", self.rank),
-            Entry("POST", ("events", "{id}", "reward"), FEEDBACK, always, rewarded, self.reward),
+            Entry("POST", ("events", "{id}", "reward"), FEEDBACK, always, reward_code, self.reward),
             Entry("POST", ("events", "{id}", "activate"), FEEDBACK, always, "InvalidEventIdToActivate", self.activate),
             Entry("POST", ("multislot", "rank"), DECIDE, slots, "InvalidRankRequest", self.rank_slots),
-            Entry("POST", ("multislot", "events", "{id}", "reward"), FEEDBACK, slots, rewarded, self.reward_slots),
-            Entry("POST", ("multislot", "events", "{id}", "activate"), FEEDBACK, slots, rewarded, self.activate),
-            Entry("GET", service, ADMIN, always, configured, self.show_configuration),
-            Entry("PUT", service, ADMIN, always, configured, self.change_configuration),
-            Entry("GET", policy, ADMIN, always, contract, self.show_policy),
-            Entry("PUT", policy, ADMIN, always, contract, self.change_policy),
-            Entry("DELETE", policy, ADMIN, always, contract, self.reset_policy),
-            Entry("POST", ("configurations", "applyFromEvaluation"), ADMIN, slots, evaluated, self.apply),
+            Entry("POST", ("multislot", "events", "{id}", "reward"), FEEDBACK, slots, reward_code, self.reward_slots),
+            Entry("POST", ("multislot", "events", "{id}", "activate"), FEEDBACK, slots, reward_code, self.activate),
+            Entry("GET", service, ADMIN, always, service_code, self.show_configuration),
+            Entry("PUT", service, ADMIN, always, service_code, self.change_configuration),
+            Entry("GET", policy, ADMIN, always, policy_code, self.show_policy),
+            Entry("PUT", policy, ADMIN, always, policy_code, self.change_policy),
+            Entry("DELETE", policy, ADMIN, always, policy_code, self.reset_policy),
+            Entry("POST", ("configurations", "applyFromEvaluation"), ADMIN, slots, evaluation_code, self.apply),
             Entry("GET", ("model",), ADMIN, always, "InvalidRequest", self.export_model),
             Entry("PUT", ("model",), ADMIN, (PREVIEW_3, LATEST), "InvalidModelImportFormat", self.import_model),
             Entry("DELETE", ("model",), ADMIN, always, "InvalidRequest", self.reset_model),
             Entry("GET", ("model", "properties"), ADMIN, always, "InvalidRequest", self.show_model),
             Entry("GET", ("logs", "properties"), ADMIN, always, "InvalidRequest", self.show_log),
             Entry("DELETE", ("logs",), ADMIN, always, "InvalidRequest", self.delete_log),
-            Entry("GET", ("evaluations",), ADMIN, always, evaluated, self.list_evaluations),
-            Entry("POST", ("evaluations",), ADMIN, (FIRST, PREVIEW_3), evaluated, self.create_evaluation),
-            Entry("PUT", evaluation, ADMIN, newest, evaluated, self.create_evaluation),
-            Entry("GET", evaluation, ADMIN, always, evaluated, self.show_evaluation),
-            Entry("DELETE", evaluation, ADMIN, always, evaluated, self.delete_evaluation),
+            Entry("GET", ("evaluations",), ADMIN, always, evaluation_code, self.list_evaluations),
+            Entry("POST", ("evaluations",), ADMIN, (FIRST, PREVIEW_3), evaluation_code, self.create_evaluation),
+            Entry("PUT", evaluation, ADMIN, newest, evaluation_code, self.create_evaluation),
+            Entry("GET", evaluation, ADMIN, always, evaluation_code, self.show_evaluation),
+            Entry("DELETE", evaluation, ADMIN, always, evaluation_code, self.delete_evaluation),
             Entry("GET", ("status",), ADMIN, always, "InvalidRequest", self.show_status),
         ]
 
@@ -193,8 +193,8 @@ class Personalizer:
 
     async def change_policy(self, call: Call) -> Response:
         """Configure a policy."""
-        wanted = msgspec.json.decode(await self._read(call), type=PolicyContract)
-        return json_response(await configuration.change_policy(self._service, wanted))
+        contract = msgspec.json.decode(await self._read(call), type=PolicyContract)
+        return json_response(await configuration.change_policy(self._service, contract))
 
     async def reset_policy(self, call: Call) -> Response:
         """Go back to the policy that is configured by default."""
@@ -246,11 +246,11 @@ class Personalizer:
     async def create_evaluation(self, call: Call) -> Response:
         """Evaluate policies on the log."""
         content = await self._read(call)
-        made = await self._evaluations.create(content, call.id)
+        evaluation = await self._evaluations.create(content, call.id)
         if call.version == LATEST:
             return Response()
-        response = json_response(made, 201)
-        response.headers["Location"] = f"{str(call.request.url).rstrip('/')}/{made['id']}"
+        response = json_response(evaluation, 201)
+        response.headers["Location"] = f"{str(call.request.url).rstrip('/')}/{evaluation['id']}"
         return response
 
     async def show_evaluation(self, call: Call) -> Response:
@@ -310,8 +310,8 @@ def _key_of(request: Request) -> str:
 
 def _request_id(call: Call) -> str:
     """Return the id by which a client sends the same request again; empty where it gives none."""
-    sent = call.request.headers.get(REQUEST_ID_HEADER, "")
-    return f"request {check_id(sent, REQUEST_ID_HEADER)}" if sent else ""
+    request_id = call.request.headers.get(REQUEST_ID_HEADER, "")
+    return f"request {check_id(request_id, REQUEST_ID_HEADER)}" if request_id else ""
 
 
 def _done() -> Response:

@@ -153,9 +153,9 @@ class RedisStore:
             self.resign()
             raise LostRows(self._position)
         positions = [int(position) or None for position in outcome[0].split()]
-        appended = [position for position in positions if position is not None]
-        if appended:
-            self._position = appended[-1]
+        new_positions = [position for position in positions if position is not None]
+        if new_positions:
+            self._position = new_positions[-1]
             self._seal = outcome[1]
         return positions
 
@@ -182,19 +182,19 @@ class RedisStore:
 
     def remove_before(self, time: int, limit: int) -> int:
         """Remove old rows, but never the newest."""
-        removed = 0
-        while removed < limit:
-            some = min(limit - removed, REMOVED_TOGETHER)
+        count = 0
+        while count < limit:
+            some = min(limit - count, REMOVED_TOGETHER)
             entries = self._ask("XRANGE", self._log, "-", "+", "COUNT", some + 1)
             old = list(takewhile(lambda entry: int(entry[1][b"time"]) < time, entries[:-1]))
             if old:
                 first_kept = entries[len(old)][0]
                 keys = [fields[b"key"] for _, fields in old if fields[b"key"]]
                 self._as_leader(self._remove, [self._log, self._keys, self._lease], [first_kept, *keys])
-            removed += len(old)
+            count += len(old)
             if len(old) < some:
                 break
-        return removed
+        return count
 
     def replace(self, rows: Sequence[Row]) -> None:
         """Replace the stream, whose entries cannot be changed, by a copy with other keys and bodies."""
@@ -222,10 +222,10 @@ class RedisStore:
 
     def share(self, folder: Path, names: Sequence[str]) -> None:
         """Keep copies of files on the server; what has a name already stays."""
-        shared = self.shared()
+        shared_names = self.shared()
         for name in names:
             path = folder / name
-            if name not in shared and path.exists():
+            if name not in shared_names and path.exists():
                 self._ask("HSETNX", self._files, name, read_content(path, MOST_BYTES))
 
     def shared(self) -> list[str]:
@@ -241,13 +241,13 @@ class RedisStore:
         """Write the shared files that are lacking into a folder."""
         if name and (folder / name).exists():
             return
-        for shared in [name] if name else self.shared():
-            path = folder / shared
-            if not FILE_NAME.fullmatch(shared):
-                raise DataError(f"{self._name}: got a file of the name {shared!r}, expected a model or a snapshot")
+        for file_name in [name] if name else self.shared():
+            path = folder / file_name
+            if not FILE_NAME.fullmatch(file_name):
+                raise DataError(f"{self._name}: got a file of the name {file_name!r}, expected a model or a snapshot")
             if path.exists():
                 continue
-            content = self._ask("HGET", self._files, shared)
+            content = self._ask("HGET", self._files, file_name)
             if content is not None:
                 handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
                 with os.fdopen(handle, "wb") as file:
@@ -278,10 +278,10 @@ class RedisStore:
         """Take the lease, or renew it."""
         asked_at = machine_steady()
         values = [self._service, round(LEASE_SECONDS * 1_000), 0 if self._now is None else self._now()]
-        is_leader, said, age = self._run(self._lead, [self._lease, self._time], values)
+        is_leader, leader_time, age = self._run(self._lead, [self._lease, self._time], values)
         if is_leader and not self._closing.is_set():
             self._leads_until = asked_at + round(LEASE_SECONDS * MICROSECONDS)
-        self._common = _Common(int(said) + int(age) * 1_000, asked_at) if int(said) else None
+        self._common = _Common(int(leader_time) + int(age) * 1_000, asked_at) if int(leader_time) else None
 
     def _renew(self) -> None:
         while not self._closing.wait(LEASE_SECONDS / 4):
@@ -308,11 +308,11 @@ class RedisStore:
     def _check_room(self) -> None:
         """Refuse to copy the stream where the server's memory does not hold it twice."""
         memory = self._ask("INFO", "memory")
-        needed = memory["used_memory"] + (self._ask("MEMORY", "USAGE", self._log) or 0)
-        if 0 < memory["maxmemory"] < needed:
+        needed_bytes = memory["used_memory"] + (self._ask("MEMORY", "USAGE", self._log) or 0)
+        if 0 < memory["maxmemory"] < needed_bytes:
             raise StoreError(
-                f"{self._name}: maxmemory is {memory['maxmemory']:,}, expected {needed:,} bytes, which hold the log "
-                "twice while rows of it are replaced; raise it for that time"
+                f"{self._name}: maxmemory is {memory['maxmemory']:,}, expected {needed_bytes:,} bytes, which hold the "
+                "log twice while rows of it are replaced; raise it for that time"
             )
 
     def _rewrite_file(self) -> None:

@@ -77,8 +77,8 @@ class SqliteStore:
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
-            known = self._known([row.key for row in rows if row.key is not None])
-            new, positions = place(rows, self._last, self._time, known)
+            known_keys = self._known([row.key for row in rows if row.key is not None])
+            new, positions = place(rows, self._last, self._time, known_keys)
             with self._connection:
                 for start in range(0, len(new), ROWS_PER_STATEMENT):
                     self._insert(new[start : start + ROWS_PER_STATEMENT])
@@ -139,12 +139,12 @@ class SqliteStore:
 
     def _known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return which keys the log has."""
-        known: set[bytes] = set()
+        known_keys: set[bytes] = set()
         for start in range(0, len(keys), ROWS_PER_STATEMENT):
             some = tuple(keys[start : start + ROWS_PER_STATEMENT])
             marks = ",".join("?" * len(some))
-            known.update(key for (key,) in self._rows(f"SELECT key FROM log WHERE key IN ({marks})", some))
-        return known
+            known_keys.update(key for (key,) in self._rows(f"SELECT key FROM log WHERE key IN ({marks})", some))
+        return known_keys
 
     def _insert(self, rows: Sequence[Row]) -> None:
         """Append rows by one statement: others may take the interpreter from this thread after each."""

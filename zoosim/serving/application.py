@@ -174,7 +174,7 @@ def openapi() -> dict[str, Any]:
         for each in endpoints
     }
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
-    activate = operation("Let a deferred decision count.", None, "FeedbackAnswer")
+    activate = operation("Activate a deferred decision.", None, "FeedbackAnswer")
     product = operation("Add a product, or change it.", "ProductBody")
     return {
         "openapi": "3.1.0",

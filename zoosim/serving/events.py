@@ -75,9 +75,9 @@ class Start(msgspec.Struct, array_like=True):
 
     `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON. With another
     `turn` the same model starts anew, from what its file holds. `number` counts the starts of a log: it is their key,
-    so that of two services that go on from the same start one has to look again. `changes` are the settings that were
-    changed while services ran, by part, as JSON. `model` decides for whom the `arms` beside it leave; `salt` is what
-    the draw of an arm hangs on beside a visitor's id.
+    so that of two services that go on from the same start one has to look again. `changes` are, by part and as JSON,
+    what changed while services ran: settings, the model file that was given, gaps in time, what was deleted. `model`
+    decides for whom the `arms` beside it leave; `salt` is what the draw of an arm hangs on beside a visitor's id.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""By which rules feedback becomes the reward of a decision: how long it may take, and how several add up."""
+"""Rules by which feedback becomes the reward of a decision: how long it may take, and how several add up."""
 
 import statistics
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How much a policy's choices depend on each column of a shop's tables."""
+"""Dependence of a policy's choices on each column of a shop's tables."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ MOST_ROWS = 500
 """Visits for which a policy is asked, spread evenly over the log."""
 
 MOST_QUESTIONS = 20_000
-"""How often it is asked for all columns together."""
+"""Most requests to the policy for all columns together."""
 
 
 def column_uses(policy: Policy, log: Log) -> dict[str, dict[str, float]]:

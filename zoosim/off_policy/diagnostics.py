@@ -14,10 +14,10 @@ SHORTFALL_ERRORS = 3.0
 """By how many standard errors an action's weights must fall short before its mass counts as lost."""
 CLIPPED_SHARE = 0.001
 LEAST_CLIPPED = 10
-"""How many of the largest weights are clipped: a share of those above 0, and a least number."""
+"""Share of the weights above 0 that is clipped, the largest of them, and the least number."""
 
 ROUNDING = 1e-9
-"""What moves by less than this share of itself stays."""
+"""Relative difference that counts as none."""
 
 
 class WeightFigures(NamedTuple):
@@ -64,7 +64,7 @@ class ErrorFigures(NamedTuple):
 
 
 class RewardCount(NamedTuple):
-    """How many rewards of equal size tell what an estimate tells.
+    """Numbers of rewards of equal size that tell as much as an estimate.
 
     `effective` are those behind it; `expected` are those that the same rows would hold if they were rewarded as often
     as the log's. Where a policy earns little, it is the rewards that did not come which show that.

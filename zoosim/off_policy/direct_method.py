@@ -55,7 +55,7 @@ FEWEST_ROWS = 20
 
 
 class Calibration(NamedTuple):
-    """How to correct predictions: by exp(level + tilt (log q - centre)), or where they may be below 0 by adding level.
+    """Correction of predictions: by exp(level + tilt (log q - centre)), or where they may be below 0 by adding level.
 
     `influence (h, 2)` is what each held-out row adds to level and tilt; `least` is the smallest prediction that counts.
     """

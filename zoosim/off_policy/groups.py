@@ -36,7 +36,7 @@ class Groups(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What to call the groups: a number, and what sets them apart."""
+        """The names of the groups: a number, and what sets them apart."""
         descriptions = self.descriptions or ("",) * self.n_groups
         return [f"segment {number}{': ' + text if text else ''}" for number, text in enumerate(descriptions, start=1)]
 

@@ -1,4 +1,4 @@
-"""What a mean weight can tell: it should be 1, but heavy-tailed weights miss that by chance far more than they show."""
+"""Tests of a mean weight: it should be 1, but heavy-tailed weights miss that by chance far more than they show."""
 
 import math
 

@@ -30,7 +30,7 @@ WITH_ESTIMATED_PROPENSITIES = ("dm", "snips", "dr", "sndr")
 
 
 class Options(NamedTuple):
-    """How to estimate, how sure to be, and what follows from the log.
+    """Options of an evaluation: estimators, interval and level, and what follows from the log.
 
     `guessed_range` says that an interval rests on a range of rewards that was taken from the log; `later (n,)` marks
     its later half, where it knows times. `limits` are those between which every value lies. `propensity_model`
@@ -147,7 +147,7 @@ def _checked_estimators(evaluator: type[ActionSpaceEvaluator], given: Any) -> tu
 
 
 def _clicks(log: Log) -> bool:
-    """Whether a visit earns one click or none; one of several positions may earn more than the log shows."""
+    """Return whether a visit earns one click or none; one of several positions may earn more than the log shows."""
     return log.rewards.size == len(log) and bool(np.isin(log.rewards, (0.0, 1.0)).all())
 
 

@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 
 class ActionShare(NamedTuple):
-    """How often the log shows a product, by its `name`, and how often the policy would: shares of all choices.
+    """Shares of a product, by its `name`, in the choices of the log and in those of the policy.
 
     `weighted` is the share that the log's weights give it, `chosen` that of the policy's probabilities; None where
     they are not known. Where the log overlaps with the policy both are the same, give or take.

@@ -1,4 +1,4 @@
-"""What policies would earn, as the direct method predicts it, on a log that has no propensities to evaluate by."""
+"""Values of policies as the direct method predicts them, on a log that has no propensities to evaluate by."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -28,7 +28,7 @@ LEAST_ROWS = 50
 
 @dataclass(frozen=True, repr=False)
 class Training(TabularResult):
-    """What `zoosim.train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
+    """Result of `zoosim.train`: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
     `reason` says why it was chosen. `evaluation` is None where the later rows cannot judge policies, such as without
     propensities, unless these are estimated; `unjudged` says what else stood in the way. `predicted` is the reward per

@@ -32,7 +32,7 @@ EFFECTIVE_GROUPS_ASYMPTOTIC = Limits(40.0, 5.0)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 EFFECTIVE_REWARDS = Limits(FEW_REWARDS, 5.0)
-"""Where the heaviest rows hold no reward the interval lies far too low, and no figure of the weights shows that."""
+"""Numbers of rewards: if the heaviest rows hold none the interval is far too low, and no figure of weights shows it."""
 MEAN_ERRORS = Limits(3.0, 4.5)
 BLAME_ERRORS = 3.5
 """From where on a mean weight that can tell is blamed on the propensities, which sound logs reach in under 1%."""

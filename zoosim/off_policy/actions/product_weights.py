@@ -1,4 +1,4 @@
-"""What a target policy and a reward model say of each row of a log."""
+"""Importance weights and model predictions of each row of a log, for a target policy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a target policy and a reward model say of each visit of a log of rankings."""
+"""Importance weights and model predictions of each visit of a log of rankings, for a target policy."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -63,7 +63,7 @@ class RankingEvaluator(ActionSpaceEvaluator):
 
 
 class _Family(NamedTuple):
-    """What the estimators of a family rest on.
+    """Quantities that the estimators of a family rest on.
 
     `counted (n, L)` are the weights as they multiply rewards, `visits` their mean over a visit, by the share of the
     reward that each position earns; `start (n,)` is what the reward model alone expects of a visit, 0 without one.

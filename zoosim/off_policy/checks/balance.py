@@ -18,7 +18,7 @@ LEAST_GAP = 0.005
 """A difference as small as this share is none of a fault: logs round their propensities."""
 
 MOST_SHARE = 0.05
-"""What the largest weight of an action may be of them all, if they are to tell of its propensities."""
+"""Share of the largest 1 / propensity in an action's sum from which on its propensities are not judged."""
 
 SUPPORTED = 0.5
 """A part of what its propensities say below which an action is too rarely in the log for mere faults."""

@@ -17,7 +17,7 @@ ERRORS = 4.0
 """Standard errors by which counts of users must differ from what chance makes of any tastes."""
 
 LIKE_TASTES, LIKE_TASTES_OF_PAIRS = 3.0, 10.0
-"""How many times as many users as expected may earn at each of their visits, and at both of two.
+"""Largest multiple of the users expected that may earn at each of their visits, and at both of two.
 
 Tastes that are normal on the logit scale with a standard deviation of 1.5 make it 2.8, and 5 of pairs.
 """
@@ -33,7 +33,7 @@ OTHERS_ERRORS, OTHERS_LOSS = 5.0, 0.25
 
 
 class _Users(NamedTuple):
-    """How many `visits (U,)` users made and how many of these `earned (U,)`; `user (n,)` is that of each row."""
+    """Numbers of `visits (U,)` of each user, and of those that `earned (U,)`; `user (n,)` is that of each row."""
 
     user: IntArray
     is_rewarded: BoolArray
@@ -46,7 +46,7 @@ class _Users(NamedTuple):
 
 
 class _Finding(NamedTuple):
-    """What users' rewards show, to be put behind a name for them, and the rows that do `(n,)`."""
+    """Finding on users' rewards, to be put behind a name for them, and the rows that show it `(n,)`."""
 
     observation: str
     is_named: BoolArray

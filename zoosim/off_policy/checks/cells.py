@@ -13,10 +13,10 @@ SAMPLE = 5_000
 """Limits of each feature that are tried, and rows that they are tried on."""
 
 SPLITS, TRIED_SPLITS = 8, 12
-"""How many limits there may be, and may be tried: those set first are set better once others are known."""
+"""Most limits in the end, and most that are tried: the first ones may be needless once others are set."""
 
 SPARE_CELLS = 4
-"""How many times as many cells there may be before limits are left out."""
+"""Factor by which cells may exceed their largest number before limits are left out."""
 
 ROUNDING = 1e-12
 """Share of the squares of scores whose variance is none."""
@@ -26,7 +26,7 @@ UNEXPLAINED = 0.03
 
 
 class Split(NamedTuple):
-    """Where a feature parts visitors."""
+    """Split of visitors at a limit of one feature."""
 
     column: int
     limit: float

@@ -50,7 +50,7 @@ MOST_GROUPED = 40_000
 
 
 class LogChecks:
-    """What speaks against any estimate by one reward of a log.
+    """Checks for what speaks against any estimate by one reward of a log.
 
     Args:
         log: A log of single products or of rankings, which count by their top products.
@@ -77,7 +77,7 @@ class LogChecks:
 
     @property
     def is_telling(self) -> bool:
-        """Whether there are enough rows for the checks."""
+        """True if there are enough rows for the checks."""
         return len(self.probe) >= FEWEST_ROWS
 
     @cached_property
@@ -112,7 +112,7 @@ class LogChecks:
 
     @cached_property
     def choices(self) -> Choices:
-        """What tells the log's choices apart."""
+        """The terms that tell the log's choices apart."""
         return Choices(self.grouped, most_terms(len(self.grouped)))
 
     @cached_property
@@ -123,17 +123,17 @@ class LogChecks:
 
     @cached_property
     def shown_choices(self) -> Choices:
-        """What tells those products apart."""
+        """The terms that tell those products apart."""
         return Choices(self.shown, most_terms(len(self.shown)))
 
     @cached_property
     def change(self) -> Change | None:
-        """How rewards changed at the log's end, if they did."""
+        """The change of rewards over the log; None without one."""
         return reward_change(self.probe)
 
     @cached_property
     def action_changes(self) -> ActionChanges:
-        """How each action's rewards changed at the log's end."""
+        """The change of each action's rewards at the log's end."""
         return action_changes(self.probe)
 
 
@@ -194,7 +194,7 @@ def _shares_of_positions(chances: FloatArray) -> FloatArray:
 
 
 class PolicyChecks:
-    """What speaks against any estimate of one policy.
+    """Checks for what speaks against any estimate of one policy.
 
     Args:
         log: What is known of the log.
@@ -225,17 +225,17 @@ class PolicyChecks:
 
     @cached_property
     def change(self) -> Change | None:
-        """How weighted rewards changed at the log's end, or if they did not, rewards as they are."""
+        """The change of weighted rewards over the log; without one, that of rewards as they are."""
         return reward_change(self.log.probe, self.weights) or self.log.change
 
     @cached_property
     def visitor_change(self) -> Change | None:
-        """How weighted rewards changed with who came, if they did."""
+        """The change of weighted rewards with who came; None without one."""
         return visitor_change(self.log.probe, self.weights)
 
     @cached_property
     def imbalances(self) -> list[tuple[str, float]]:
-        """What the weights shift, and by how much."""
+        """The columns that the weights shift, and by how much."""
         return imbalances(self.log.probe, self.weights)
 
     def estimate_verdict(self, influence: FloatArray, interval: Interval) -> Verdict:

@@ -1,4 +1,4 @@
-"""What tells one choice from another, beyond what goes by the visitor."""
+"""Terms that tell one choice from another, beyond what goes by the visitor."""
 
 import numpy as np
 

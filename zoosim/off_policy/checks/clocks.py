@@ -14,19 +14,19 @@ from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows, sure
 from zoosim.off_policy.verdict import Findings
 
 ROWS_LATE = (1, 2, 3, 4, 5, 6)
-"""How many rows late rewards may be."""
+"""Rows by which rewards may be late."""
 
 USER_ROWS_LATE = (1, 2, 3)
 """Within how many rows of their user they may be."""
 
 SPACINGS, STEPS = 20.0, 80
-"""How late in time they may be, in typical spacings of rows, and how many delays are tried up to that."""
+"""Longest delay of rewards, in median spacings of rows, and number of delays that are tried up to that."""
 
 CHANCE = 2e-3
-"""How likely a sound log fails: few rows in thousands are enough to fool, and hard to see."""
+"""Probability that a sound log fails by lags: few rows in thousands are enough to fool, and hard to see."""
 
 LIKELY = 0.05
-"""How likely rewards go by the choices of other rows, where these are those that a moved clock would join them to."""
+"""P-value up to which rewards are taken to go by the choices that a moved clock would join them to."""
 
 RUNS, RUN = 10, 2_000
 """Runs of neighbouring rows that are looked at."""
@@ -50,7 +50,7 @@ class _Lag(NamedTuple):
 
     @property
     def is_telling(self) -> bool:
-        """Whether there are enough rows."""
+        """True if there are enough rows."""
         return len(self.shown) >= LEAST_ROWS
 
 

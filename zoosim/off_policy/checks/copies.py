@@ -8,7 +8,7 @@ from zoosim.off_policy.verdict import Findings
 
 ERRORS = 5.0
 LEAST_SHARE = 0.005
-"""How far and by what share of all rows the pairs of same rows must exceed what chance brings."""
+"""Standard errors by which pairs of same rows must exceed chance, and least share of copies in the rows."""
 
 GRAVE_SHARE = 0.2
 """Share of copies from which on intervals are far too narrow."""

@@ -10,7 +10,7 @@ from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS, LE
 from zoosim.off_policy.verdict import Findings
 
 CROWD, CROWD_ERRORS = 3.0, 5.0
-"""How many times as many rows as the median day's make an hour a crowd, and how many of their standard errors more."""
+"""Multiple of the median day's rows in an hour beyond which it is a crowd, and standard errors of these on top."""
 
 FEW_WEEKS = 5
 """Nearly all weeks have a crowd at its hour that comes each week: all but one of so many."""
@@ -22,7 +22,7 @@ REGULARS = 0.5
 """Share of the rows in crowds from which on they are of users who come at other times, too."""
 
 CHANCE = 1e-4
-"""How likely a sound log fails by chance."""
+"""Probability that a sound log fails by chance."""
 
 LEAST_REWARDS, POOLED_ROWS = 5.0, 50.0
 """Expected rewards in crowds from which on a product counts by itself, and for how many rows of it all products do."""

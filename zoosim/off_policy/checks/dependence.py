@@ -10,11 +10,11 @@ from zoosim.off_policy.checks.probe import REPEATED, Probe
 from zoosim.off_policy.verdict import Findings
 
 HARMLESS = 1.2
-"""How much larger the variance of the estimate may be with rows put together by features."""
+"""Factor by which the estimate's variance may grow with rows put together by features."""
 
 GROUP_ERRORS = 4.5
 GROUP_VARIANCE = 1.2
-"""How much more sums of rows that share something may vary than those of independent users."""
+"""Standard errors and factor by which sums of rows that share something may vary more than independent users'."""
 
 
 def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, weights: FloatArray) -> None:

@@ -16,10 +16,10 @@ NEIGHBOURS = (8, 32, 128, 512)
 
 FEWEST_GROUPS = 12
 ROWS_PER_GROUP = 4
-"""How many groups there must be, and how many rows in each on average, to tell anything."""
+"""Fewest groups, and fewest rows in each on average, that tell anything."""
 
 WIDE = 20.0
-"""How many times as wide as the median one a gap between neighbouring numbers parts clumps of them."""
+"""Ratio to the median gap between neighbouring numbers from which on a gap parts clumps of them."""
 
 LEAST_CLUMP, MOST_IN_CLUMP = 20, 0.5
 """Rows that a clump has at least, and the share of the rows that the largest one may have, to count as such."""
@@ -36,7 +36,7 @@ class Group(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How many times as much sums over groups vary as they should, by how many standard errors of 1."""
+    """Ratio of the variance of sums over groups to that of independent users, and its standard errors from 1."""
 
     factor: float
     errors: float

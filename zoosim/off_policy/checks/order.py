@@ -1,4 +1,4 @@
-"""What the order of rows tells: rewards that are late or drift, and rewards that stand in the wrong row."""
+"""Checks by the order of rows: rewards that are late or drift, and rewards that stand in the wrong row."""
 
 import math
 from typing import NamedTuple
@@ -34,7 +34,7 @@ BLOCKS, BLOCK = 10, 1_000
 
 
 class Change(NamedTuple):
-    """How rewards changed over the log, as a part of their mean.
+    """Change of rewards over the log, relative to their mean.
 
     `change` is that of the last `share` of the rows against those before; with a share of 0 that from the log's
     beginning to its end, along a line. `errors` is its size in standard errors.
@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 class ActionChanges(NamedTuple):
-    """How each action's rewards changed: `differences (K,)` in the last `shares (K,)` of the rows, 0 without one."""
+    """Change of each action's rewards: `differences (K,)` in the last `shares (K,)` of the rows, 0 without one."""
 
     differences: FloatArray
     shares: FloatArray

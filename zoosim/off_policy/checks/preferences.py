@@ -1,4 +1,4 @@
-"""Whether a policy prefers what earned most in these rows more closely than a policy does that knows the truth."""
+"""Test for a policy that prefers what earned most in these rows more closely than one that knows the truth."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe
 
 DRAWS = 400
-"""How many times the truth is drawn from what the rows say of it."""
+"""Posterior draws of the true effects, given the rows."""
 
 MOST_CONTEXTS = 4_000
 """Rows for which linear effects are drawn."""
@@ -19,13 +19,13 @@ MOST_ACTIONS, ROWS_PER_EFFECT = 100, 5
 """Actions up to which linear effects are drawn, and rows that each effect must have on average."""
 
 LEAST_SIGNAL = 0.02
-"""What effects explain at least, as a share of what noise does, so that they have an order."""
+"""Least sum of squares that effects explain, as a share of what noise does, so that they have an order."""
 
 ROUNDING = 1e-12
 
 
 class Effects(NamedTuple):
-    """How much more actions earn than others in some contexts, and which of them the log shows there.
+    """Effects of actions on rewards in some contexts, and which actions the log shows there.
 
     `fitted (m, K)` is what fits the rows best. `draw` draws the truth `(m, K)` from what the rows say of it, effects
     being normal (empirical Bayes, Morris 1983). `shown (m, K)` counts rows.

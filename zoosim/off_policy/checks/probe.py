@@ -1,4 +1,4 @@
-"""What checks of a log share: the order of its rows, its contexts as keys, and rewards less what the rows explain."""
+"""Quantities that checks of a log share: the order of its rows, keys of its contexts, and residuals of its rewards."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -56,7 +56,7 @@ SURE_SLOPE = 3.0
 """Standard errors from which on rewards go by a feature, whoever else comes."""
 
 CHANCE = 5e-4
-"""How likely a sound log fails a check by chance."""
+"""Probability that a sound log fails a check by chance."""
 
 LEAST_ROWS = 30
 """Rows of an action that tell of it."""
@@ -109,7 +109,7 @@ class Probe:
 
     @cached_property
     def _is_sorted(self) -> bool:
-        """Whether rows without times are sorted by what they hold, so that their order says nothing of time."""
+        """True if rows without times are sorted by what they hold, so that their order says nothing of time."""
         log = self.log
         start = slice(0, SAMPLE)
         columns = [log.actions, log.rewards, *log.features[:, self.columns].T]
@@ -133,7 +133,7 @@ class Probe:
 
     @cached_property
     def inputs(self) -> FloatArray:
-        """What rewards and probabilities may go by, brought to a mean near 0 and a variance near 1 `(n, d)`."""
+        """The features that rewards and probabilities may go by, with means near 0 and variances near 1 `(n, d)`."""
         few = self.log.features[self.sample][:, self.columns]
         features = np.ascontiguousarray(self.log.features, np.float64)
         return _scaled(features, self.columns, few.mean(axis=0), 1.0 / few.std(axis=0))
@@ -145,7 +145,7 @@ class Probe:
 
     @cached_property
     def names_users(self) -> bool:
-        """Whether the log says which rows are of the same user, and not merely gives each row an id."""
+        """True if the log says which rows are of the same user, and does not merely give each row an id."""
         return self.log.user_ids is not None and self.user_share <= OWN_IDS
 
     @cached_property
@@ -200,7 +200,7 @@ class Probe:
 
     @cached_property
     def reward_growths(self) -> list[Growth]:
-        """How much more sums of rewards over the groups vary than those of independent users."""
+        """The growth in variance of reward sums over the groups, relative to independent users."""
         values = self.without_cycles(of_unit_size(self.residuals))
         return [group_growth(values - values.mean(), self.users, group.of_row) for group in self.groups]
 

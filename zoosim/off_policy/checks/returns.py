@@ -16,13 +16,13 @@ from zoosim.off_policy.checks.rows import rows_in_words
 from zoosim.off_policy.verdict import Findings
 
 FEWEST, MOST_SHARE = 20, 0.3
-"""How many rewards must be negative, and at most which share of those that are not 0, to be exceptions."""
+"""Fewest negative rewards, and their largest share of those that are not 0, to be exceptions."""
 
 FALL_ERRORS, FALL = 4.0, 0.2
 """Standard errors, and share of themselves, by which negative rewards must be rarer at the log's end."""
 
 GROUP_ERRORS, GROUP_VARIANCE = 4.5, 1.5
-"""How much more their sums over times must vary than chance makes them."""
+"""Standard errors and factor by which their sums over groups must vary more than by chance."""
 
 EXPECTED_ERRORS, EXPECTED_ERRORS_OF_MIRRORED = 4.5, 2.5
 """Standard errors by which they would go by the choice if they did as other rewards; those of the same size need less.

@@ -1,4 +1,4 @@
-"""Which rows a finding rests on, in a few words."""
+"""Rows that a finding rests on, in a few words."""
 
 import numpy as np
 

@@ -18,10 +18,10 @@ MOST_TERMS = 400
 """Rows times squared terms that are computed, and terms in all."""
 
 ROWS_PER_MEAN = 5
-"""How many rows each mean of a cell and an action must have on average."""
+"""Fewest rows on average per mean of a cell and an action, and per term."""
 
 LIKELY, LIKELY_IN_FEW_CELLS, FEW_CELLS = 0.005, 0.05, 24
-"""How likely a policy that knows the truth comes as close to what fits the rows best; few policies are that good.
+"""Least probability that a policy which knows the truth comes as close to the best fit; few policies are that good.
 
 Up to so few cells tell no more surely.
 """

@@ -1,4 +1,4 @@
-"""Whether what no model explains of a policy's preferences goes with what it leaves of the rewards."""
+"""Agreement of a policy's preferences with rewards, beyond what models explain of both."""
 
 import math
 from typing import NamedTuple
@@ -26,11 +26,10 @@ ROUNDING = 1e-4
 
 BINS = 8
 MOST_COLUMNS, LEAST_EXPLAINED = 6, 0.1
-"""How many columns tell which rows are near, and what each explains of preferences at least, as a share of the most."""
+"""Most columns that tell which rows are near, and least that each explains of preferences, as a share of the most."""
 
 SOMETHING, APART = 1e-12, 1e-6
-"""What a column explains at least to count, and how far rows in the same place are put apart, in standard deviations.
-"""
+"""Least that a column explains to count, and noise that parts rows in one place, in standard deviations."""
 
 NEAREST, NEXT_ROWS = (5, 20), 5
 """Rows of the same action, at two scales, and rows of the same user that each row is compared with."""

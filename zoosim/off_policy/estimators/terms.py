@@ -1,4 +1,4 @@
-"""What every estimator comes to: a mean, and perhaps a ratio of two means beside it."""
+"""Terms of every estimator: a mean, and perhaps a ratio of two means beside it."""
 
 from typing import NamedTuple
 

@@ -17,7 +17,7 @@ def dot(x: FloatArray, y: FloatArray) -> float:
 
 
 class Clusters(NamedTuple):
-    """Which group `(n,)` each row is in, the groups' `sizes (G,)`, and how many clusters they hold."""
+    """Groups of rows: that of each `(n,)`, the groups' `sizes (G,)`, and the number of clusters they hold."""
 
     group: IntArray
     sizes: FloatArray
@@ -86,7 +86,7 @@ def difference(sums: Sums, less: Sums) -> Sums:
 
 
 def go_together(clusters: Clusters, values: FloatArray) -> bool:
-    """Whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than of as many others.
+    """Return whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than if independent.
 
     That is, by half as much again (Kish's design effect, 1965), and by four standard errors of what chance makes of it.
     """

@@ -11,7 +11,7 @@ from zoosim.core.types import FloatArray
 
 
 class PairedLead(NamedTuple):
-    """How far one policy is ahead of another: `value`, its standard `error`, and the bootstrap's `ratios (B,)`.
+    """Lead of one policy over another: `value`, its standard `error`, and the bootstrap's `ratios (B,)`.
 
     Ratios are deviations of resampled leads from this one, each in its own standard error; drawn alike for all leads.
     """
@@ -29,7 +29,7 @@ class PairedLead(NamedTuple):
 
 
 class Corrected(NamedTuple):
-    """What a lead comes to as one of several: its corrected two-sided `p`, and the interval that leaves out 0 with it.
+    """Correction of a lead as one of several: its two-sided `p`, and the interval that leaves out 0 with it.
 
     The interval ends at value - `below` x error and value + `above` x error.
     """

@@ -14,7 +14,7 @@ from zoosim.off_policy.intervals.bootstrap import SAMPLES, Bootstrap, bootstrap
 from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, standard_error
 
 LIMITS = tuple(4.0**k for k in range(7))
-"""Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
+"""Limits at which weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
 POWER = 0.8
 """Of all logs of so many rows, the share that would show a difference."""
 

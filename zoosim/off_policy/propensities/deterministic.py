@@ -29,14 +29,14 @@ DETERMINISTIC = (
 TREE_ROWS = 20_000
 SHARES = (0.01, 0.05, 0.1, 0.25)
 PRECISION = 0.1
-"""How precise estimates are to be, as a share of what the logged choices earn."""
+"""Half-width that intervals are to reach, as a share of what the logged choices earn."""
 
 PLANNED_ROWS, MOST_CELLS = 2_000, 2**24
 """Rows of a log by which it is planned how much chance it takes; fewer if they have more probabilities than that."""
 
 
 class Randomisation(NamedTuple):
-    """What would be known if a `share` of visits showed any candidate, each with equal chance.
+    """Plan of a log in which a `share` of visits shows any candidate, each with equal chance.
 
     `rows` it takes until the interval of the policy that is hardest to judge reaches as far as `PRECISION` of what the
     logged choices earn, and until the two policies that promise most are told apart if they differ by so much (None
@@ -51,7 +51,7 @@ class Randomisation(NamedTuple):
 
 
 def is_deterministic(log: Log, estimated: EstimatedPropensities) -> bool:
-    """Whether features tell nearly always which product is shown, by the model of probabilities or by a tree of rules.
+    """Return whether features nearly always tell which product is shown, by the model of probabilities or by a tree.
 
     Both are asked about users that they have not seen.
     """

@@ -37,7 +37,7 @@ MULTINOMIAL = "multinomial"
 PROPENSITY_MODELS = (MULTINOMIAL,)
 
 STRENGTHS = (3_000.0, 1_000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-"""How many rows the shrinkage of features' weights counts for; tried in turn while unseen rows get likelier."""
+"""Strengths of the shrinkage of weights, in rows of the log; tried in turn while unseen rows get likelier."""
 
 CALIBRATION = (0.25, 4.0)
 """Between which factors the weights of features may be scaled for unseen rows to be likeliest."""
@@ -62,7 +62,7 @@ BIN_EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 
 class CalibrationBin(NamedTuple):
-    """How often products were shown whose estimated probability was `low` to `high`, and how often it says: counts."""
+    """Counts of products with an estimated probability of `low` to `high`: as `expected` by it, and as `shown`."""
 
     low: float
     high: float
@@ -71,7 +71,7 @@ class CalibrationBin(NamedTuple):
 
 
 class PropensityFigures(NamedTuple):
-    """How probabilities were estimated, and how well they tell of rows of users that their model has not seen.
+    """Figures of the model of probabilities, and of how well it predicts rows of users that it has not seen.
 
     `shrinkage` is how many rows that of the weights counts for; `calibration` the factor that weights of features were
     scaled by; `crossed` says that products of two features are among these. The log chose as if among `choices`

@@ -19,14 +19,14 @@ BLOCK_CELLS = 2**20
 
 MOST_STEPS = 60
 TOLERANCE = 1e-6
-"""Where the fit stops: relative decrease of the loss per step. What is left is small beside the sampling error."""
+"""Relative decrease of the loss per step at which the fit stops. What is left is small beside the sampling error."""
 
 SOLVER_STEPS = 12
 """Steps of conjugate gradients: with their preconditioner the residual is below 1% after fewer."""
 
 
 class Contexts(NamedTuple):
-    """What the chances of K products depend on, for n visits.
+    """Contexts of n visits, on which the chances of K products depend.
 
     `inputs (n, 1 + d)` are a 1 and the visitor's features, the first `n_plain`, and products of these, all scaled;
     `candidates`, sets of products, and which of them each visit had `candidate_set (n,)`; `traits (K, p)` of products.
@@ -95,7 +95,7 @@ class Counts(NamedTuple):
 
 
 class Shrinkage(NamedTuple):
-    """How many rows of features of variance 1 the penalties weigh.
+    """Strengths of the penalties, in rows of features of variance 1.
 
     Those of features' weights, products' own and shared ones, of intercepts, by which products' shares differ, and of
     the weights of `crossed` features.

@@ -1,4 +1,4 @@
-"""What targets of all action spaces share: policies that are evaluated on a log, and stay as they are meanwhile."""
+"""Helpers of targets of all action spaces: policies that are evaluated on a log, and stay as they are meanwhile."""
 
 import pickle
 from collections.abc import Iterator

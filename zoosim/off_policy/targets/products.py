@@ -32,7 +32,7 @@ MOST_REMEMBERED, MOST_CONTEXTS = 2**23, 100_000
 
 FIRST_ROWS = 16
 CHUNK_SECONDS = 0.2
-"""How long a policy is asked without a line of progress, or a chance to interrupt it."""
+"""Seconds that a policy is asked without a line of progress, or a chance to interrupt it."""
 
 Probabilities = Callable[[Log, int, int], FloatArray]
 """A function (log, start, stop) that gives the probabilities of rows start to stop - 1: `(stop - start, K)`, or those
@@ -43,7 +43,7 @@ class Target(ABC):
     """A policy to be evaluated on a log."""
 
     whole = True
-    """Whether the probabilities of all products are known, as reward models need them, or of the logged ones alone."""
+    """True if the probabilities of all products are known, as reward models need; else those of the logged ones are."""
 
     @abstractmethod
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
@@ -71,7 +71,7 @@ class LoggedColumn(Target):
 
 
 class LoggedDistributions(Target):
-    """What the log itself says of all its candidates, scaled to add up to 1: logs may round."""
+    """Probabilities of all candidates as the log holds them, scaled to add up to 1: logs may round."""
 
     def __init__(self, log: Log) -> None:
         self.starts = np.append(0, np.cumsum(log.candidate_lists(0, len(log)).lengths))
@@ -275,7 +275,7 @@ def _check_spec(policy: Policy, log: Log) -> None:
 
 
 def _runs_compiled(policy: Policy) -> bool:
-    """Whether a policy leaves its propensities to a kernel."""
+    """Return whether a policy leaves its propensities to a kernel."""
     return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 

@@ -26,7 +26,7 @@ class RankingTarget(ABC):
     """A policy of rankings, to be evaluated on a log: a `Target` for each position."""
 
     whole = True
-    """Whether the probabilities of all products are known, or of the logged ones alone."""
+    """True if the probabilities of all products are known; else those of the logged ones are."""
 
     @abstractmethod
     def at(self, log: Log, position: int) -> Target:

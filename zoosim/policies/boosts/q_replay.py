@@ -20,7 +20,7 @@ PRIOR = 2.0
 """Visits that the average of all segments counts for in the mean and the deviation of each."""
 
 Held = Annotated[FloatArray, Limits(-LARGEST, LARGEST)]
-"""What is held of visits; the moments of rewards may be larger."""
+"""Arrays of visits, up to `LARGEST` in size; the moments of rewards may be larger."""
 
 ROUNDING = 1e-6
 """Largest relative error that rounding may leave in a sum of squares."""

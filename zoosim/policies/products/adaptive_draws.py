@@ -1,4 +1,4 @@
-"""What `Adaptive` believes of a request, and the draws from it that decide."""
+"""Beliefs of `Adaptive` about a request, and the draws from them that decide."""
 
 from typing import NamedTuple
 
@@ -47,13 +47,13 @@ LEAST_CHANCE = 1e-3
 """Least chance of the rarer kind for which `PRIOR_EVENTS` are waited for."""
 
 SIZE_WIDTH = 0.5
-"""How much narrower sizes are drawn than chances are before there are rewards enough to try more."""
+"""Width of the draws of sizes relative to those of chances, before there are rewards enough to try more."""
 
 FARTHEST_LOGIT = 12.0
 
 
 class SegmentCells(NamedTuple):
-    """What is known of the cells of a `segment`, -1 for a new one, and the R categories of a request.
+    """Cells of a `segment`, -1 for a new one, and the R categories of a request.
 
     `firsts (R,)` are the first available candidate of each, -1 without; `chances (R,)` of a reward, 0 for those that
     are not asked. `numbers (R,)` are their places among the segment's `filters (G, H, 3)`, which count where a cell
@@ -69,7 +69,7 @@ class SegmentCells(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """What is believed of the K candidates of a request that may be chosen, `places (K,)` among all candidates.
+    """Beliefs about the K candidates of a request that may be chosen, `places (K,)` among all candidates.
 
     `mean (1 + MODELS, K)` is what is expected of the logit of a reward and of scores of its size; `of_columns (1 +
     MODELS, A)` and `own (1 + MODELS, K)` how far that may be off, by columns of the `offer` and by itself. `cells` say

@@ -1,4 +1,4 @@
-"""What `adaptive` believes of a request: which part speaks, what moved a score, how sure it is."""
+"""Beliefs of `adaptive` about a request: which part speaks, what moved a score, how sure it is."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ from zoosim.policies.products.adaptive_state import Candidates, State
 from zoosim.policies.products.segments import find
 
 PART_NAMES = ("cells", "effects, shrunk", "effects", "effects, slow to forget", "effects, quick to forget", "curves")
-"""What the parts are called, in the order of their losses."""
+"""Names of the parts, in the order of their losses."""
 
 LOG_NAME = "mixed model of the log"
-"""What the model of a log is called, which speaks beside the parts that learn row by row."""
+"""Name of the model of a log, which speaks beside the parts that learn row by row."""
 
 
 @dataclass(frozen=True)
 class CandidateBelief:
-    """What is believed of one candidate.
+    """Belief about one candidate.
 
     Args:
         product_id: The candidate's id.
@@ -46,7 +46,7 @@ class CandidateBelief:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is believed of a request: the `weights` of the parts by name, and the candidates, the likeliest first."""
+    """Beliefs about a request: the `weights` of the parts by name, and the candidates, the likeliest first."""
 
     weights: dict[str, float]
     candidates: tuple[CandidateBelief, ...]
@@ -72,7 +72,7 @@ def explanation(state: State, candidates: Candidates, user: FloatArray, propensi
 
 @dataclass(frozen=True)
 class _Moves:
-    """What the logits of K candidates are made of, by one part: see `CandidateBelief.moved_by`."""
+    """Terms of the logits of K candidates, by one part: see `CandidateBelief.moved_by`."""
 
     visitor: float
     columns: FloatArray

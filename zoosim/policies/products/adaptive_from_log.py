@@ -1,4 +1,4 @@
-"""What `Adaptive` keeps of a log that it was trained on: a mixed model of it, and how that has predicted since.
+"""Memory of a log that `Adaptive` was trained on: a mixed model of it, and how that has predicted since.
 
 A policy that learns row by row cannot look at a log twice. A mixed model can, and so knows better which kinds of
 effects matter; but it stands still. So both predict, and are averaged on the scale of logits: two models with errors

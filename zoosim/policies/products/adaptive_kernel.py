@@ -146,7 +146,7 @@ def _log_loss(chance: float, paid: bool) -> float:
 
 @jit
 def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool) -> float:
-    """Let the cell of a segment and a category learn; return the loss of what it had predicted."""
+    """Update the cell of a segment and a category; return the loss of what it had predicted."""
     cells = state.cells
     reward = 1.0 if paid else 0.0
     state.segments.clock[s] += 1.0
@@ -194,7 +194,7 @@ def _row(state: State, candidates: Candidates, user: FloatArray, action: int) ->
 
 @jit
 def _suspect_others(cells: Cells, s: int, g: int, categories: int, yes: float, no: float, chance: float) -> None:
-    """Where one cell of a segment has jumped, others may have: shocks come to several at once."""
+    """Loosen the other cells of a segment, one of which has jumped: shocks come to several at once."""
     for other in range(1, categories):
         if other != g and cells.learned[s, other] > 0.0:
             cell = cells.filters[s, other]

@@ -18,20 +18,20 @@ CELLS, CURVES, PARTS = 0, 1 + CHANCES, 2 + CHANCES
 """Places in `losses`: the cells, then the linear models, then the curves."""
 
 HEAD_START = 2.0
-"""How much better, in nats, the effects must have predicted lately than the cells to weigh as much."""
+"""Nats by which effects and curves must have predicted better lately than the cells to weigh as much."""
 
 LEAST_WEIGHT = 0.02
 """Weight below which a part has no say."""
 
 COLUMN_WIDTH, OWN_WIDTH = 1.5, 2.0
-"""How many times wider the effects of columns, and what differs between single products, their own effects and numbers,
-are drawn at most, where there are rewards enough to try them."""
+"""Largest factors by which draws widen the effects of columns, and what differs between single products, their own
+effects and numbers, where there are rewards enough to try them."""
 
 COLUMN_REWARDS, OWN_REWARDS = 5.0, 0.2
 """Rewards of the rarer kind, per effect of a column and per product, at which they are drawn halfway to the most."""
 
 SHARPNESS = 2.0
-"""How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
+"""Rate at which nearness decays with the squared distance between visitors, whose mean square length is 1."""
 
 FEW_NUMBERS = 4.0
 """Products' numbers together vary as much as so many, however many there are."""

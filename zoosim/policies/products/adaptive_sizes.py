@@ -1,4 +1,4 @@
-"""How much a reward is when it is not 0: its sign, and its size on a logarithmic or on its own scale.
+"""Model of rewards that are not 0: their sign, and their size on a logarithmic or on its own scale.
 
 Rewards of shops are mostly 0, else of very different sizes: revenue is near to log-normal, margins are at times
 negative. So a reward is a chance that it is not 0, times what it then is. Of that there are two models, and the one
@@ -49,7 +49,7 @@ LOG_TAU = float(np.log(2.0 * np.pi))
 
 
 class Sizes(NamedTuple):
-    """What is known of rewards that are not 0.
+    """State of the models of rewards that are not 0.
 
     `unit (1,)`, a power of two, 0 before the first one; `first (1,)` in that unit; `several (1,)` is 1 once another
     value came; `negative (1,)` once a negative one did. By model `(4,)`: `observed` rewards, `mean` and `variance` of
@@ -123,7 +123,7 @@ def _learn(
     row: Row,
     amount: float,
 ) -> float:
-    """Let a model learn an amount, in standard deviations; return the negative logarithm of its density."""
+    """Update a model with an amount, in standard deviations; return the negative logarithm of its density."""
     sizes.observed[model] = min(sizes.observed[model] + 1.0, STEADY)
     share = 1.0 / sizes.observed[model]
     if sizes.observed[model] == 1.0:

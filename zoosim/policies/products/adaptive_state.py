@@ -1,4 +1,4 @@
-"""What `Adaptive` knows: cells of segments and categories, effects, sizes of rewards; and candidates."""
+"""State of `Adaptive`: cells of segments and categories, effects, sizes of rewards; and candidates."""
 
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
@@ -21,7 +21,7 @@ HYPOTHESES = 8
 """Hypotheses of a cell's filter."""
 
 ROUNDING = 1e-3
-"""How far rounding may take the sum of the means of cells from them."""
+"""Rounding error that is allowed in the sum of the means of cells."""
 
 MEANS, TRIED = 0, 1
 """Places in the tally of cells."""
@@ -45,7 +45,7 @@ CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 """Variances of the effects of curves, which are not learned."""
 
 NEVER = -1.0
-"""When candidates were last worked out from what was learned: not since they came, or it was changed from outside."""
+"""Value of `Candidates.learned` where nothing was worked out since they came, or since a change from outside."""
 
 
 MAX_NUMBERS = 128
@@ -53,7 +53,7 @@ MAX_NUMBERS = 128
 
 
 class Cells(NamedTuple):
-    """What is known of S segments and G categories.
+    """Cells of S segments and G categories.
 
     `filters (S, G, H, 3)`; `shown (S, G)` the segment's decision that showed the category last, `learned (S, G)` the
     segment's reward that came from it last, both 0 for never; `tally (2,)`: sum of the means of the cells that were
@@ -76,7 +76,7 @@ class Cells(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What the products' columns are: `binary (d_p,)` whether a column held nothing but 0 and 1 so far.
+    """Kinds of the products' columns: `binary (d_p,)` whether a column held nothing but 0 and 1 so far.
 
     A binary column of which a product was 1 has a block of effects: `block_of (d_p,)`, 0 without. The others are
     numbers: `numbers (n,)` gives the column of each, as they came up. `counts (2,)`: blocks, numbers.
@@ -221,7 +221,7 @@ def count_tried(cells: Cells) -> None:
 
 @jit
 def clear_cells(cells: Cells, g: int) -> None:
-    """Let the cells of a category forget what they have seen; those that were never tried hold nothing."""
+    """Clear the cells of a category; those that were never tried hold nothing."""
     for s in range(cells.shown.shape[0]):
         cells.shown[s, g] = 0.0
         if cells.learned[s, g] > 0.0:

@@ -73,7 +73,7 @@ def number(categories: Categories, products: FloatArray, most: int) -> tuple[Cat
 
 
 def all_numbered(categories: Categories, products: FloatArray) -> bool:
-    """Tell whether each of the products `(K, d_p)` has a number already, so that `number` would move nothing."""
+    """Return whether each of the products `(K, d_p)` has a number already, so that `number` would move nothing."""
     if not categories.seen[0] or not still_binary(categories.binary, products)[categories.binary].all():
         return False
     columns = categories.binary if categories.binary.any() else ~categories.binary
@@ -83,7 +83,7 @@ def all_numbered(categories: Categories, products: FloatArray) -> bool:
 
 @jit
 def _are_known(table: IdTable, rows: FloatArray) -> bool:
-    """Tell whether each of the patterns `(R, d)` has a slot."""
+    """Return whether each of the patterns `(R, d)` has a slot."""
     r = 0
     while r < rows.shape[0] and find_slot(table, hash_row(rows[r])) != UNKNOWN:
         r += 1

@@ -68,7 +68,7 @@ def widths_of(widths: LateWidths, ridge: Ridge) -> Ridge:
 
 @jit
 def count_decision(widths: LateWidths, ridge: Ridge, model: int, x: FloatArray) -> None:
-    """Let the widths count a decision: x `(d,)` was shown by `model`."""
+    """Count a decision in the widths: x `(d,)` was shown by `model`."""
     if _falls_behind(widths, ridge, ridge.age.shape[0]):
         observe(widths.ahead, widths.first_model[0], widths.first_x, nonzeros(widths.first_x), 0.0)
     if widths.late[0]:
@@ -94,7 +94,7 @@ def count_decision_in_group(
     x: FloatArray,
     key: int,
 ) -> None:
-    """Let the widths count a decision where groups of models fade together, see `fade_by_turns`.
+    """Count a decision in the widths where groups of models fade together, see `fade_by_turns`.
 
     `used` is how many of the models are in use, the first ones; `clock (groups,)` what each group has learned from;
     `turns (group size,)` those of each group; `key` the hash of the decision.
@@ -128,7 +128,7 @@ def _observe_in_group(widths: LateWidths, turns: IntArray, model: int, x: FloatA
 
 @jit
 def _falls_behind(widths: LateWidths, ridge: Ridge, used: int) -> bool:
-    """Let the widths run ahead if a reward is late; True when it is the first, whose decision is to be counted now."""
+    """Start the widths that run ahead if a reward is late; return whether its decision is to be counted now."""
     begins = widths.late[0] == 0 and widths.decisions.total[0] > 0
     if begins:
         widths.late[0] = 1
@@ -156,7 +156,7 @@ def _comes_uncounted(widths: LateWidths, key: int) -> bool:
 
 @jit
 def forget_decisions(widths: LateWidths) -> None:
-    """Let no reward be awaited: where models were cleared, what was decided before says nothing about them."""
+    """Give up all open decisions: where models were cleared, what was decided before says nothing about them."""
     give_up_decisions(widths.decisions)
     widths.late[0] = 0
 

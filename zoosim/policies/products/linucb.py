@@ -23,7 +23,7 @@ from zoosim.policies.products.late_widths import (
 )
 
 MAX_BYTES = 2**30
-"""What all models together may take; then the product that was shown or rewarded longest ago is dropped."""
+"""Bytes that all models may take; then the product that was shown or rewarded longest ago is dropped."""
 
 FIRST_PRODUCTS = 64
 

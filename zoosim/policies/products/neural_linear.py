@@ -51,7 +51,7 @@ SCALE, VARIANCE = 0, 1
 
 
 class Candidates(NamedTuple):
-    """What there is to choose from: G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
+    """Candidates in G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
 
     A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
     what the network reads of them: the distinct products when joint, else one row of 0. `lower (R, h)` is what they add
@@ -287,7 +287,7 @@ class NeuralLinear(KernelPolicy):
 
     @property
     def _heads(self) -> int:
-        """How many heads there is a ridge model for now."""
+        """Number of heads that there is a ridge model for now."""
         return len(self.state.ridge.b)
 
     def _new_learner(self) -> heads_net.Learner:

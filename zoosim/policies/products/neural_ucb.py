@@ -90,7 +90,7 @@ def _add_wins(
 
 
 class _Neural(DrawingPolicy):
-    """What NeuralUCB and neural Thompson sampling have in common: all but what multiplies the deviation."""
+    """Base of NeuralUCB and neural Thompson sampling: all but what multiplies the deviation."""
 
     hidden: str = parameter("64", help="sizes of the hidden layers, such as 64 or 128-64")
     history: str = parameter(
@@ -342,7 +342,7 @@ class NeuralTS(_Neural):
 
 
 def _play_made_up(cls: type[_Neural], params: Mapping[str, Any]) -> None:
-    """Let a small policy decide and learn among few and among many candidates, past trainings."""
+    """Run a small policy, which decides and learns among few and among many candidates, past trainings."""
     rng = np.random.default_rng(0)
     policy = cls(PolicySpec(user_dim=2, product_dim=2), rng, **params)
     for step in range(24):  # 72 rewards: A is made anew after 64 in the primal form

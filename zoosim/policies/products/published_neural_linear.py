@@ -26,7 +26,7 @@ from zoosim.policies.choice import best_of, distinct_rows
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 MAX_CACHED = 20_000
-"""How many embeddings are kept between decisions for a set of candidates, over all remembered users."""
+"""Embeddings that are kept between decisions for a set of candidates, over all remembered users."""
 
 LONGEST = 1e3
 """The longest gradient of a step by plain descent (clipped by its norm: Pascanu, Mikolov & Bengio 2013)."""
@@ -242,7 +242,7 @@ def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int
 
 
 class _NeuralLinear(KernelPolicy):
-    """What the two published forms have in common."""
+    """Base of the two published forms."""
 
     baseline_only = True
     learned = ("ridge", "trained", "counts", "memory", "key")

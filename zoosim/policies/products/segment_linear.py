@@ -45,7 +45,7 @@ FIRST_PRODUCTS, KEPT_SEGMENTS = 8, 16
 
 
 class _SegmentLinear(KernelPolicy):
-    """What the four policies have in common.
+    """Base of the four policies.
 
     Products with models of their own are known by their id. There is room for 8 at first, which doubles as they come up
     until all models' matrices would take 2^24 entries; then the product that was shown or rewarded longest ago is

@@ -1,4 +1,4 @@
-"""What the linear policies of segments keep: models for segments and products, with room for products as they come up.
+"""State of the linear policies of segments: models for segments and products, with room for products as they come up.
 
 Part of `segment_linear.py`. Policies with a model for each product know S segments and P products, and the
 models of segment s are numbers s P to s P + P - 1; those with one model for all products have P = 1.

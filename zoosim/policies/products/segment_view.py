@@ -1,4 +1,4 @@
-"""What one visitor sees of a segment's models: small means and spreads over what is on the right of x = left (x) right.
+"""View of a segment's models for one visitor: small means and spreads over what is on the right of x = left (x) right.
 
 Part of `zoosim.policies.products.segment_linear`.
 """
@@ -16,7 +16,7 @@ from zoosim.linear.ridge import Ridge, variance
 
 
 class View(NamedTuple):
-    """What one visitor sees: `means (V, w)`, `spreads (V, w, w)` (or roots); `arms (V, R)` tells what can be shown."""
+    """Models for one visitor: `means (V, w)`, `spreads (V, w, w)` (or roots); `arms (V, R)` tells what can be shown."""
 
     means: FloatArray
     spreads: FloatArray

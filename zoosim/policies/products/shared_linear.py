@@ -100,7 +100,7 @@ KERNEL = Kernel("shared_linear", _choose, _distribution, _learn, _decided)
 
 
 class _SharedLinear(KernelPolicy):
-    """What `greedy` and `d-linucb` have in common."""
+    """Base of `greedy` and `d-linucb`."""
 
     kernel = KERNEL
     learned = ("ridge", "widths")

@@ -21,7 +21,7 @@ from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
 Saved = Mapping[TrialKey, Mapping[str, Any]]
-"""What made each sound trial of a folder, as its file says."""
+"""Metadata of each sound trial of a folder, as its file holds it."""
 
 DIED = "its process died: it exited, crashed, or was killed for its memory"
 

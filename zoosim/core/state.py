@@ -37,7 +37,7 @@ class Stateful:
     """
 
     joint: ClassVar[str] = "."
-    """What stands between the names of a named tuple and its arrays."""
+    """Separator between the name of a named tuple and those of its arrays."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned, as arrays and plain values by name."""
@@ -168,7 +168,7 @@ def saved_length(saved: Mapping[str, Any], name: str) -> int:
 
 @dataclass
 class _Part:
-    """What a saved state holds of a part: checked values, or the state itself for a part with methods of its own."""
+    """State to load into a part: checked values, or the saved state itself for a part with methods of its own."""
 
     part: Stateful
     values: Any

@@ -94,7 +94,7 @@ class Distribution(NamedTuple):
 
 
 class CandidateSource(NamedTuple):
-    """Where the candidates of a request came from, where a source stands beside the policy: a context's `source`.
+    """Source of the candidates of a request, where one stands beside the policy: a context's `source`.
 
     Args:
         name: What the source is called, such as a retrieval, or a pool that is drawn from for exploration.

@@ -63,12 +63,12 @@ class CandidateSets:
 
     @property
     def are_everything(self) -> bool:
-        """Whether every set is known to hold all products."""
+        """True if every set is known to hold all products."""
         return self.are_lacking and not len(self.products)
 
     @property
     def are_listed(self) -> bool:
-        """Whether sets are to be gone through as lists: they list what a large catalogue offers."""
+        """True if sets are to be gone through as lists: they list what a large catalogue offers."""
         return not self.are_lacking and self.n_products > LARGE_CATALOGUE
 
     def lists(self, sets: IntArray) -> CandidateLists:

@@ -1,4 +1,4 @@
-"""What makes a log bad, and where: checks of frames, which name row and column. Rows count from 0."""
+"""Checks of frames for what makes a log bad, named by row and column. Rows count from 0."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ ADVICE = "mend the log, or have bad rows skipped (--skip-bad)"
 
 
 class Fault(NamedTuple):
-    """What is wrong in a column: `bad (n,)` marks the rows, `expected` says what should stand there."""
+    """Fault of a column: `bad (n,)` marks the rows, `expected` says what should stand there."""
 
     column: str
     expected: str
@@ -70,7 +70,7 @@ TYPES = {
     **dict.fromkeys(LISTED, "lists of whole numbers"),
     CANDIDATE_PROPENSITIES: "lists of numbers",
 }
-"""What the columns of Records hold, but for the action."""
+"""Types of the columns of Records, in words, but for the action."""
 
 LIFE_TYPES = {
     "visitor": "whole numbers or words",
@@ -79,10 +79,10 @@ LIFE_TYPES = {
     "ended": "true or false",
     "censored": "true or false",
 }
-"""What those of a log of visitors who come back hold."""
+"""Those of a log of visitors who come back."""
 
 SOURCE_TYPES = dict(zip(SOURCE, ("words", "words or whole numbers", "numbers"), strict=True))
-"""What those of a log that says where candidates came from hold."""
+"""Those of a log that says where candidates came from."""
 
 
 def _is_time(dtype: pl.DataType) -> bool:

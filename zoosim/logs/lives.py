@@ -11,7 +11,7 @@ from zoosim.logs.schema import LIFE
 
 
 class Lives(NamedTuple):
-    """Where in a visitor's life each of n decisions stands, each array `(n,)`.
+    """Place of each of n decisions in its visitor's life, each array `(n,)`.
 
     `visitor` numbers visitors, `visit` the visits of each, and `step` the decisions of each, in order. `ended` is true
     where the visitor then had gone for good, and `censored` where nobody knows, since the world or the log ends there.

@@ -273,7 +273,7 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, Int
 
 
 class _Catalogue(NamedTuple):
-    """What the table beside a log says of its candidates, and of other products; nothing where there is none."""
+    """Candidates of a log, and other products, as the table beside it describes them; empty where there is none."""
 
     products: FloatArray | None = None
     categories: tuple[str, ...] = ()

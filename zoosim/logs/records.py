@@ -1,4 +1,4 @@
-"""How Records hold the decisions of each action space: which checks they pass, and which arrays they become."""
+"""Records of the decisions of each action space: which checks they pass, and which arrays they become."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Records(ABC):
     """The columns that a log cannot do without."""
 
     chooses_lists: ClassVar[bool] = False
-    """Whether an action is a list of numbers instead of a whole number."""
+    """True if an action is a list of numbers instead of a whole number."""
 
     def __init__(
         self, frame: pl.DataFrame, source: str, n_actions: int | None = None, a_max: float | None = None

@@ -1,4 +1,4 @@
-"""What a log says of each search: the request with its candidates and base scores, what was shown, and what came of it.
+"""Columns of a log of searches: each request with its candidates and base scores, what was shown, and what came of it.
 
 These are further columns of Records of boosts, one row per search, with the catalogue and a `SearchSchema` beside them:
 `segment`, `query`, `query_type` (texts), `signs` (of price taste, label taste and specificity), `candidates` and
@@ -102,7 +102,7 @@ class Ragged(NamedTuple):
 
 
 def has_searches(path: Path) -> bool:
-    """Whether a file is a log of searches."""
+    """Return whether a file is a log of searches."""
     try:
         if path.suffix != ".parquet":
             return False

@@ -1,4 +1,4 @@
-"""What a log says of its candidates: where they came from, and how likely each was."""
+"""Columns of a log on its candidates: where they came from, and how likely each was."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from zoosim.logs.checks import Fault, bad_probabilities, floats
 from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE
 
 SUM_TOLERANCE, OWN_TOLERANCE = 1e-5, 1e-4
-"""How far the sum of a row's distribution may be off 1, and that of the action off `propensity`, as a share of it."""
+"""Largest errors of the sum of a row's distribution, and, as a share of `propensity`, of its entry for the action."""
 
 ROWS_AT_ONCE = 10_000
 
 
 class CandidateSources(NamedTuple):
-    """Where the candidates of n visits came from.
+    """Sources of the candidates of n visits.
 
     `names` are the sources that occur, each with its version, and `source (n,)` says which each visit had;
     `propensities (n,)` are the probabilities with which the visit's candidates came from that source.

@@ -44,7 +44,7 @@ PRODUCTS_AT_ONCE, ROWS_AT_ONCE = 256, 2**15
 
 
 class Response(Enum):
-    """What responses are: yes or no, by the logistic link, or amounts with normal noise, by the identity.
+    """Kind of response: yes or no, by the logistic link, or amounts with normal noise, by the identity.
 
     `rounds` passes over the rows are made by default, with so many `updates` of variances in each.
     """

@@ -81,7 +81,7 @@ class Variances(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What the data say of some `products (B,)`: precisions A, as `matrices (B, q, q)` or as fewer rows of each.
+    """Precisions A that the data give some `products (B,)`, as `matrices (B, q, q)` or as fewer rows of each.
 
     With m < q rows `matrices (B, m, q)` are F with A = F' F: then all costs what the rows tell, not q^3.
     """
@@ -91,7 +91,7 @@ class Part(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the matrices are the precisions themselves."""
+        """True if the matrices are the precisions themselves."""
         return bool(self.matrices.shape[1] == self.matrices.shape[2])
 
     def summed_out(self, variances: FloatArray) -> "_Deviations":
@@ -105,7 +105,7 @@ class Part(NamedTuple):
 
 
 class _Deviations(NamedTuple):
-    """What is known of the deviations of some `products (B,)`, whose prior variances D are `prior (q,)`.
+    """Precisions and covariances of some `products (B,)`, whose deviations have prior variances D, `prior (q,)`.
 
     Of whole precisions A there are `right`, G = (A^-1 + D)^-1, and `inverse`, (A + D^-1)^-1. Of `rows` F there is
     `right`, (1 + F D F')^-1 F, and the others follow (Woodbury 1950).

@@ -57,7 +57,7 @@ class Moments(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """How to fit ridge deviations of each action from what actions share.
+    """Options for fitting ridge deviations of each action from what actions share.
 
     `shared` makes of sums over rows, `gram (K, D, D)` and `cross (K, D)`, what the coefficients of each action are
     shrunk towards `(K, D)`. The penalty is one of `strengths`; a `free_level` has none. `without` is what needs no

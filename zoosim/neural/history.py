@@ -52,7 +52,7 @@ class History(Stateful):
 
     @property
     def last(self) -> Annotated[IntArray, Limits(-1, MOST)]:
-        """When each row was observed last, -1 for never."""
+        """The time of each row's last observation, -1 for never."""
         return self._last[: len(self)]
 
     def number(self, x: FloatArray) -> int:

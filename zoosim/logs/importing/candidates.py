@@ -1,4 +1,4 @@
-"""Which products could be shown, row by row: a column of lists, or of words with a sign between them."""
+"""Products that could be shown, row by row: a column of lists, or of words with a sign between them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -84,7 +84,7 @@ class ProductTable:
         return fit_encoder(self._rows(names), self.mapped.features, self.source, **options)
 
     def drift(self, names: list[str], encoder: Encoder) -> dict[str, str]:
-        """Tell what is new to an encoder among the products called `names`, by column."""
+        """Return what is new to an encoder among the products called `names`, by column."""
         return {f"{column} (products)": note for column, note in encoder.drift(self._rows(names)).items()}
 
     def _rows(self, names: list[str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What an import understood of a shop's table, in words: rows, products, time, rewards, probabilities and columns."""
+"""Summary of the import of a shop's table, in words: rows, products, time, rewards, probabilities and columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,12 +32,12 @@ USES = {
     "clicked": "reward click",
     "purchased": "reward purchases",
 }
-"""What columns are used for, where their role says it less plainly."""
+"""Uses of columns by their role, where the role says them less plainly."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a table.
+    """Outcome of the import of a table.
 
     Args:
         skipped: How many rows were left out, by reason.

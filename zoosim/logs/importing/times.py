@@ -20,7 +20,7 @@ MICROSECONDS_OF_YEAR = 365.2425 * 86_400e6
 
 
 class TimeNotation(NamedTuple):
-    """How a table writes times: the `time_zone` of those that name none, UTC where nothing is said; the `epoch` units
+    """Notation of a table's times: the `time_zone` of those that name none, UTC if nothing is said; the `epoch` units
     that numbers count since 1970, and whether `dates` such as 03/04/2024 begin with the day or the month, None where
     the column tells.
     """
@@ -63,7 +63,7 @@ def _in_utc(column: pl.Series, notation: TimeNotation, source: str) -> pl.Series
 
 
 def _counts(column: pl.Series) -> bool:
-    """Whether a column of words holds numbers that count from 1970."""
+    """Return whether a column of words holds numbers that count from 1970."""
     if column.dtype != pl.String or not column.str.strip_chars().str.contains(NUMBER).all():
         return False
     return epoch_of(numbers_of(column)) is not None
@@ -104,7 +104,7 @@ def _parsed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
 
 
 def lacks_zone(column: pl.Series) -> bool:
-    """Whether the times of a column name no time zone, and are no counts since 1970."""
+    """Return whether the times of a column name no time zone, and are no counts since 1970."""
     if isinstance(column.dtype, pl.Datetime):
         return column.dtype.time_zone is None
     if column.dtype != pl.String:

@@ -138,3 +138,10 @@ def test_nothing_is_written_through_a_link_or_into_a_file_of_another_kind(tmp_pa
     with pytest.raises(ConfigError, match="is damaged or was changed"):
         Manifest(folder).add("a", "0")
     assert {path.read_bytes() for path in (other, folder / NAME)} == {b"a" * 10_000}
+
+
+def test_a_file_that_is_listed_is_not_listed_again(folder: Path) -> None:
+    before = (folder / NAME).read_bytes()
+    for manifest in (Manifest(folder), Manifest(folder)):
+        manifest.add("b", content_digest(b"b"))
+    assert (folder / NAME).read_bytes() == before

@@ -50,7 +50,7 @@ def state_of(policy: Any) -> dict[str, bytes]:
 
 
 def clocks_of(policy: Any) -> dict[str, np.ndarray]:
-    return {name: policy.learned_arrays()[name] for name in policy.clocks}
+    return {name: policy.learned_in_use()[name] for name in policy.clocks}
 
 
 def with_learner(folder: Path, model: Path, use: Callable[[Service, Learner], Awaitable[None]]) -> None:

@@ -37,8 +37,7 @@ def older_digests(folder: Path) -> dict[str, str]:
     summary_file = folder / "summary.json"
     trials = sorted(folder.glob("cells/*/*.parquet"))
     seals = {path: file_seal_holds(path) for path in (config_file, summary_file, *trials) if path.is_file()}
-    is_readable = seals.get(config_file) or (seals.get(config_file, False) is None and has_form(config_file))
-    config = _read_yaml(config_file) if is_readable else {}
+    config = {} if seals.get(config_file) is False else _read_config(config_file)
     has_sealed_trials = any(seals.get(path) is not None for path in trials)
     if has_sealed_trials or KEY in config or config.get("format", 1) not in FORMATS:
         unsealed = {folder / "cells" / f"{label}.parquet" for label in config.get(OLDER, ())}
@@ -47,29 +46,36 @@ def older_digests(folder: Path) -> dict[str, str]:
         unsealed = set(seals)
     digests = {}
     for path, seal in seals.items():
-        is_sound = path in unsealed and has_form(path) if seal is None else seal
+        is_sound = path in unsealed and _has_form(path) if seal is None else seal
         is_sound = is_sound and (seal is None or path not in trials or _is_at_home(path, config))
         digests[path.relative_to(folder).as_posix()] = file_digest(path) if is_sound else ""
     return digests
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return what a config.yaml holds, nothing where it is damaged."""
     try:
-        return dict(parse_yaml(read_text(path)))
+        config = dict(parse_yaml(read_text(path)))
     except MALFORMED:
         return {}
+    return config if config.keys() >= CONFIG_KEYS else {}
 
 
-def has_form(path: Path, may_be_sealed: bool = False) -> bool:
-    """Return whether a file holds what is read of it: configuration, summary or trial, by its suffix."""
+def is_summary(values: Mapping[str, Any]) -> bool:
+    """Return whether values of a summary.json have the form that is read of it; raises one of `MALFORMED` or not."""
+    failures = [failure for figures in values["policies"].values() for failure in figures["failed"]]
+    are_whole = all(failure.keys() >= {"seed", "step", "error", "place"} for failure in failures)
+    return are_whole and bool(values["wall_seconds"] >= 0.0)
+
+
+def _has_form(path: Path) -> bool:
+    """Return whether a file without a seal holds what is read of it: configuration, summary or trial, by its suffix."""
     try:
         if path.suffix == ".yaml":
-            return _read_yaml(path).keys() >= CONFIG_KEYS
+            return bool(_read_config(path))
         if path.suffix == ".json":
             summary = json.loads(read_text(path))
-            failures = [failure for figures in summary["policies"].values() for failure in figures["failed"]]
-            are_whole = all(failure.keys() >= {"seed", "step", "error", "place"} for failure in failures)
-            return are_whole and (may_be_sealed or KEY not in summary) and bool(summary["wall_seconds"] >= 0.0)
+            return KEY not in summary and is_summary(summary)
         read_meta(path)
         return has_figures(decode_parquet(path))
     except MALFORMED:

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.arena.metrics import FIGURES, Rows
-from zoosim.arena.older_runs import CONFIG_KEYS, MALFORMED, OLDER, has_figures, has_form, older_digests
+from zoosim.arena.older_runs import CONFIG_KEYS, MALFORMED, OLDER, has_figures, is_summary, older_digests
 from zoosim.arena.plan import FORMAT
 from zoosim.core.digests import content_digest, file_digest
 from zoosim.core.errors import ConfigError, DataError, printable
@@ -165,9 +165,12 @@ class RunFolder:
             return {}
         except OSError:
             content = b""
-        if not self._manifest.lists(SUMMARY, content_digest(content)) or not has_form(path, may_be_sealed=True):
-            raise ConfigError(f"{path} {DAMAGED}; delete it and run again")
-        return dict(json.loads(content))
+        is_listed = self._manifest.lists(SUMMARY, content_digest(content))
+        with suppress(*MALFORMED):
+            summary = json.loads(content)
+            if is_listed and is_summary(summary):
+                return dict(summary)
+        raise ConfigError(f"{path} {DAMAGED}; delete it and run again")
 
     def write_summary(self, values: Mapping[str, Any]) -> None:
         """Write summary.json."""

@@ -75,8 +75,9 @@ class Manifest(dict[str, set[str]]):
         return self.lists(name, file_digest(self.path.parent / name))
 
     def add(self, name: str, digest: str) -> None:
-        """List a file; its line is on the disk when this returns. Raises `OSError`."""
-        self.setdefault(name, set()).add(digest)
+        """List a file, unless it is; its line is on the disk when this returns. Raises `OSError`."""
+        if digest in self.get(name, ()):
+            return
         line = _line(name, digest).encode()
         with self._locked() as file:
             end = file.seek(0, os.SEEK_END)
@@ -92,6 +93,7 @@ class Manifest(dict[str, set[str]]):
                     file.truncate(start + tail.rfind(b"\n") + 1)  # what a killed process left of a line
                 _write(file, line)
         self._unwritten = ""
+        self.setdefault(name, set()).add(digest)
 
     @contextmanager
     def _locked(self) -> Iterator[IO[bytes]]:

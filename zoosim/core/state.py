@@ -41,16 +41,12 @@ class Stateful:
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned, as arrays and plain values by name."""
-        return dict(_copied(self._state_in_use()))
+        return dict(_copied(self.learned_in_use()))
 
-    def _state_in_use(self) -> dict[str, Any]:
-        """Return `state_dict`, but the arrays themselves."""
+    def learned_in_use(self) -> dict[str, Any]:
+        """Return what the learned fields hold, by their names in `state_dict`: the arrays themselves, not copies."""
         fields = self._learned_fields().items()
         return {key: entry for name, value in fields for key, entry in _entries(name, value, self.joint)}
-
-    def learned_arrays(self) -> dict[str, Any]:
-        """Return what the learned fields hold, by their names in `state_dict`: the arrays themselves, not copies."""
-        return self._state_in_use()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a `state_dict` of an object of the same class, parameters and task.
@@ -147,7 +143,7 @@ def state_in_use(stateful: Stateful) -> dict[str, Any]:
     Args:
         stateful: The object; one with a `state_dict` of its own returns what it will.
     """
-    return stateful.state_dict() if saves_by_itself(stateful) else stateful._state_in_use()
+    return stateful.state_dict() if saves_by_itself(stateful) else stateful.learned_in_use()
 
 
 def blank(dtype: type, *sides: int) -> np.ndarray:

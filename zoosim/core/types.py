@@ -33,6 +33,12 @@ def frozen(array: Array) -> Array:
     return array
 
 
+def frozen_view(array: np.ndarray) -> np.ndarray:
+    """Return a contiguous, read-only view of an array, or the array itself where it is so already."""
+    is_frozen = array.flags.c_contiguous and not array.flags.writeable
+    return array if is_frozen else frozen(np.asarray(array, order="C").view())
+
+
 def frozen_parts(parts: Parts) -> Parts:
     """Return a named tuple with contiguous, read-only views of its arrays, so that one compiled function takes all.
 
@@ -43,10 +49,9 @@ def frozen_parts(parts: Parts) -> Parts:
     """
 
     def frozen_part(part: Any) -> Any:
-        if not isinstance(part, np.ndarray):
-            return frozen_parts(part) if hasattr(part, "_fields") else part
-        is_frozen = part.flags.c_contiguous and not part.flags.writeable
-        return part if is_frozen else frozen(np.asarray(part, order="C").view())
+        if isinstance(part, np.ndarray):
+            return frozen_view(part)
+        return frozen_parts(part) if hasattr(part, "_fields") else part
 
     return type(parts)(*map(frozen_part, parts))
 

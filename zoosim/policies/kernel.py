@@ -29,7 +29,7 @@ from zoosim.core.jit import bind, jit
 from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress, frozen_view
 from zoosim.policies.base import FIT_CHUNK, policy_name
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
@@ -303,7 +303,7 @@ class KernelPolicy(DrawingPolicy):
             rewards: What it earned `(n,)`.
             decides: Whether each visit counts as a decision of the policy's own, too.
         """
-        visits = np.array(user_ids), _read_only(users), np.array(actions), np.array(rewards)
+        visits = np.array(user_ids), frozen_view(users), np.array(actions), np.array(rewards)
         _compiled_teach(self.kernel)(self.state, candidates, *visits, decides, True)
 
     def tabulate(
@@ -327,7 +327,7 @@ class KernelPolicy(DrawingPolicy):
             mask_of: The row of `masks` of each request `(n,)`.
             out: Where the probabilities go `(n, K)`: zeros.
         """
-        requests = np.array(user_ids), _read_only(users), _read_only(masks), np.array(mask_of)
+        requests = np.array(user_ids), frozen_view(users), frozen_view(masks), np.array(mask_of)
         _compiled_distributions(self.kernel)(state, candidates, *requests, self.floor, out)
 
     def prepare(self) -> None:
@@ -415,17 +415,13 @@ class KernelPolicy(DrawingPolicy):
         state = self.state._replace(**{name: values[name] for name in self.learned})
         yield from getattr(state, "flaws", tuple)()
 
-    def learned_arrays(self) -> dict[str, np.ndarray]:
-        """Return the learned arrays that are in use, by their names in `state_dict`."""
-        return {name: array for name, array in self._state_in_use().items() if name != "policy"}
-
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Change learned arrays in place; nothing is copied or checked.
 
         Args:
             change: Called with the arrays by their names in `state_dict`; it writes into them.
         """
-        arrays = self.learned_arrays()
+        arrays = self.learned_in_use()
         before = [arrays[name].copy() for name in self.candidates_rest_on]
         change(arrays)
         if before and all(map(np.array_equal, before, (arrays[name] for name in self.candidates_rest_on))):
@@ -535,13 +531,6 @@ def _teach(
             decided(state, candidates, user_ids[i], users[i], actions[i])
         if learns:
             learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array as those of a single request are, so that loops are compiled for one form alone."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _id_tables(value: Any) -> Iterator[IdTable]:

@@ -83,7 +83,12 @@ class Publisher:
         self._origin = ""
 
     def message(self, policy: Policy, news: News) -> Message:
-        """Return what is new in a policy's state, which is now at the position that the news come from."""
+        """Return what is new in a policy's state, to be encoded before the policy learns on.
+
+        Args:
+            policy: The policy.
+            news: What goes with it, with the position that the policy's state is at.
+        """
         now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
         old = self._known
         self._known = now
@@ -92,10 +97,8 @@ class Publisher:
         self._origin = news.origin
         if old is None or not same_sizes or not is_same_origin:
             state, arrays = packed_state(policy)
-            # What is kept to compare with is told itself, as a state may be most of the memory.
-            is_kept = {name: name in now and len(now[name]) == a.nbytes for name, a in arrays.items()}
-            contents = {name: now[name] if is_kept[name] else _bytes_of(np.array(a)) for name, a in arrays.items()}
-            packed = {name: PackedArray(a.dtype.str, a.shape, contents[name].data) for name, a in arrays.items()}
+            # Views: the state may be most of the memory.
+            packed = {name: PackedArray(a.dtype.str, a.shape, _bytes_of(a).data) for name, a in arrays.items()}
             return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():
@@ -142,7 +145,7 @@ def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.nda
 def _arrays_of(policy: Policy) -> dict[str, np.ndarray]:
     """Return all that a policy has learned as arrays by name; plain values are those of their JSON."""
     if _is_written_in_place(policy):
-        return policy.learned_arrays()
+        return policy.learned_in_use()
     state, arrays = packed_state(policy)
     return {**arrays, PLAIN: np.frombuffer(json.dumps(state).encode(), np.uint8)}
 

@@ -60,7 +60,7 @@ class UnconfirmedDecisions:
 
 
 def _clocks(policy: Policy) -> dict[str, np.ndarray]:
-    arrays = policy.learned_arrays()
+    arrays = policy.learned_in_use()
     missing = [name for name in policy.clocks if not isinstance(arrays.get(name), np.ndarray)]
     if missing:
         raise PolicyError(f"{policy_name(type(policy))}: `clocks` names {missing[0]}, which is no learned array")

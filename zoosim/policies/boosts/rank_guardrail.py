@@ -137,8 +137,9 @@ class RankGuardrail(BoostPolicy):
             return 0.0
         raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")
 
-    def _state_in_use(self) -> dict[str, Any]:
-        return {"params": self._params(), **super()._state_in_use()}
+    def learned_in_use(self) -> dict[str, Any]:
+        """Return what the learned fields hold and the parameters, by their names in `state_dict`."""
+        return {"params": self._params(), **super().learned_in_use()}
 
     def _checked_state(self, saved: Any) -> dict[str, Any]:
         rest = dict(saved) if isinstance(saved, Mapping) else {}

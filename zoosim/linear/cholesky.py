@@ -16,6 +16,7 @@ def extend(lower: FloatArray, n: int, column: FloatArray, corner: float) -> None
     row = lower[n]
     for i in range(n):
         row[i] = (column[i] - dot(lower[i, :i], row[:i])) / lower[i, i]
+    # Where the new row depends on the former ones this is 0 up to rounding, of either sign.
     rest = corner - dot(row[:n], row[:n])
     row[n] = np.sqrt(max(rest, 1e-15 * corner))
 
@@ -29,9 +30,12 @@ def solve_lower(lower: FloatArray, b: FloatArray) -> None:
     for i in range(0, n, 4):
         end = min(i + 4, n)
         if i > 0:
+            # One buffer for all blocks, cut to size before it is shaped: a
+            # part of a wider matrix would not be contiguous.
             left = scratch[: (end - i) * i].reshape((end - i, i))
             for j in range(i, end):
                 for k in range(i):
+                    # With its sign turned, since `add_matrix` only adds.
                     left[j - i, k] = -lower[j, k]
             block = part[: end - i]
             copy_matrix(b[i:end], block)
@@ -50,6 +54,7 @@ def solve_upper(lower: FloatArray, b: FloatArray) -> None:
     """Replace `b (n, m)` by L'^-1 b, all columns at once."""
     n = b.shape[0]
     for i in range(n - 1, -1, -1):
+        # Rows below are solved: b_i = (b_i - sum of L_ki b_k over k > i) / L_ii.
         add_product(-lower[i + 1 : n, i], b[i + 1 :], b[i])
         b[i] /= lower[i, i]
 
@@ -73,6 +78,7 @@ def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
         copy_matrix(columns, roots[i:, i : i + BLOCK])
     for i in range(0, n, BLOCK):
         end = min(i + BLOCK, n)
+        # Row k of L^-1 ends at column k, so only rows from i on reach the columns of this block.
         rows = np.zeros((end - i, end))
         left_of_end = np.empty((n - i, end))
         copy_matrix(roots[i:, :end], left_of_end)
@@ -80,6 +86,7 @@ def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
         copy_matrix(rows, out[i:end, :end])
         for j in range(i, end):
             for k in range(end):
+                # Both halves from one result: an inverse that is symmetric to the bit.
                 out[k, j] = rows[j - i, k]
 
 

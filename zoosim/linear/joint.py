@@ -63,6 +63,8 @@ def contract(
     for a in nonzero:
         for j in range(width):
             mean[j] += left[a] * theta[a * width + j]
+    # With fewer entries, single blocks of A^-1 are picked out; with more,
+    # it is cheaper to read it once from end to end.
     if 2 * nonzero.shape[0] > left.shape[0]:
         _contract_dense(inverse, left, spread)
     else:
@@ -114,6 +116,7 @@ def _add_blocks(inverse: FloatArray, left: FloatArray, below: FloatArray, diagon
             row = inverse[a * width + i]
             for j in range(width):
                 inner[j] = 0.0
+            # Blocks (a, b) and (b, a) are each other's transpose, so the caller adds `below` and its transpose.
             add_product(left[:a], row[: a * width].reshape((a, width)), inner)
             for j in range(width):
                 below[i, j] += left[a] * inner[j]
@@ -133,6 +136,7 @@ def _add_large_blocks(inverse: FloatArray, left: FloatArray, below: FloatArray, 
                 sums[j] += left[a] * row[j]
             for j in range(width):
                 diagonal[i, j] += left[a] * left[a] * row[a * width + j]
+        # sum over a > b of left_a left_b A_ab, the inner sum over a already made; entries that it never reached are 0.
         add_product(left, sums.reshape((left.shape[0], width)), below[i])
 
 

@@ -58,6 +58,7 @@ def new_logistic(means: FloatArray, deviations: FloatArray) -> Logistic:
 @jit
 def chance(log_odds: float) -> float:
     """Return 1 / (1 + exp(-x))."""
+    # At 30 the chance is 1 - 1e-13, which double precision still tells from 1: p (1 - p) and logarithms stay finite.
     return float(1.0 / (1.0 + np.exp(-min(max(log_odds, -STEEP), STEEP))))
 
 
@@ -70,6 +71,7 @@ def add_curvature(
     Both at `mean (d,)`: examples `rows (n, d)`, `happened (n,)` as 0 or 1, `weights (n,)`.
     """
     d = mean.shape[0]
+    # Four examples at a time, so that the Hessian is read and written once for all of them.
     block = np.empty((4, mean.shape[0]))
     for first in range(0, rows.shape[0], 4):
         part = rows[first : first + 4]
@@ -156,6 +158,7 @@ def absorb(model: Logistic, rows: FloatArray, happened: FloatArray, weights: Flo
     root = np.zeros((d, d))
     expand(model, rows, happened, weights, slope, matrix, root)
     for i in range(d):
+        # `expand` left the step to the top of the quadratic in `slope`: the top is the mean of the new prior.
         model.prior_mean[i] = model.mean[i] + slope[i, 0]
         for j in range(i + 1):
             model.prior_precision[i, j] = model.prior_precision[j, i] = matrix[i, j]

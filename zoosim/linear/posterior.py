@@ -22,12 +22,14 @@ def root(matrix: FloatArray) -> None:
         left = matrix[j, j]
         for k in range(j):
             left -= matrix[j, k] * matrix[j, k]
+        # Where exact numbers leave 0, rounding leaves about 1e-16 of the variance: 1e-12 is well above that.
         matrix[j, j] = np.sqrt(left) if left > 1e-12 * full else 0.0
         for i in range(j + 1, width):
             below = matrix[i, j]
             for k in range(j):
                 below -= matrix[i, k] * matrix[j, k]
             entry = below / matrix[j, j] if matrix[j, j] > 0.0 else 0.0
+            # Row i comes later, so that its diagonal still holds the variance, not yet a root.
             matrix[i, j] = entry if entry * entry <= SLACK * matrix[i, i] else 0.0
             matrix[j, i] = 0.0
 
@@ -70,6 +72,7 @@ def draws(
     # `normal` number n is made of the uniforms 2 n and 2 n + 1: begin behind those used up.
     theta = mean.copy()
     j = j // 2 + 1
+    # mean + alpha L z, column by column of L, so that each z is drawn once.
     for column in range(theta.shape[0]):
         z = alpha * normal(key, i, j + column)
         for row in range(column, theta.shape[0]):

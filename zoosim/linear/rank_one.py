@@ -51,6 +51,7 @@ def add_term(matrix: FloatArray, factor: float, vector: FloatArray) -> None:
     copy_vector(vector, matrix[matrix.shape[1] + count])
     matrix[-1, count] = factor
     if count + 1 == MOST_TERMS:
+        # At once, so that there is always room for one more, and nobody has to ask.
         settle_terms(matrix)
 
 
@@ -65,6 +66,7 @@ def settle_terms(matrix: FloatArray) -> None:
     if count == 0:
         return
     vectors = matrix[dim : dim + count]
+    # sum f u u' as one matrix product, (f u) U with the u as rows of U: M0 is read and written once for all terms.
     scaled = np.empty((dim, count))
     for i in range(dim):
         for n in range(count):
@@ -95,6 +97,7 @@ def mirror(matrix: FloatArray) -> None:
 @jit
 def drop_terms(matrix: FloatArray) -> None:
     """Write M = M0: forget the terms that wait."""
+    # Their vectors stay: a factor of 0 ends the terms.
     for n in range(MOST_TERMS):
         matrix[-1, n] = 0.0
 

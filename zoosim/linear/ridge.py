@@ -87,6 +87,7 @@ def grown_ridge(ridge: Ridge, n: int) -> Ridge:
     """Return the same models with room for more: the new ones, up to `n` in all, have seen nothing."""
     _, rows, dim = ridge.gram.shape
     larger = new_ridge(n, dim, ridge.regularization, ridge.discount, rows - dim)
+    # The first five are arrays over models; `condition` has one entry more, the largest of all, which must stay last.
     for old, new in zip(ridge[:5], larger[:5], strict=True):
         new[: len(old)] = old
     larger.condition[: len(ridge.age)] = ridge.condition[:-1]
@@ -114,6 +115,7 @@ def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: 
 
     Where the inverse cannot follow, or goes astray by it, the model is solved anew.
     """
+    # The sums take in the observation whether the inverse could follow or not: `solve` then reads it from them.
     followed = follow(ridge.inverse[model], ridge.theta[model], x, reward)
     accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
     ridge.age[model] += 1
@@ -130,6 +132,7 @@ def variance(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray) -> floa
     """Return x' A^-1 x, in units of the noise's variance."""
     square = quadratic(ridge.inverse[model], x, nonzero)
     if holds_terms(ridge.inverse):
+        # Terms of an inverse have factors below 0: a difference of numbers that are nearly equal may end below 0.
         square = max(square + terms_quadratic(ridge.inverse[model], x), 0.0)
     return square
 
@@ -145,10 +148,12 @@ def accumulate(gram: FloatArray, b: FloatArray, x: FloatArray, nonzero: IntArray
     """Add weight x x' to `gram (d, d)` and weight reward x to `b (d,)`."""
     dim = x.shape[0]
     waits = holds_terms(gram)
+    # Both ways add the same numbers, since zeros of x add 0; loops over whole rows are contiguous and vectorise.
     dense = 4 * nonzero.shape[0] > dim
     if waits:
         add_term(gram, weight, x)
     for i in nonzero:
+        # b never waits: theta is computed from it whenever a model is solved, and adding to it costs next to nothing.
         xi = weight * x[i]
         b[i] += reward * xi
         if waits:
@@ -168,15 +173,18 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float)
     False when A changes so much that digits would be lost: nothing is done then, and the model is to be solved anew.
     """
     dim = x.shape[0]
+    # v = A^-1 x, from rows in place of columns, since A^-1 is symmetric: the loops run along memory.
     v = np.zeros(dim)
     add_product(x, inverse, v)
     if holds_terms(inverse):
         add_terms_product(inverse, x, v)
     leverage = dot(x, v)
+    # det(A + x x') = (1 + x' A^-1 x) det A (matrix determinant lemma), so this is the factor that `STEP` bounds.
     spread = 1.0 + leverage
     # `not <` in place of `>=`: NaN ends here, too.
     if leverage < 0.0 or not spread < STEP:
         return False
+    # (A + x x')^-1 = A^-1 - v v' / (1 + x'v), and with it theta moves by v (reward - x'theta) / (1 + x'v).
     error = reward - dot(x, theta)
     waits = holds_terms(inverse)
     if waits:
@@ -219,6 +227,8 @@ def rebuild(ridge: Ridge, model: int) -> None:
 def _forget(ridge: Ridge, model: int) -> None:
     if ridge.discount < 1.0:
         if holds_terms(ridge.gram):
+            # The factors of terms that wait stand in a row below the
+            # matrix, which the loop over its rows does not reach.
             settle_terms(ridge.gram[model])
         keep = ridge.discount ** ridge.age[model]
         for i in range(ridge.b.shape[1]):
@@ -235,6 +245,8 @@ def fade(ridge: Ridge, first: int, learning: int, models: int, visit: int) -> No
     so that its own observation rebuilds it when its turn is now. Call before `observe`; `visit` counts from 1.
     """
     period = period_of(ridge)
+    # Where it is its turn, visit and `learning` are equal modulo the
+    # period: the age is period - 1, and `observe` adds 1.
     ridge.age[first + learning] = (visit - 1 - learning) % period
     for n in range(visit % period, models, period):
         if n != learning:
@@ -261,6 +273,7 @@ def period_of(ridge: Ridge) -> int:
 @jit
 def _take_turn(ridge: Ridge, model: int, period: int) -> None:
     """Fade a model that has seen anything by a whole period."""
+    # Sums of 0 stay 0 when they fade, so nothing of a model that has seen nothing would change.
     if _seen(ridge.gram[model]):
         ridge.age[model] = period
         rebuild(ridge, model)
@@ -283,6 +296,7 @@ def solve(ridge: Ridge, model: int) -> None:
     if holds_terms(gram):
         settle_terms(gram)
         mirror(gram)
+        # The inverse is written anew from the sums, which hold all that its terms stood for.
         drop_terms(inverse)
         gram = gram[:dim]
         inverse = inverse[:dim]
@@ -316,6 +330,7 @@ def _raise_regularization(gram: FloatArray, regularization: float, out: FloatArr
     for i in range(gram.shape[0]):
         for j in range(gram.shape[0]):
             largest = max(largest, abs(gram[i, j]))
+    # Rounding errors of a sum of products are about 1e-16 times its largest entries: levels begin right above that.
     for level in (1e-15, 1e-10, 1e-5, 1.0):
         _invert_regularized(gram, regularization + 2.0 * level * gram.shape[0] * largest, out)
         if _is_plausible(out, regularization):
@@ -325,6 +340,8 @@ def _raise_regularization(gram: FloatArray, regularization: float, out: FloatArr
 @jit
 def _is_plausible(inverse: FloatArray, regularization: float) -> bool:
     """Return whether no entry of A^-1 exceeds 1 / lambda and none of its diagonal is negative, as in exact numbers."""
+    # A >= lambda I, so A^-1 <= I / lambda; no entry of a positive
+    # semidefinite matrix exceeds the largest of its diagonal.
     most = SLACK / regularization
     for i in range(inverse.shape[0]):
         if inverse[i, i] < 0.0:
@@ -342,6 +359,7 @@ def _is_astray(ridge: Ridge, model: int) -> bool:
     theta = ridge.theta[model]
     b = ridge.b[model]
     most = SLACK / ridge.regularization
+    # In exact numbers |theta_i| <= |theta|_2 <= |b|_2 / lambda <= |b|_1 / lambda.
     most_theta = 0.0
     for i in range(b.shape[0]):
         most_theta += most * abs(b[i])
@@ -362,6 +380,7 @@ def _note_condition(ridge: Ridge, model: int) -> None:
     inverse_size = 0.0
     most = dim / ridge.regularization
     for i in range(dim):
+        # The diagonal of a gram is not below 0, so |gram_ii + lambda| = |gram_ii| + lambda.
         row = ridge.regularization
         inverse_row = 0.0
         for j in range(dim):
@@ -429,6 +448,7 @@ def quadratic(matrix: FloatArray, x: FloatArray, nonzero: IntArray) -> float:
     total = 0.0
     for n in range(nonzero.shape[0]):
         i = nonzero[n]
+        # Entries left of the diagonal stand for those right of it, too: half of the matrix is read.
         row = 0.0
         for m in range(n):
             row += x[nonzero[m]] * matrix[i, nonzero[m]]

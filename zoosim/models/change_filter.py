@@ -69,6 +69,7 @@ def loosen(cell: FloatArray, a: float, b: float, kept: float) -> None:
             weakest = k
     cell[weakest, A] = a
     cell[weakest, B] = b
+    # The weight of the hypothesis that is dropped passes to the fresh one, so that weights still add up to 1.
     cell[weakest, WEIGHT] += 1.0 - kept
 
 
@@ -79,6 +80,7 @@ def observe(cell: FloatArray, reward: float) -> bool:
     before = likeliest(cell)
     for k in range(cell.shape[0]):
         chance = cell[k, A] / (cell[k, A] + cell[k, B])
+        # Bayes' rule, by the chance before this reward: a / (a + b) is the predictive probability of Beta(a, b).
         cell[k, WEIGHT] *= chance * reward + (1.0 - chance) * (1.0 - reward)
         total += cell[k, WEIGHT]
         cell[k, A] += reward

@@ -43,6 +43,7 @@ def fit_conservative(
     gradient = np.zeros(net.trained.shape[2], np.float32)
     for m in range(net.trained.shape[0]):
         for step in range(n_steps):
+            # One number for each step and member, so that every batch has draws of its own.
             draw = step * net.trained.shape[0] + m
             for b in range(batch_size):
                 chosen[b] = int(uniform(key, draw, b) * count)
@@ -86,10 +87,13 @@ def _add_gradient(
         n = chosen[b]
         # Taken off all values, so that no exponential overflows.
         highest = np.max(values[first : first + 1 + OTHERS])
+        # The logged action, the first of its row, counts among those of the softmax.
         mass = 0.0
         for j in range(first, first + 1 + OTHERS):
             mass += np.exp(values[j] - highest)
         for j in range(first, first + 1 + OTHERS):
+            # The slope of alpha log sum exp Q in Q_j is alpha softmax_j; that
+            # of -alpha Q, for the logged one, follows below.
             out[j] = alpha * np.exp(values[j] - highest) / mass / chosen.shape[0]
         error = values[first] - targets[n]
         out[first] += (2.0 * weights[n] * error - alpha) / chosen.shape[0]

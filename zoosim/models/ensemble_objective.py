@@ -64,6 +64,7 @@ def tile_up(
     as_tile(rows, net.centre[d:], net.scale[d:], tile)
     for m in range(members):
         _start_from(parts, m, start, per_request, units[: net.layers[0, OUTPUTS]])
+        # Sums begin with bias and state and go on with actions, the order of `predict_rows`: hence the same bits.
         climb_member(net, m, tile, units, slopes[m])
         copy(units[total - 1], outputs[m])
     return outputs, slopes

@@ -60,6 +60,7 @@ def _occurrences(names: NDArray[np.uint64]) -> IntArray:
     ordered = names[order]
     out = np.empty(len(names), np.int64)
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    # Equal names stand together, in the order of their rows: the place less that of the first one of the run.
     out[order] = places - np.maximum.accumulate(np.where(first, places, 0))
     return out
 
@@ -70,6 +71,7 @@ def _name_rows(rows: FloatArray, out: NDArray[np.uint64]) -> None:
     for n in range(rows.shape[0]):
         out[n] = 0
         for bits in rows[n].view(np.uint64):
+            # Mixed after each number, so that the same numbers in another order have another hash.
             out[n] = mix(np.uint64(out[n] ^ bits))
 
 

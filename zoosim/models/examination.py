@@ -25,6 +25,7 @@ def looked_at(clicks: BoolArray, chances: FloatArray, look: FloatArray, out: Flo
             last = n
     quiet = 1.0  # the probability that no click follows, position n having been looked at
     for n in range(m - 1, last, -1):
+        # Bayes' rule, from the bottom: without a click from here on, a visitor looked and went on quietly, or left.
         on = look[n] * (1.0 - chances[n]) * quiet
         quiet = 1.0 - look[n] + on
         out[n] = on / quiet if quiet > 0.0 else 0.0
@@ -36,6 +37,7 @@ def looked_at(clicks: BoolArray, chances: FloatArray, look: FloatArray, out: Flo
 @jit
 def count_looks(seen: FloatArray, counts: FloatArray) -> None:
     """Add to `counts (m, 2)` the positions that were probably reached, and looked at, by `seen (m,)`."""
+    # A position is reached when the one above it was looked at; the first one always is.
     before = 1.0
     for n in range(seen.shape[0]):
         counts[n, 0] += before

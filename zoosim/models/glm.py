@@ -97,6 +97,7 @@ class Model(NamedTuple):
 
 def expected_probability(logits: FloatArray, variances: FloatArray) -> FloatArray:
     """Return the mean of the logistic function where logits are normal, to second order in their variance."""
+    # E s(l) is near s + s'' v / 2, and s'' = s' (1 - 2 s): as if the logit moved by (1/2 - s) v.
     chances = special.expit(logits)
     return np.asarray(special.expit(logits + (0.5 - chances) * variances))
 
@@ -154,6 +155,8 @@ def fit_glm(
             sums = rows.sums(residuals, weights, mean)
         else:
             residuals = values - linear
+            # E (y - x'b)^2 over the posterior: the squared residual plus the variance of x'b, as in the M step of EM.
+            # In the first round nothing is explained yet, and amounts have been brought to a variance of 1.
             noise = max(float((residuals**2 + spread).mean()), LEAST_SHARE) if number else 1.0
             sums = rows.sums(residuals / noise, np.full(len(values), 1.0 / noise), mean)
         posterior = fit_hierarchy(design, sums, variances, response.updates if number < rounds else 0)
@@ -179,6 +182,7 @@ class RowsByProduct:
         order = np.argsort(actions, kind="stable")
         starts = np.cumsum(counts) - counts
         padded = np.vstack([visitors, np.zeros(visitors.shape[1])])
+        # Products with about as many rows stand together, so that little of a part is padding.
         left = np.argsort(-counts, kind="stable")
         while len(left):
             most = int(counts[left[0]])
@@ -189,6 +193,7 @@ class RowsByProduct:
 
     def predictor(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of each row's linear predictor `(n,)`, without effects."""
+        # One place more, which padding writes to; it is cut off at the end.
         linear, variances = np.empty((2, self.n + 1))
         for products, rows, x in self.parts:
             linear[rows] = (x @ mean[products, :, None])[:, :, 0]
@@ -210,6 +215,8 @@ class RowsByProduct:
         for products, rows, x in self.parts:
             of_rows = weights[rows][:, :, None]
             turned = x.transpose(0, 2, 1)
+            # Newton in its full form: with precision X'WX the target is X'
+            # (score + W X b), b being the coefficients so far.
             target[products] = (turned @ (scores[rows][:, :, None] + of_rows * (x @ mean[products, :, None])))[:, :, 0]
             has_few = x.shape[1] < x.shape[2]
             parts.append(Part(products, x * np.sqrt(of_rows) if has_few else turned @ (x * of_rows)))
@@ -261,6 +268,7 @@ def _fit_effects(
     for number, family in enumerate(families):
         if family.spread is None:
             chances = _chances(logits, variances, families, fitted, without=_related(families, number))
+            # Residuals must add up to 0: an offset that all rows share would make all pairs agree, and pass for spread.
             estimate, error = _spread(_as_many(chances, clicks), clicks, families, fitted, number)
         else:
             estimate = family.spread
@@ -296,6 +304,8 @@ def _spread(
             moments = moments._replace(products=products, weights=weights_of_pairs)
     spread, error = estimate_spread(moments, effects[number].spread)
     if family.within is not None:
+        # Two rows of one part share the effect of the part and that of the
+        # whole, so the latter's variance is taken off.
         spread -= effects[family.within].spread
     return spread, error
 

@@ -104,6 +104,7 @@ def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
     counts = learner.counts
     size = min(slots.shape[0], learner.batch_size)
     totals = np.cumsum(memory.counts[slots])
+    # Slots that are drawn in proportion to their weights count alike; where all are taken, each counts by its weight.
     weights = np.full(size, 1.0 / size)
     batch = slots.copy()
     if size == slots.shape[0]:
@@ -113,6 +114,7 @@ def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
         counts[STEPS] += 1
         if size < slots.shape[0]:
             batch = slots[draw_by_weight(totals, size, learner.key[0], -counts[STEPS])]
+        # The squared error of a slot's rewards is that of their mean times their weight, but for a constant.
         targets = memory.sums[batch] / memory.counts[batch]
         data = memory.xs, batch, memory.heads[batch], no_traits, targets, weights
         fit_heads(learner.trained, layers, *data, learner.rate, counts[STEPS])

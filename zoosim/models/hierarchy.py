@@ -98,6 +98,7 @@ class Part(NamedTuple):
         """Return what is known of deviations whose prior variances are `variances (q,)`."""
         f = self.matrices
         if self.is_whole:
+            # G = (A^-1 + D)^-1 = A (A + D^-1)^-1 D^-1.
             inverse = np.asarray(np.linalg.inv(f + np.diag(1.0 / variances)), np.float64)
             return _Deviations(self.products, variances, f, f @ inverse / variances, inverse)  # for A singular, too
         inner = np.eye(f.shape[1]) + (f * variances) @ f.transpose(0, 2, 1)
@@ -205,6 +206,7 @@ def fit_hierarchy(design: Design, sums: Sums, start: Variances, updates: int = U
     for _ in range(updates):
         posterior = posterior_at(design, sums, variances, with_covariance=False)
         updated = _updated(design, posterior)
+        # As ratios: variances of blocks differ by orders of magnitude.
         change = max(float(np.abs(np.log(a / b)).max()) for a, b in zip(updated, variances, strict=True))
         variances = updated
         if change < SETTLED:
@@ -230,6 +232,7 @@ def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covar
         """Write means and covariances of coefficients; return by how much the data determine deviations."""
         chosen = deviations.products
         of_predicted = np.take(_pairs(design.products[chosen]) @ by_pairs.T, places, axis=1)
+        # E b = (A + D^-1)^-1 (r + D^-1 M z).
         mean[chosen] = deviations.times(sums.target[chosen] + mean[chosen] / deviations.prior)
         if with_covariance:
             of_product[chosen] = deviations.covariance_around(of_predicted)
@@ -251,6 +254,7 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     def sum_out(part: Part) -> _Deviations:
         deviations = part.summed_out(prior)
         marginal[part.products] = np.take(deviations.marginal.reshape(len(part.products), -1), upper, axis=1)
+        # D^-1 (A + D^-1)^-1 r: what the target says of M z once the deviations are integrated out.
         target[part.products] = deviations.times(sums.target[part.products]) / prior
         return deviations
 
@@ -326,6 +330,7 @@ def _freedom(design: Design, variances: Variances, covariance: FloatArray, known
     """
     known_shared = 1.0 - np.diag(covariance).reshape(design.shape) / variances.of_entries(design)
     shared, own = _by_block(design, known_shared, known_own)
+    # Above 0, since squares are divided by it where the data determine nothing.
     return Variances(np.maximum(shared, 1e-3), np.maximum(own, 1e-3))
 
 

@@ -152,6 +152,7 @@ class Rows(NamedTuple):
 
 def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
     """Return rows with the mean and the inverse of the standard deviation of each input, 1 where it does not vary."""
+    # Of all rows, held-out ones too: scales read no reward, so a fold's guesses still have not seen its own.
     centre = inputs.mean(axis=0)
     spread = inputs.std(axis=0)
     spread[spread == 0.0] = 1.0
@@ -204,6 +205,7 @@ def _add_moments(
 
 def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
+    # Nested: the strength is chosen on the other folds alone, else the guesses for this one would rest on its rewards.
     others = [f for f in range(len(moments.square)) if f != fold]
     errors = np.zeros(len(fitting.strengths))
     for held_out in others:
@@ -218,10 +220,12 @@ def _ridge(moments: Moments, folds: list[int], fitting: Fitting) -> Iterator[Flo
     """Yield coefficients `(K, D)` for each strength: what actions share, and ridge deviations of each from it."""
     gram, cross = _summed(moments, folds)
     shared = fitting.shared(gram, cross)
+    # With b = shared + d, the normal equations gram b = cross become gram d = cross - gram shared.
     rest = cross - (gram @ shared[..., None])[..., 0]
     for strength in fitting.strengths:
         penalty = np.full(gram.shape[-1], strength)
         if fitting.free_level:
+            # Not 0: an action without rows has a gram of 0, which could not be solved.
             penalty[0] = 1e-9
         yield np.asarray(shared + np.linalg.solve(gram + np.diag(penalty), rest[..., None])[..., 0])
 
@@ -253,6 +257,7 @@ def _shared_weights(gram: FloatArray, cross: FloatArray, traits: FloatArray | No
     z = _described(traits, len(gram))
     p = z.shape[1]
     d = gram.shape[-1]
+    # x'Mz of an action with traits z is (z (x) x)' vec M, so sums over its rows are kron(zz', gram).
     system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
     return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
 
@@ -302,6 +307,7 @@ def model_terms(
     expected: FloatArray,
 ) -> None:
     """Fill in guesses for the logged `actions (m,)` of rows from `start` on, and means under distributions of each."""
+    # A few actions at a time, so that one array serves however many there are.
     guesses = np.empty(ACTIONS_AT_ONCE)
     columns = np.empty(ACTIONS_AT_ONCE, np.int64)
     is_listed = asked.products.shape[0] > 0

@@ -32,4 +32,5 @@ class Moments(NamedTuple):
     def deviation(self) -> FloatArray:
         """Return the standard deviations `(d,)`, 1 where a column does not vary beyond rounding."""
         deviation: FloatArray = np.sqrt(self.squares / np.maximum(self.seen, 1))
+        # Rounding in deviations from a mean is in proportion to the mean, so the bound is a share of it.
         return np.where(deviation > 1e-9 * np.maximum(np.abs(self.mean), 1e-3), deviation, 1.0)

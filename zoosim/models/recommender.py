@@ -77,6 +77,8 @@ def train(
     rng = np.random.default_rng(seed)
     size = training.embedding
     n_embedded = (n_users + n_products) * size
+    # The same layers twice: from place 0 on, as first weights are drawn,
+    # and behind the embeddings, as they are trained.
     own = make_layers([2 * size, 64, 32, 1], [RELU, RELU, LINEAR])
     params = np.concatenate([rng.standard_normal(n_embedded), fresh_weights(own, rng=rng)])
     trained = with_moments(params.astype(np.float32))
@@ -86,6 +88,7 @@ def train(
     clicks = np.array(log["reward"], np.float64)
     order = rng.permutation(len(clicks))
     n_held_out = int(len(clicks) * training.holdout)
+    # Of a log too short for a fifth to be held out, the loss is measured on what was trained on.
     held_out = order[:n_held_out] if n_held_out else order
     train_rows = order[n_held_out:]
     steps = np.zeros(1, np.int64)
@@ -172,6 +175,7 @@ def _add_errors(
         add_gradient(layers, inputs, units, slopes, work, gradient)
         inputs[:] = 0.0
         add_input_slopes(params, layers[0], slopes, inputs)
+        # A user or a product may stand in several rows of the batch, so slopes are added up.
         for j in range(width):
             for i in range(2 * size):
                 gradient[pairs[batch[j], i // size] * size + i % size] += inputs[i, j]

@@ -74,6 +74,8 @@ def no_effects(family: Family) -> Effects:
 def pair_moments(family: Family, residuals: FloatArray, weights: FloatArray) -> PairMoments:
     """Return what pairs of rows of a group have in common: E[r_i r_j] = w_i w_j spread, to first order."""
     information = family.sums(weights)
+    # (sum r)^2 - sum r^2 leaves pairs of different rows: squares of single
+    # ones hold their noise, pairs only what is shared.
     products = family.sums(residuals) ** 2 - family.sums(residuals**2)
     return PairMoments(products, information**2 - family.sums(weights**2), information)
 
@@ -83,6 +85,8 @@ def estimate_spread(moments: PairMoments, at: float) -> tuple[float, float]:
 
     Groups are weighted as is best where the variance is `at`; the error is that of a ratio of sums over groups.
     """
+    # With I the information, products have mean spread I^2 and variance near 2 (I + spread I^2)^2: least
+    # squares weighs a group by I^2 over that variance.
     trust = 1.0 / (1.0 + at * moments.information) ** 2
     total = float(trust @ moments.weights)
     if total <= 0.0:
@@ -100,6 +104,7 @@ def shrunk_effects(
     Optional effects are all 0 where the `estimate` of their variance does not exceed 0 by its standard `error`.
     """
     information = family.sums(weights)
+    # Newton in its full form: residuals are left by the effect as it was, so what that explains is added back.
     target = information * before.mean + family.sums(residuals)
     known = Effects(np.zeros(len(target)), np.zeros(len(target)), 0.0, estimate, error, information, target)
     if estimate <= (ERRORS * error if family.optional else 0.0):

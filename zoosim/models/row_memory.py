@@ -32,6 +32,7 @@ class RowMemory(NamedTuple):
 
 def new_row_memory(capacity: int, dim: int) -> RowMemory:
     """Return an empty memory of at least `capacity` slots for features `(dim,)`."""
+    # Rounded up to whole sets.
     slots = -(-capacity // WAYS) * WAYS
     zeros = np.zeros(slots)
     return RowMemory(np.zeros((slots, dim)), np.zeros(slots, np.int64), zeros, zeros.copy(), np.zeros(slots, np.int64))
@@ -82,6 +83,7 @@ def fade(memory: RowMemory, keep: float, least_weight: float) -> IntArray:
     for slot in range(memory.seen.shape[0]):
         memory.counts[slot] *= keep
         memory.sums[slot] *= keep
+        # Time 0 marks it as empty: the next row of its set takes it, and what it still holds is cleared then.
         if memory.counts[slot] < least_weight:
             memory.seen[slot] = 0
         if memory.seen[slot] > 0:

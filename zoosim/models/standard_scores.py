@@ -65,6 +65,7 @@ def see_row(scales: Scales, row: FloatArray, binary: BoolArray) -> None:
         scales.mean[i] += difference / count
         scales.squares[i] += difference * (row[i] - scales.mean[i])
     length = _scored(scales, row, binary, np.empty(row.shape[0]))
+    # The 1 that `norm` starts at counts as one row, so that a first row of zeros leaves no division by 0.
     scales.norm[0] += (length - scales.norm[0]) / (count + 1.0)
 
 

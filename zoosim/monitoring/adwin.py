@@ -106,17 +106,22 @@ def _differs(buckets: FloatArray, filled: IntArray, totals: FloatArray, delta: f
     """
     n = totals[LENGTH]
     s = totals[SUM]
+    # At least 1: for n < 3, delta' = delta / ln n would be above delta.
     log_term = math.log(2.0 * max(math.log(n), 1.0) / delta)
+    # Below 0 by rounding where all observations are equal.
     variance = max(totals[SQUARES] / n - (s / n) ** 2, 0.0)
+    # epsilon_cut n0 n1 = sqrt(2 n n0 n1 variance ln(2 / delta')) + 2/3 n ln(2 / delta').
     linear = 2.0 / 3.0 * n * log_term
     square = 2.0 * n * variance * log_term
     n1 = s1 = 0.0
     size = 1.0
     for row in range(filled.shape[0]):
+        # From the newest bucket to the oldest: the first row holds the newest, and each row its oldest first.
         for k in range(filled[row] - 1, -1, -1):
             n1 += size
             s1 += buckets[row, k, 0]
             rest = abs(s1 * n - s * n1) - linear
+            # The sign first, since squares have none; behind the oldest bucket n0 = 0 and `rest` is below 0.
             if rest >= 0.0 and rest * rest >= square * n1 * (n - n1):
                 return True
         if n1 >= n:

@@ -74,8 +74,10 @@ def observe(state: GLRState, i: int, x: float) -> bool:
     if _changed(prefixes, count, total, state.delta):
         reset(state, i)
         return True
+    # After the test: behind the newest observation there is nothing that a split could be compared with yet.
     rings, size = prefixes.shape
     for ring in range(rings):
+        # Ring r takes every 2^r-th sum; a count that is no multiple of 2^r is none of 2^(r + 1) either.
         if count & ((1 << ring) - 1):
             break
         prefixes[ring, (count >> ring) % size] = total
@@ -114,6 +116,8 @@ def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bo
         for k in range(newest, oldest - 1, -1):
             n0 = float(k << ring)
             s0 = prefixes[ring, k % size]
+            # n0 n1 (mean of the first - mean of the rest) = s0 n - s n0: no
+            # division for splits that are nowhere near beta.
             gap = s0 * n - total * n0
             if gap * gap > bound * n0 * (n - n0) and ratio(n0, s0, n, total) >= beta:
                 return True

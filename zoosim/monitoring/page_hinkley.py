@@ -70,6 +70,7 @@ def observe(state: PageHinkleyState, i: int, x: float) -> bool:
     count = cell[COUNT] + 1.0
     # Divided before they are subtracted: the difference of two large numbers may overflow.
     mean = cell[MEAN] + (x / count - cell[MEAN] / count)
+    # The mean has taken in x: x - mean is (n - 1) / n of its distance from the mean before.
     cell[COUNT] = count
     cell[MEAN] = mean
     # Two numbers near the largest float differ by infinity: cut there, lest infinities meet and make NaN.

@@ -33,6 +33,7 @@ def _append(
 ) -> None:
     """Write row n of L and of `target` = L^-1 y."""
     extend(lower, n, products, corner)
+    # Forward substitution goes on where it stopped: a new row of L changes no earlier entry of L^-1 y.
     target[n] = (mean_reward - dot(lower[n, :n], target[:n])) / lower[n, n]
 
 
@@ -41,6 +42,7 @@ def _fit(
     lower: FloatArray, target: FloatArray, kernel: FloatArray, noise: float, weights: FloatArray, sums: FloatArray
 ) -> None:
     for i in range(weights.shape[0]):
+        # The mean of w rewards has the noise of one divided by w.
         corner = kernel[i, i] + noise_of(noise / weights[i], kernel[i, i])
         _append(lower, target, i, kernel[i, :i], corner, sums[i] / weights[i])
 
@@ -50,6 +52,7 @@ def _theta(
     factors: FloatArray, lower: FloatArray, target: FloatArray, sizes: IntArray, first: int, out: FloatArray
 ) -> None:
     """Write G' M^-1 y `(p,)`: the step from today's weights to the posterior mean, as `target` = L^-1 y has it."""
+    # Back substitution: L'^-1 (L^-1 y) = M^-1 y.
     weights = target.copy()
     for i in range(weights.shape[0] - 1, -1, -1):
         weights[i] /= lower[i, i]
@@ -81,6 +84,7 @@ def _posterior(
             means[j] += v[i, j] * target[i]
             variances[j] -= v[i, j] * v[i, j]
     for j in range(means.shape[0]):
+        # k_ii - v'v cancels where much was seen nearby, and rounding may take it below 0.
         variances[j] = max(variances[j], 0.0)
 
 
@@ -187,6 +191,7 @@ class Dual(Stateful):
         room = len(self.factors)
         if needed <= room:
             return
+        # Doubled, so that copying costs a constant share of each observation.
         room = max(needed, 2 * room, 64)
         self.factors = resized(self.factors, room, self.factors.shape[1])
         self.lower = resized(self.lower, room, room)

@@ -83,6 +83,8 @@ class History(Stateful):
 
     def observed(self) -> IntArray:
         """Return the numbers of the rows that count, that observed last at the end: whatever their numbers are."""
+        # Rows are numbered as they came up, candidates included; by time of observation, sums run
+        # in the same order whatever else was numbered.
         seen = np.flatnonzero(self.counts)
         return seen[np.argsort(self._last[seen])]
 

@@ -59,6 +59,7 @@ def cross(factor_rows: FloatArray, columns: FloatArray, sizes: IntArray, first: 
             middle = offset + sizes[layer - 1]
             end = middle + sizes[layer]
             if layer > first:
+                # From 1 on, for the bias: its gradient is delta itself, as if its input were 1.
                 inner[:] = 1.0
                 outer[:] = 0.0
                 add_matrix(rows[:, offset:middle], columns[offset:middle], inner[: len(rows)])
@@ -146,6 +147,7 @@ def _along(
             deltas = columns[offset + n_in : offset + n_in + n_out]
             weights = theta[weight_index : weight_index + n_out * (n_in + 1)].reshape(n_out, n_in + 1)
             for i in range(0, n_out, 4):
+                # g'theta of a layer is delta' (Theta a + theta_bias): outer products are never formed.
                 block = part[: min(4, n_out - i)]
                 block[:] = 0.0
                 add_matrix(weights[i : i + 4, :n_in], inputs, block)

@@ -33,6 +33,7 @@ def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArr
             return int(ties[np.argmin(places[ties])]) if top > -np.inf else -1
         bounds[batch] = evaluate(batch)
         is_known[batch] = True
+        # Larger batches while the best is not settled: each round costs a pass over all bounds.
         size = min(2 * size, LARGEST_BATCH)
 
 

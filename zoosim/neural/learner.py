@@ -112,10 +112,13 @@ class Learner(Stateful):
             assert not isinstance(self.form, Rows)
             theta = self.form.theta
             self.network.look_along(theta, candidates.xs, candidates.means, candidates.norms)
+            # |g'theta| <= |g| |theta| (Cauchy & Schwarz), and rounding is a share of that: bounds are raised by it.
             candidates.errors[:] = MEAN_ERROR * np.sqrt(dot(theta, theta) * candidates.norms)
         elif is_new:
             self.network.look(candidates.xs, candidates.means, candidates.norms)
         if is_new:
+            # With nothing seen, lambda g' (lambda I)^-1 g = g'g, and until
+            # the network moves A only grows: this is a bound.
             candidates.bounds[:] = candidates.norms
             candidates.version = self.network.version
 

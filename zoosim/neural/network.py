@@ -71,6 +71,7 @@ class Network(Stateful):
         seen = history.observed()
         for _ in range(steps if len(seen) else 0):
             chosen = seen
+            # The mean of a row's rewards weighted by their number has the gradient of all its single observations.
             weights = history.counts[seen]
             if len(seen) > batch_size:
                 shares = np.cumsum(weights)

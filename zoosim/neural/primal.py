@@ -31,6 +31,7 @@ def kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
     for n in range(g.shape[0]):
         if weights[n] > 0.0:
             own_noise = noise / weights[n]
+            # An observation with its noise raised counts as one with its weight lowered by the same factor.
             keep[n] = own_noise / noise_of(own_noise, dot(g[n], g[n]))
     return keep
 
@@ -51,6 +52,7 @@ def _accumulate_rows(square: FloatArray, b: FloatArray, g: FloatArray, weights: 
     """Do `_accumulate` for all rows of `g (n, p)`, four rows of the sums at a time."""
     size = b.shape[0]
     part = np.empty(4 * b.shape[0])
+    # Features as rows: four rows of the sums are then one call of `add_matrix` over all gradients.
     left = np.empty((size, g.shape[0]))
     for n in range(g.shape[0]):
         for i in range(size):
@@ -78,6 +80,7 @@ def _rebuild(square: FloatArray, b: FloatArray, theta: FloatArray, noise: float)
     theta[:] = 0.0
     for i in range(size):
         square[i, i:] = inverse[i, i:]
+        # Row i serves as row and as column, as in `_rank_one`.
         theta[i] += dot(inverse[i, i:], b[i:])
         theta[i + 1 :] += inverse[i, i + 1 :] * b[i]
 
@@ -88,9 +91,11 @@ def _rank_one(square: FloatArray, theta: FloatArray, g: FloatArray, reward: floa
     size = g.shape[0]
     v = np.zeros(size)
     for i in range(size):
+        # A^-1 g from the upper half: row i gives entry i its right part, and entries behind it their left part.
         v[i] += square[i, i] * g[i] + dot(square[i, i + 1 :], g[i + 1 :])
         if g[i] != 0.0:
             add_product(g[i : i + 1], square[i : i + 1, i + 1 :], v[i + 1 :])
+    # Sherman & Morrison, as in `zoosim.linear.ridge.follow`; g' A^-1 g is not negative but for rounding.
     total = 1.0 + max(dot(v, g), 0.0)
     error = (reward - dot(theta, g)) / total
     for i in range(size):

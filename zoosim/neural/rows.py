@@ -37,8 +37,10 @@ def condition(
     right = np.empty((n, size + 1))
     noises = np.empty(n)
     for i in range(n):
+        # `counts` equal observations are one, of their mean reward, with the noise divided by their number.
         noises[i] = noise_of(noise / counts[seen[i]], prior[seen[i], seen[i]])
         right[i, :size] = prior[seen[i]]
+        # One column more for y, so that L is run through once for both.
         right[i, size] = sums[seen[i]] / counts[seen[i]]
         extend(lower, i, prior[seen[i]][seen[:i]], prior[seen[i], seen[i]] + noises[i])
     solve_lower(lower, right)
@@ -69,6 +71,7 @@ def _subtract(prior: FloatArray, right: FloatArray, mean: FloatArray, spread: Fl
 def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, noise: float) -> None:
     """Follow one observation of `row` in `mean (U,)` and `spread (U, U)`."""
     column = spread[row].copy()
+    # A Gaussian posterior given one more observation of variance lambda: gain = column / (lambda + Sigma_jj).
     total = noise + max(spread[row, row], 0.0)
     error = (reward - mean[row]) / total
     for i in range(column.shape[0]):

@@ -163,6 +163,7 @@ def cem_optimize(
     region = make_region(config, None, action_dim, rng, init_mean, base_action, radius)
 
     def values(actions: FloatArray) -> FloatArray:
+        # A copy: an objective may work in place, and the distribution is still to be fitted to the samples.
         return check_output("values", objective(actions[0].copy()), (actions.shape[1],)).reshape(1, -1)
 
     results = _search(values, region, config)
@@ -296,9 +297,13 @@ def draw(
     rows, n, d = samples.shape
     for i in range(rows):
         if active[i]:
+            # Settled by the start's key and the iteration alone, so a
+            # request gets the same noise alone and among others.
             fill_normals(region.keys[i], iteration, samples[i].reshape(n * d))
         for j in range(n):
             for k in range(d):
+                # The first sample is the mean itself; starts that have stopped fill
+                # their rows with it, since all are valued at once.
                 moved = active[i] and j > 0
                 samples[i, j, k] = mean[i, k] + std[i, k] * samples[i, j, k] if moved else mean[i, k]
             project(samples[i, j], region.centre[i], region.radius[i], region.a_max)
@@ -379,6 +384,7 @@ def refit(
         squares = 0.0
         for j in elites:
             elite_mean += samples[j, k] / elites.shape[0]
+        # `mean` is still the former one here: it moves last.
         around = elite_mean if around_elites else mean[k]
         for j in elites:
             squares += (samples[j, k] - around) ** 2

@@ -80,6 +80,7 @@ def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> N
                 remaining -= b * b
             else:
                 free += v * v
+        # Free coordinates share what reached sides leave of the radius: s^2 sum v_i^2 = radius^2 - sum b_i^2.
         share = max(share, np.sqrt(max(remaining, 0.0) / free)) if free > 0.0 else share
     _place(a, centre, a_max, share)
 
@@ -103,5 +104,6 @@ def _distance(a: FloatArray, centre: FloatArray, a_max: float, s: float) -> floa
 def _place(a: FloatArray, centre: FloatArray, a_max: float, s: float) -> None:
     """Replace `a` by centre + s (a - centre), cut to the box."""
     for i in range(a.shape[0]):
+        # Not centre + 1 (a - centre), which rounds: points inside stay as they are, to the bit.
         moved = a[i] if s == 1.0 else centre[i] + s * (a[i] - centre[i])
         a[i] = min(max(moved, -a_max), a_max)

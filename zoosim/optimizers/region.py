@@ -68,6 +68,7 @@ def make_region(
     centres = np.repeat(centre.reshape(requests, d), n_starts, axis=0)
     starts = np.repeat(first.reshape(requests, d), n_starts, axis=0)
     radii = np.repeat(radii, n_starts)
+    # One number per start in one call, row by row: m requests at once draw what m calls in turn would.
     keys = rng.integers(0, 2**64, size=len(starts), dtype=np.uint64)
     _place_starts(keys, n_starts, starts, centres, radii, a_max)
     return Region(keys, starts, centres, radii, np.minimum(radii, a_max), a_max)
@@ -92,6 +93,7 @@ def _place_starts(
     for i in range(rows):
         if i % starts > 0:
             for k in range(d):
+                # Draws are numbered by (start, coordinate), so other starts do not change them.
                 reach = min(a_max, radius[i])
                 begin[i, k] = centre[i, k] + reach * (2.0 * uniform(keys[i], STARTS, k) - 1.0)
         project(begin[i], centre[i], radius[i], a_max)

@@ -172,6 +172,7 @@ def _fade(mean: FloatArray, cov: FloatArray, kept: float, lead: float, rest: flo
         mean[i] *= kept
         for j in range(mean.shape[0]):
             cov[i, j] *= kept * kept
+        # kept^2 v + (1 - kept^2) prior: an effect of which nothing is known, v = prior, stays so.
         cov[i, i] += (1.0 - kept * kept) * (lead if i == 0 else rest)
 
 
@@ -180,6 +181,7 @@ def _fade_shared(mean: FloatArray, cov: FloatArray, kept: float, prior: FloatArr
     """Fade the shared block, but let the constant wander."""
     for i in range(1, mean.shape[0]):
         mean[i] *= kept
+        # The constant keeps all of itself, so its covariances shrink by one factor of `kept`, not by two.
         cov[0, i] *= kept
         cov[i, 0] *= kept
         for j in range(1, mean.shape[0]):
@@ -198,6 +200,8 @@ def _settle(effects: Effects, m: int, clock: float, row: Row) -> None:
         _fade_shared(effects.shared[m], effects.shared_cov[m], kept, prior, d)
         _fade(effects.crossed[m], effects.crossed_cov[m], kept, prior[CROSS], prior[CROSS])
         effects.shared_time[m] = clock
+        # By the whole time since a block was last touched: exp(-s / tau) exp(-t / tau) = exp(-(s +
+        # t) / tau), so putting it off changes nothing.
         for b in row.columns:
             kept = kept_of(prior, clock - effects.columns_time[m, b])
             _fade(effects.columns[m, b], effects.columns_cov[m, b], kept, prior[COLUMN], prior[TASTE])
@@ -248,6 +252,7 @@ def predict(effects: Effects, m: int, clock: float, row: Row) -> Gains:
     _settle(effects, m, clock, row)
     x = _shared_features(row)
     shared = np.empty(x.shape[0])
+    # There is room for more numbers of products than have come up so far.
     used = x.shape[0]
     mean = dot(x, effects.shared[m, :used])
     variance = _times(effects.shared_cov[m, :used, :used], x, shared)
@@ -273,6 +278,8 @@ def _move(mean: FloatArray, cov: FloatArray, gain: FloatArray, step: float, told
             mean[i] += gain[i] * step
             share = gain[i] * told
             for j in range(gain.shape[0]):
+                # A rank-one correction of a Kalman filter, P - told (P x)(P
+                # x)': exact within a block, none between blocks.
                 cov[i, j] -= share * gain[j]
 
 
@@ -308,6 +315,7 @@ def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> Non
         first_priors: Variances `(M, 8)` to begin with.
         visits: Visits learned from so far.
     """
+    # With visits from 4 `step` up to 8 `step`, four of them are multiples of it.
     step = FIRST_VISITS // 4
     while 8 * step <= visits:
         step *= 2
@@ -367,6 +375,8 @@ def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
     for b in range(effects.columns.shape[1]):
         mean = effects.columns[m, b]
         cov = effects.columns_cov[m, b]
+        # As if an effect of 0 had been observed with this precision, which
+        # may be below 0: one rank-one change for each.
         for i in range(first_effect, after_last):
             gain = cov[i].copy()
             told = added_precision / max(1.0 + added_precision * gain[i], least_divisor)
@@ -401,6 +411,8 @@ def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) ->
     gains = predict(effects, m, clock, row)
     chance = chance_of(gains.mean, gains.variance)
     slope = moderation(gains.variance)
+    # With Z = s(k m), k the moderation and s the logistic function: d ln Z /
+    # dm = k (y - p), -d2 ln Z / dm2 = k^2 p (1 - p).
     told = slope * slope * chance * (1.0 - chance)
     correct(effects, m, row, gains, slope * ((1.0 if yes else 0.0) - chance), told)
     return chance
@@ -411,6 +423,8 @@ def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float
     """Learn an amount whose own variance is `noise`; return the error of its prediction, and the variance of that."""
     gains = predict(effects, m, clock, row)
     error = amount - gains.mean
+    # ln N(amount; mean, noise + variance) has the slope error / (noise +
+    # variance), and the curve 1 / (noise + variance).
     told = 1.0 / (noise + gains.variance)
     correct(effects, m, row, gains, error * told, told)
     return error, noise + gains.variance
@@ -524,6 +538,7 @@ def fill_spreads(
     quadratic_forms(offer.numbers.T, _numbers_covariance(effects, m, kept, user, numbers), own)
     for k in range(own.shape[0]):
         product = offer.products[k]
+        # Slot 0 holds the prior, which does not fade.
         still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
         own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
         own[k] = np.sqrt(max(own[k], 0.0))
@@ -562,6 +577,7 @@ def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: Float
     columns = view.of_columns.shape[0]
     for k in range(out.shape[0]):
         noise = view.own[k] * normals[columns + k]
+        # One normal per column, for all candidates that are 1 of it: what is not known of a column moves them together.
         for i in range(offer.starts[k], offer.starts[k + 1]):
             noise += view.of_columns[offer.active[i]] * normals[offer.active[i]]
         out[k] = view.mean[k] + width * noise
@@ -572,6 +588,7 @@ def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> floa
     """Return what a visitor adds, whatever is shown."""
     d = user.shape[0]
     kept = kept_of(effects.priors[m], clock - effects.shared_time[m])
+    # The constant wanders, but is never pulled towards 0: it alone does not fade.
     return float(user[0] * effects.shared[m, 0] + kept * dot(user[1:], effects.shared[m, 1:d]))
 
 
@@ -584,6 +601,7 @@ def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray,
     prior = effects.priors[m]
     cov = np.empty((numbers, numbers))
     lost = 1.0 - kept * kept
+    # Number j acts on a visitor by a_j + sum of u_i C_ij; both blocks are independent, so their covariances add up.
     for j in range(numbers):
         for i in range(numbers):
             cov[j, i] = kept * kept * effects.shared_cov[m, d + j, d + i]
@@ -606,6 +624,7 @@ def _spread_columns(
 ) -> None:
     """Write the standard deviation of what each column adds for a visitor to `out (A,)`."""
     prior = effects.priors[m]
+    # The prior variance of b' [1, x_u]: that of columns never seen, and of what has faded of the others.
     unknown = prior[COLUMN]
     for i in range(1, user.shape[0]):
         unknown += user[i] ** 2 * prior[TASTE]

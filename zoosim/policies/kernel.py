@@ -128,6 +128,7 @@ class DrawingPolicy(AttachingPolicy):
         request = checked_request(context, self.spec)
         candidates = self.attach(context)
         self._make_room(candidates, 1)
+        # Before anything moves, so that it is drawn from what `propensities` says of the same context.
         action = self._draw_action(request, candidates, self._next_draw())
         self.draws.decisions[0] += 1
         self._decided(request, candidates, action)
@@ -263,6 +264,7 @@ class KernelPolicy(DrawingPolicy):
         for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
         user_ids = np.zeros(len(log), np.int64) if log.user_ids is None else log.user_ids
+        # In chunks: room is made for as many decisions at once, and progress is told between them.
         for start in range(0, len(log), FIT_CHUNK):
             part = slice(start, min(start + FIT_CHUNK, len(log)))
             candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)

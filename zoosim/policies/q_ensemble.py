@@ -123,6 +123,7 @@ class QEnsembleRegressor(Stateful):
         else:
             shares = check_array("weights", weights, (self.config.n_ensembles, len(rows))).astype(np.float32)
         moments = self._moments.joined(examples)
+        # Trained on a copy, which is kept only if it is finite.
         net = self._net(self._trained.copy(), moments)
         shift, unit = net.reward
         key = stream_key(self.config.seed, "q-ensemble", "order")

@@ -159,11 +159,13 @@ def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray
         m = look_through(memory, crossed, v, rows, seen)
         count_looks(seen[:m], looks[memory.kinds[v]])
         for n in range(m):
+            # Expectation: a position counts as an example with the probability that it was looked at.
             if seen[n] >= FAINT:
                 out.rows[i] = rows[n]
                 out.clicked[i] = memory.clicks[v, n]
                 out.weights[i] = seen[n]
                 i += 1
+            # Purchases need no such weight: what was clicked was looked at.
             if memory.clicks[v, n]:
                 out.purchase_rows[j, 0] = dot(rows[n], memory.click.mean)
                 out.purchase_rows[j, 1:] = rows[n]
@@ -199,6 +201,7 @@ def drop_oldest(memory: Memory, crossed: Crossed, visits: int) -> None:
         crossed: How many segments and categories are crossed.
         visits: Number of visits to drop, at most those held.
     """
+    # Looks of these visits are counted for good, by the models as they are now.
     examples = examples_of(memory, crossed, visits, memory.looks)
     absorb(memory.click, examples.rows, examples.clicked, examples.weights)
     absorb(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))

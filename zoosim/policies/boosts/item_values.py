@@ -31,6 +31,7 @@ def contracted(weights: FloatArray, visitor: FloatArray, products: int, crossed:
         out: Overwritten with weights of x, then of r.
     """
     out[:products] = 0.0
+    # w'(u (x) x) = (W'u)'x: after this a product costs as many products as x is long.
     for i in range(visitor.shape[0]):
         for j in range(products):
             out[j] += visitor[i] * weights[i * products + j]

@@ -158,11 +158,14 @@ class QEnsemble(BoostPolicy):
             self._train(FIRST_STEPS if self._replay.seen == self.warm_up else self.train_steps)
 
     def _train(self, steps: int) -> None:
+        # All batches in one draw: the network is handed over once.
         batch = self._replay.draw(steps * self.batch_size, rng=self.rng)
         key = stream_key(self._seed, "q-ensemble", "visits")
+        # By the visit's number, so that a member weighs a visit the same however often it is replayed.
         weights = visit_weights(key, batch.numbers, self.n_ensembles)
         self._q.update_batch(batch.states, batch.actions, batch.targets, 1, self.batch_size, weights=weights)
         trained = self._q.network().trained
+        # 0 at the first training, so the average starts from trained weights; n visits later 1 - 10 / (10 + n).
         keep = np.float32(min(AVERAGE, 1.0 - 10.0 / max(10.0, 10.0 + self._replay.seen - self.warm_up)))
         self._average = keep * self._average + (1 - keep) * trained
 

@@ -115,6 +115,7 @@ class QOffline(BoostPolicy):
     def _targets(self, states: FloatArray, rewards: FloatArray) -> FloatArray:
         """Bring rewards to one scale within each segment."""
         segments = states[:, : max(1, self.spec.n_segments)].argmax(axis=1)
+        # For its moments alone, so that targets are those of `q-ensemble`; it has room for one visit.
         replay = Replay(1, 1, 1, max(1, self.spec.n_segments))
         for reward, segment in zip(rewards, segments, strict=True):
             replay.add(np.zeros(1), np.zeros(1), float(reward), int(segment))
@@ -142,6 +143,7 @@ class QOffline(BoostPolicy):
             values: FloatArray = np.min([critic(actions) for critic in critics], axis=0)
             return values
 
+        # The same draws each time: a recommendation must move no generator, and repeat.
         return cem_optimize(objective, self.spec.product_dim, search, rng=np.random.default_rng(0)).action
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:

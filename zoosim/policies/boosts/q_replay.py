@@ -79,6 +79,7 @@ class Replay(Stateful):
         self._count += 1
         n, mean, _ = self._moments[:, segment]
         gap = reward - mean
+        # Of all visits, also of those that the memory has dropped: scales settle instead of following it.
         self._moments[:, segment] += 1.0, gap / (n + 1.0), gap * gap * n / (n + 1.0)  # Welford 1962
 
     def scales(self) -> tuple[FloatArray, FloatArray]:
@@ -86,8 +87,10 @@ class Replay(Stateful):
         n, means, squares = self._moments
         total = n.sum()
         mean = (n * means).sum() / total
+        # Variance within segments, and between their means.
         variance = (squares + n * (means - mean) ** 2).sum() / total
         shrunk = (n * means + PRIOR * mean) / (n + PRIOR)
+        # The sum of squares around another point than the mean: n times its squared distance more.
         around = squares + n * (means - shrunk) ** 2
         deviation = np.sqrt((around + PRIOR * variance) / (n + PRIOR))
         lowest = max(LEAST * np.sqrt(variance), 1e-9)

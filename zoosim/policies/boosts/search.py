@@ -41,6 +41,7 @@ def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None
         actions: Boosts, `(n, d)`.
         out: Overwritten, `(n,)`.
     """
+    # Deep enough to see which of the base ranker's first products have left, too.
     shown = max(request.reach.shape[0], request.kept if request.penalty > 0.0 else 0)
     baseline = top_of(request.base, min(request.kept, request.base.shape[0]))
     scores = np.empty(request.base.shape[0])
@@ -84,6 +85,7 @@ def projected(request: Request, a_max: float) -> FloatArray:
         slope[i, 0] = np.sum(values * (features[i] - means[i]) * (logs - level)) / total
         for j in range(i + 1):
             matrix[i, j] = np.sum(values * (features[i] - means[i]) * (features[j] - means[j])) / total
+    # Above 0 also where no feature varies among the products of the request.
     ridge = RIDGE * np.trace(matrix) / d + 1e-12
     lower = np.zeros((d, d))
     for i in range(d):

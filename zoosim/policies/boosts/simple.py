@@ -31,6 +31,7 @@ class CutNormal:
 
     def draw(self, *, rng: np.random.Generator) -> FloatArray:
         """Draw by inversion, `(d,)`."""
+        # u even on [F(-a_max), F(a_max)], then F^-1(u): one uniform per boost, with no draw rejected.
         drawn = ndtri(self._below + self._inside * rng.random(len(self._centre)))
         # Rounding may end just outside.
         boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self._a_max, self._a_max)

@@ -91,6 +91,7 @@ class FromLog(AttachingPolicy):
             PolicyError: the log has other features than the policy is made for, or too few.
         """
         checked_past_features(log, self.spec)
+        # By id, as `_places` searches them.
         order = np.argsort(log.product_ids)
         with threadpool_limits(1):  # with more, the last digits depend on how many there are
             traits, model = self._fit_model(log, progress)

@@ -105,6 +105,7 @@ def _take_epoch(
         size = chosen.shape[0]
         batch = inputs, chosen, actions[chosen], traits, rewards[chosen], np.full(size, 1.0 / size)
         steps[0] += 1
+        # Apart from the gradient: as a part of it, Adam would divide decay by the size of past gradients.
         scale_vector(trained[0], 1.0 - RATE * DECAY)
         total += size * fit_heads(trained, layers, *batch, RATE, steps[0])
     return total

@@ -173,6 +173,7 @@ def _cells_of(state: State, candidates: Candidates, s: int, available: BoolArray
             g = candidates.numbers[r]
             is_tried[r] = s >= 0 and state.cells.learned[s, g] > 0.0
             chances[r] = change_filter.mean(state.cells.filters[s, g]) if is_tried[r] else expected
+    # For a new segment, s = -1, these are the last one's filters; as no cell `is_tried`, they are not read.
     return SegmentCells(s, firsts, chances, is_tried, candidates.numbers, state.cells.filters[s])
 
 
@@ -227,6 +228,8 @@ def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: 
             best = max(best, means[g])
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0 and means[g] < best:
+            # If jumps land evenly on a range of length 1 below the ceiling, visit t loses due t (ceiling - best)^2 / 2,
+            # which adds up to a quarter of due (ceiling - best)^2 v^2 over v visits.
             over = 0.25 * due * (max(ceiling - best, 0.0) * unseen[g]) ** 2 - (best - means[g])
             if over >= top:
                 chosen = g
@@ -266,6 +269,7 @@ def _near_best(state: State, values: FloatArray, allowed: BoolArray) -> IntArray
         count = 0
         if state.model.rows[0] > 0:
             several = state.sizes.several[0] > 0
+            # As logits, log(1 - margin) takes the share off the odds, which where few visits pay is that of the chance.
             least = values[best] + (-margin * abs(values[best]) if several else np.log(max(1.0 - margin, 1e-9)))
         for k in range(values.shape[0]):
             if allowed[k] and (values[k] >= least or k == best):
@@ -291,6 +295,7 @@ def draw_best(state: State, beliefs: Beliefs, key: np.uint64, first: int, chosen
         if count == 1:
             chosen[n] = beliefs.places[0]
             continue
+        # Numbers below DRAWS are those of the cells' draws.
         fill_normals(key, DRAWS + first + n, normals)
         _draw_row(beliefs, 0, state.width, normals, drawn[0])
         if several:

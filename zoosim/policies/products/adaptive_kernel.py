@@ -115,6 +115,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     see_row(state.scales, user, state.segments.binary)
     see_row(state.product_scales, candidates.products[action], state.columns.binary)
     kept = MEMORY ** _information(state)
+    # Before any loss moves: `likelihood` is that of the mixture which would have predicted this reward.
     weights = part_weights(state)
     for part in range(PARTS):
         state.losses[part] *= kept
@@ -141,6 +142,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
 
 @jit
 def _log_loss(chance: float, paid: bool) -> float:
+    # Cut at ln 1000, so that one surprise does not settle for long which part is believed.
     return float(-np.log(max(chance if paid else 1.0 - chance, 1e-3)))
 
 
@@ -161,12 +163,14 @@ def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool
         cell[0, change_filter.A] = yes
         cell[0, change_filter.B] = no
     before = change_filter.mean(cell)
+    # The chance that the cell has not jumped at any of the segment's visits since.
     kept = (1.0 - per_category(state, candidates, state.hazard)) ** (clock - cells.learned[s, g]) if tried else 1.0
     loss = _log_loss(kept * before + (1.0 - kept) * prior, paid)
     change_filter.loosen(cell, yes, no, kept)
     if change_filter.observe(cell, reward):
         _suspect_others(cells, s, g, state.categories.counts[IN_USE], yes, no, state.together)
     cells.learned[s, g] = clock
+    # By its change alone: to add up all cells at each reward would cost segments times categories.
     cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
     cells.tally[TRIED] += 0.0 if tried else 1.0
     return loss
@@ -208,12 +212,14 @@ def _segment_of(state: State, user: FloatArray) -> int:
     """Return the segment of a visitor, with its cells cleared if it is new."""
     cells = state.cells
     if shed(state.segments, user):
+        # The segments are found anew, so what cells hold belongs to none of them.
         cells.tally[:] = 0.0
         cells.learned[:] = 0.0
     s, is_new = enter(state.segments, user, room(state))
     if is_new:
         cells.shown[s] = 0.0
         cells.learned[s] = 0.0
+        # Whatever the place held before, such as when segments began anew, is not this segment's.
         for g in range(cells.shown.shape[1]):
             change_filter.clear(cells.filters[s, g])
     return s

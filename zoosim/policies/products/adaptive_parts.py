@@ -50,6 +50,7 @@ def part_weights(state: State) -> FloatArray:
         best = min(best, out[part])
     total = 0.0
     for part in range(PARTS):
+        # Less the best, so that the largest exponential is 1: none overflows, and their sum is not 0.
         out[part] = np.exp(best - out[part])
         total += out[part]
     for part in range(PARTS):
@@ -85,6 +86,7 @@ def with_curves(state: State, unit: FloatArray) -> FloatArray:
     A network of radial basis functions (Broomhead & Lowe 1988), normalised.
     """
     near = nearness(state, unit)
+    # A visitor who is far from all landmarks stays near 0, rather than being stretched to length 1.
     length = np.sqrt(dot(near, near) + 1e-9)
     for j in range(near.shape[0]):
         near[j] /= length
@@ -161,6 +163,7 @@ def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
                     effects, model = _effects_of(state, part)
                     add_own(effects, model, clock, candidates.slots, shares[part], own[row])
         candidates.learned[0], candidates.learned[1] = clock, state.losses[1]
+    # Read at each request: columns get blocks as they come up, also by other candidates.
     columns = np.empty(candidates.columns.shape[0], np.int64)
     for a in range(columns.shape[0]):
         columns[a] = state.columns.block_of[candidates.columns[a]]

@@ -107,6 +107,8 @@ def learn_size(sizes: Sizes, effects: Effects, first_model: int, clock: float, r
         expected = min(max(expected if size > 0.0 else 1.0 - expected, 1e-6), 1.0)
         logarithm = np.log(abs(size))
         model = GAIN if size > 0.0 else LOSS
+        # The density of a size is that of its logarithm over the size,
+        # hence the logarithm; times the chance of its sign.
         loss = _learn(sizes, effects, first_model, model, clock, row, logarithm) + logarithm - np.log(expected)
         sizes.losses[LOGARITHMIC] = MEMORY * sizes.losses[LOGARITHMIC] + loss
         loss = _learn(sizes, effects, first_model, RAW, clock, row, size)
@@ -135,8 +137,10 @@ def _learn(
     noise = sizes.noise[model]
     standard = min(max((amount - sizes.mean[model]) / scale, -8.0), 8.0)
     error, variance = learn_amount(effects, first_model + model, clock, row, standard, noise)
+    # E error^2 is `variance`, of which the noise is this share.
     sizes.noise[model] += (error**2 * noise / variance - noise) / (5.0 + sizes.observed[model])
     sizes.noise[model] = max(sizes.noise[model], LEAST_NOISE)
+    # Of the amount, not of its standard score: only then can both ways to model sizes be compared.
     loss: float = 0.5 * (LOG_TAU + np.log(variance * scale**2) + error**2 / variance)
     return loss
 
@@ -159,5 +163,6 @@ def size_of(sizes: Sizes, model: int, standard: float) -> float:
     size: float = sizes.mean[model] + np.sqrt(sizes.variance[model]) * standard
     if model != RAW:
         spread = min(sizes.variance[model] * sizes.noise[model], WIDEST)
+        # exp(mu + s^2 / 2) is the mean of a log-normal variable.
         size = np.exp(min(size + 0.5 * spread, 2.0 * LOG_LARGEST))
     return size

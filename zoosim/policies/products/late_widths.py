@@ -70,6 +70,8 @@ def widths_of(widths: LateWidths, ridge: Ridge) -> Ridge:
 def count_decision(widths: LateWidths, ridge: Ridge, model: int, x: FloatArray) -> None:
     """Count a decision in the widths: x `(d,)` was shown by `model`."""
     if _falls_behind(widths, ridge, ridge.age.shape[0]):
+        # The first decision that waits was not counted when it was made, as its reward might have come at once. Rewards
+        # are not known yet, and 0 stands for them: of this posterior only the covariance is read.
         observe(widths.ahead, widths.first_model[0], widths.first_x, nonzeros(widths.first_x), 0.0)
     if widths.late[0]:
         observe(widths.ahead, model, x, nonzeros(x), 0.0)
@@ -150,6 +152,7 @@ def _comes_uncounted(widths: LateWidths, key: int) -> bool:
     """Close a decision; True when the widths that run ahead did not count it: another policy made it."""
     uncounted = not settle_decision(widths.decisions, key) and widths.late[0] > 0
     if widths.decisions.total[0] == 0:
+        # Nothing waits any more: when a reward is late again, the posterior is copied afresh.
         widths.late[0] = 0
     return uncounted
 

@@ -73,6 +73,7 @@ def _best(state: State, candidates: Candidates, user: FloatArray, available: Boo
         for n in range(n_active[k]):
             index[n_user + n] = user.shape[0] + active[k, n]
             value[n_user + n] = products[k, active[k, n]]
+        # x' A^-1 x over the non-zero entries of x alone, each pair of them once, since A^-1 is symmetric.
         mean = square = 0.0
         for n in range(n_user + n_active[k]):
             cross = 0.0

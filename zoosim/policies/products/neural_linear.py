@@ -181,6 +181,7 @@ def _best(
         if found[g] >= 0:
             width = max(normal(key, i, g), 0.0) if thompson else 1.0
             score = means[g] + alpha * width * deviations[g]
+            # Groups are gone through by their numbers: on a tie, the lowest product wins, not the lowest group.
             if best < 0 or score > top or (score == top and found[g] < best):
                 best = found[g]
                 top = score
@@ -213,6 +214,7 @@ def _distribution(
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x, head = features_of(candidates, user, action)
     z = _embed(state, x)
+    # Before the model learns from it: the error of a prediction, not of a fit.
     error = reward - dot(z, state.ridge.theta[head])
     state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
     observe(state.ridge, head, z, nonzeros(z), reward)
@@ -227,6 +229,7 @@ def _renew(state: State, slots: IntArray) -> None:
     memory = state.learner.memory
     ridge = state.ridge
     levels = state.levels
+    # First, so that `_embed` returns the hidden layer as it is.
     levels[SCALE] = 1.0
     zs = np.empty((slots.shape[0], ridge.b.shape[1]))
     weight = 0.0
@@ -235,6 +238,7 @@ def _renew(state: State, slots: IntArray) -> None:
         copy_vector(_embed(state, memory.xs[slot]), zs[n])
         weight += memory.counts[slot]
         square += memory.counts[slot] * dot(zs[n], zs[n])
+    # A mean square length of 1 keeps lambda and alpha comparable, however long the network makes z.
     levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
     first, stop = (0, 1) if state.joint[0] else (1, state.categories.table.counts[IN_USE])
     for head in range(first, stop):

@@ -230,6 +230,7 @@ class _Neural(DrawingPolicy):
         """Return the mean that decides and alpha times the deviation, of the candidates `which` or of all."""
         means, variances = self._learner.posterior(candidates, which)
         if which is not None:
+            # Until the network moves A only grows, so what was a variance once is a bound from now on.
             candidates.bounds[which] = variances
         if self.mean == "network":
             self._learner.look(candidates, at_posterior=False)
@@ -240,6 +241,7 @@ class _Neural(DrawingPolicy):
         """Choose as a scan of all candidates does, by bounds: cheap means, and variances of earlier decisions."""
         self._learner.look(candidates, at_posterior=self.mean == "posterior")
         firsts = first_of_each(products.row_of, available, len(z))
+        # Where z is below 0 the score is highest for no variance at all, so 0 is the bound.
         widths = self.alpha * np.sqrt(candidates.bounds) * np.maximum(z, 0.0)
         bounds = candidates.means + widths
         bounds += candidates.errors + SLACK * (np.abs(candidates.means) + widths)

@@ -235,6 +235,7 @@ def _recompute(params: Float32Array, layers: IntArray, ridge: Ridge, memory: Mem
 @jit
 def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int) -> IntArray:
     """Draw `size` of 0 to `held - 1` without replacement: the first steps of a Fisher-Yates shuffle."""
+    # Swaps stay among the first `held` places, so these always hold 0 to held - 1 in some order, and need no reset.
     for n in range(size):
         other = n + int(uniform(key, time, n) * (held - n))
         order[n], order[other] = order[other], order[n]

@@ -87,6 +87,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     model = first + slot
     x = _features_of(candidates, user, arm)
     if state.fades:
+        # Before `observe`, which finds the age of the model that is learning set by it.
         fade_by_turns(state.ridge, first, slot, state.turns, int(state.segments.clock[s]))
     observe(state.ridge, model, x, nonzeros(x), reward)
     if state.ahead:

@@ -100,6 +100,7 @@ def enter_product(state: State, candidates: Candidates, arm: int) -> int:
         return 0
     slot, is_new = claim_slot(state.products, candidates.keys[arm])
     if is_new:
+        # By its id, not by its slot: when a product fades does not depend on which came up before it.
         state.turns[slot] = candidates.keys[arm] % period_of(state.ridge)
         _forget_models(state, state.segments.found[0], slot, slot + 1)
     return slot
@@ -125,6 +126,7 @@ def move_models(old: State, new: State) -> None:
         target.reshape(len(new.segments.clock), more_products, -1)[:segments, :products] = per_model[:segments]
     for source, target in zip(_by_segment(old), _by_segment(new), strict=True):
         target[:segments] = source[:segments]
+    # Model s P + slot has another number where P is larger.
     segment, slot = divmod(old.widths.first_model, products)
     new.widths.first_model[:] = segment * more_products + slot
     new.turns[:products] = old.turns

@@ -63,6 +63,7 @@ def look(
     spreads = np.zeros((models.shape[0], width, width))
     for v in range(models.shape[0]):
         if _shows(arms[v]):
+            # Only the lead differs between products' own models; it is 1 in the one model of all products.
             left[0] = leads[v]
             _see(ridge, widths, first + models[v], left, nonzero, means[v], spreads[v])
             if rooted:
@@ -97,6 +98,7 @@ def scores_of(
     """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
     models, count = view.arms.shape
     scores = np.zeros(models * count)
+    # Goes on from model to model, so that no draw is used twice.
     j = 0
     for v in range(models):
         if _shows(view.arms[v]):

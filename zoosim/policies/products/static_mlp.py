@@ -168,6 +168,7 @@ class StaticMLP(KernelPolicy):
 
     def _take_over(self, product_ids: IntArray, weights: Mapping[str, Any]) -> None:
         """Split the first layer of trained `weights` into what users and what products add to it."""
+        # W [u, p] = W_u u + W_p p, so each part is computed once per user and per product, not once per pair.
         of_users, of_products = np.split(weights["fc1.weight"].T, [self.embedding])
         lower = weights["product.weight"] @ of_products
         self.state = self.state._replace(product_ids=product_ids, lower=np.vstack([lower, lower.mean(axis=0)]))

@@ -177,6 +177,7 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
         model = _model_of(state, template)
         used = state.templates.counts[IN_USE]
         key = hash_decision(template, user)
+        # All templates are one group; its clock, the number of rewards, is the second of the moments.
         count_decision_in_group(state.widths, ridge, used, state.moments[1:], state.turns, model, x, key)
 
 
@@ -186,6 +187,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     moments = state.moments
     template = candidates.ids[action]
     model = _model_of(state, template)
+    # Before the model learns from it: the error of a prediction, not of a fit.
     error = reward - dot(x, state.ridge.theta[model])
     moments[1] += 1.0
     moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])

@@ -57,6 +57,7 @@ def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, min_blocks: 
     if not len(times):
         return 0, np.zeros(n_cells, bool)
     before = np.cumsum(rows, axis=1)[:, times - 1], np.cumsum(clicks, axis=1)[:, times - 1]
+    # Divided by the design effect, the ratio is again near chi squared with one degree of freedom.
     ratios = _ratios(rows.sum(axis=1), clicks.sum(axis=1), *before) / effect
     # What chance may bring in any cell at any time (Bonferroni); at the time found, in any cell.
     limit = float(special.chdtri(1.0, FALSE_ALARM / (n_cells * len(times))))

@@ -75,6 +75,7 @@ def price_responses(design: SearchDesign, sizes: Sizes, users: IntArray) -> tupl
     seen = _seen(design, users)
     effects = _effects(design, sizes)
     values, covariance = _fit(effects, seen)
+    # From log(1 + price) back to the price, and from the higher one to its logarithm.
     dearer = np.log1p((1.0 + HIGHER) * np.expm1(seen.log_price))
     difference = _curve(dearer, seen.log_price) - _curve(seen.log_price, seen.log_price)
     responses = []
@@ -181,6 +182,8 @@ def _fit(effects: _Effects, seen: _Clicks) -> tuple[FloatArray, FloatArray]:
         values = values + change * min(1.0, LARGEST_STEP / max(reach, 1e-12))
         if largest < SMALL_STEP and moves < SMALL_CHANGE:
             break
+    # The sandwich: the Poisson likelihood has clicks, which are 0 or 1, vary too
+    # much, and takes rows of one user for independent.
     return values, inverse @ (_by_user(effects, seen, seen.clicks - rates) + np.diag(precision)) @ inverse
 
 

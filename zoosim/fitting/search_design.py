@@ -124,6 +124,7 @@ def estimate_tastes(log: Log) -> Tastes:
     of_user = np.zeros((int(users.max()) + 1, counts.shape[1]))
     np.add.at(of_user, (users, intent), 1.0)
     total = _concentration(of_user, means, segment)
+    # The posterior mean under a Dirichlet prior: its concentrations and the user's searches, added up.
     taste = (total * means[segment] + of_user[users]) / (total + of_user[users].sum(axis=1, keepdims=True))
     return Tastes(np.maximum(total * means, 1e-3), taste)
 
@@ -138,6 +139,7 @@ def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) ->
     alike = float((means**2).sum(axis=1)[segment].mean())
     if agreement <= alike:
         return MOST_CONCENTRATION
+    # Two searches of a user agree with chance (1 + A alike) / (1 + A), A being the sum; solved for A.
     return float(np.clip((1.0 - agreement) / (agreement - alike), 0.05, MOST_CONCENTRATION))
 
 

@@ -76,6 +76,7 @@ class Rule(NamedTuple):
 
 def _rule(nodes: int) -> Rule:
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    # Weights of exp(-x^2 / 2) add up to sqrt(2 pi); N(0, 1) has shares.
     return Rule(points, weights / weights.sum())
 
 
@@ -158,6 +159,7 @@ def _click(utility: float, odds: float, slope: float, bought: float, noise: Rule
         chance += joint
         first += joint * u
         second += joint * u * u
+    # Bayes: given a click, and a purchase or none, the utility has these moments.
     first /= chance
     second /= chance
     variance = second - first * first
@@ -208,6 +210,7 @@ def _chance_of_all(n: int, predictors: Predictors, seen: Outcomes, work: FloatAr
     for j in range(length - 1, -1, -1):
         examines = seen.shown[n, j] * work[STAYS, j] * work[LOOKS, j]
         goes_on = examines * work[CHANCE, j] * work[REST, j + 1]
+        # Down to the last click all positions were examined; below it the visitor may have left, which looks the same.
         work[REST, j] = goes_on if j <= last_click else 1.0 - examines + goes_on
     return float(np.log(work[REST, 0]))
 
@@ -248,6 +251,7 @@ def _derive(
         if stays > LEAST_CHANCE:
             deviation = work[DEVIATION, j]
             z = (work[SATISFACTION, j] - LEAVE) / deviation
+            # The chance of staying is the normal distribution function at z, whose slope is the density.
             by_z = by_examines * looks * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
             by_satisfaction += by_z / deviation
             if deviation > LEAST_SD:

@@ -168,6 +168,7 @@ class Layout(NamedTuple):
             effects = centring @ values[places]
             spread = np.trace(centring @ covariance[np.ix_(places, places)] @ centring)
             total = float(effects @ effects + spread) + kind.weight * kind.usual_sd**2
+            # Each sum or mean that is taken off takes one degree of freedom; the trace of the centring counts the rest.
             step = float(np.sqrt(total / (np.trace(centring) + kind.weight))) / sds[name]
             updated[name] = float(sds[name] * step**OVERSHOOT)
         return updated

@@ -139,8 +139,10 @@ def unsupported_mass(actions: IntArray, weights: FloatArray, mass: FloatArray, n
     # The weight of a typical row, by which a sum of so much mass varies: of the action itself, or of all.
     usual = float(squares.sum() / shown.sum()) if shown.any() else 0.0
     row_weight = np.divide(squares, shown, out=np.full(k, usual), where=shown > 0.0)
+    # Where chance left out most of an action's rows, its squares are too small, too: then what its mass lets expect.
     variance = np.maximum(squares, mass * row_weight)
     shortfall = mass - shown
+    # Of 9 rows that are expected, 3 standard deviations (Poisson) reach 0.
     is_rare = mass <= SHORTFALL_ERRORS**2 * row_weight
     lost = np.where(~is_rare & (shortfall > SHORTFALL_ERRORS * np.sqrt(variance)), shortfall, 0.0)
     rare_shortfall = float(shortfall[is_rare].sum())
@@ -177,6 +179,7 @@ def drift_between_halves(terms: Terms, later: BoolArray, clusters: Clusters) -> 
     """Compare an estimate on a log's halves, to first order: by the mean influence of their rows (Hampel 1974)."""
     share = float(later.mean())
     value = terms.value
+    # Influences times this have the difference of the halves' means as their mean, with users kept together.
     contrast = np.where(later, 1.0 / share, -1.0 / (1.0 - share))
     difference = group_sums(clusters, Terms(terms.influence() * contrast))
     error = standard_error(difference)

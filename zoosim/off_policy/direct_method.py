@@ -165,7 +165,9 @@ class DirectMethod:
         corrected = calibration.apply(raw)
         value = float(corrected.mean())
         terms = np.full(n, value)
+        # n / n_visits times as large, so that the error of the mean over all rows is that of a mean over these visits.
         terms[self.visits] += n / n_visits * (corrected.reshape(n_visits, -1).mean(axis=1) - value)
+        # What calibration leaves open, to first order (delta method).
         terms[self._held_out] += n * (calibration.influence @ calibration.slopes(raw))
         terms += self._model_error(reward, rows, actions, raw, corrected)
         weights, unsupported = _weigh_levels(self._predicted[reward], raw)
@@ -246,6 +248,7 @@ def _calibrate_logs(rewards: FloatArray, predicted: FloatArray) -> Calibration:
     least = FLOOR * float(predicted.sum()) / h
     predicted = np.maximum(predicted, least)
     logs = np.log(predicted)
+    # Weighted, so that sum q (log q - centre) = 0: level and tilt then hardly depend on each other.
     centre = float((predicted * logs).sum() / predicted.sum())
     columns = np.column_stack([np.ones(h), logs - centre])
     start = math.log(rewards.sum() / predicted.sum())
@@ -253,6 +256,7 @@ def _calibrate_logs(rewards: FloatArray, predicted: FloatArray) -> Calibration:
     dispersion = float(((rewards - scaled) ** 2).sum() / scaled.sum())
     if dispersion <= NO_ERROR * scaled.sum() / h:
         return _calibrate_sum(rewards, predicted)
+    # Scores below are not divided by the dispersion, so the prior is multiplied by it.
     prior = np.array([0.0, dispersion / TILT**2])
 
     def loss(values: FloatArray) -> float:

@@ -126,6 +126,7 @@ def evaluate(
         if is_deterministic(log, estimated):
             options = options._replace(estimators=(DIRECT_METHOD,), is_deterministic=True)
     evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier)
+    # All are checked before the first one is judged, which may take long.
     prepared = {}
     for name, policy in policies.items():
         with naming(name):

@@ -55,6 +55,7 @@ def pareto_shape(excesses: FloatArray) -> float:
     points = points / (3.0 * excesses[int(m / 4 + 0.5) - 1]) + 1.0 / excesses[-1]
     points = points[np.abs(points) * excesses[-1] > 1e-9]  # 0 stands for an exponential tail, where this is 0 / 0
     shapes = np.log1p(-points[:, None] * excesses).mean(axis=1)
+    # Given b, the shape of the largest likelihood is the mean of ln(1 - b x); this is the likelihood there.
     likelihoods = m * (np.log(-points / shapes) - shapes - 1.0)
     chances = np.exp(likelihoods - likelihoods.max())
     point = float((points * chances).sum() / chances.sum())
@@ -72,4 +73,5 @@ def is_surely_below_one(weights: FloatArray, largest: float) -> bool:
     if not len(bets) or not np.isfinite(largest):
         return False
     gains = np.array([float(np.log1p(-bet * (weights - 1.0)).sum()) for bet in bets])
+    # Money shared out evenly over fair bets is a fair bet itself, so no bet has to be chosen by the log.
     return bool(np.logaddexp.reduce(gains) - math.log(len(bets)) >= EVIDENCE)

@@ -68,6 +68,7 @@ def weigh_and_predict(
         target.finish()
     else:
         in_threads(work, len(pieces))
+    # Each piece has sums of its own, added in order, so that the number of threads changes no bit.
     mass = out.mass.sum(axis=0) if target.whole else None
     if not predictions:
         return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn)] * max(1, len(models))

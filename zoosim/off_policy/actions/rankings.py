@@ -170,6 +170,8 @@ class RankingEvaluation(PolicyEvaluation):
         predicted, expected = self._predictions
         if family == CASCADE:
             return rankings.cascade_dr(weights, rewards, predicted, expected)
+        # The model's prediction of the whole ranking: what it expects at
+        # first, plus what each product shown adds to that.
         start = expected[:, 0].copy()
         return rankings.standard_dr(weights, rewards, start + (predicted - expected).sum(axis=1), start)
 
@@ -178,6 +180,7 @@ class RankingEvaluation(PolicyEvaluation):
         terms = self.terms(estimator)
         family = self._families[estimator.partition("-")[0]]
         full = family.visits.values
+        # A visit whose weight is cut counts by the same share at all of its positions.
         kept = np.divide(weights, full, out=np.zeros_like(full), where=full > 0.0)
         if terms.top is not None and terms.bottom is not None:
             return Terms(terms.base, kept * terms.top, kept * terms.bottom)

@@ -38,6 +38,7 @@ def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
         spread = float(values.std())
         if not spread:
             continue
+        # Weights have the mean 1 whatever the visitor, so the mean of this is 0 if propensities are right.
         shifted = weights * ((values - values.mean()) / spread)
         sums = group_sums(probe.clusters, Terms(shifted))
         error = max(standard_error(sums), least_error)
@@ -72,6 +73,7 @@ def check_actions(findings: Findings, probe: Probe) -> None:
     offered = _offered(log)
     can_tell = (rows >= LEAST_ROWS) & (largest < MOST_SHARE * total)
     gap = np.where(can_tell, total - offered, 0.0)
+    # The variance of a sum over all rows that offer the action, those without it counting 0.
     variance = squares - total**2 / np.maximum(offered, 1.0)
     errors = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-12))
     errors[np.abs(gap) < LEAST_GAP * offered] = 0.0

@@ -138,6 +138,7 @@ def _ratio(visits: IntArray, count: IntArray) -> _Ratio | None:
     logs = []
     variances = []
     for k in range(3):
+        # q_k is the chance that k particular visits alone earn: of a user with k, one of comb(m, k) choices came true.
         per_choice = 1.0 / special.comb(visits[count == k], k)
         typical = 1.0 / special.comb(np.median(visits), k) if len(visits) else 1.0
         total = max(float(per_choice.sum()), 0.5 * typical)

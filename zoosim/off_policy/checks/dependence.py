@@ -65,6 +65,7 @@ def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> 
         return
     growth = total / expected
     groups = total**2 / fourth_powers
+    # By two standard errors: a sum of as many squared normal numbers varies by sqrt(2 / groups) of itself.
     most_growth = growth + 2.0 * math.sqrt(2.0 / groups)
     if most_growth < HARMLESS:
         return

@@ -63,7 +63,9 @@ def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> Growth:
     if not expected:
         return Growth(1.0, 0.0)
     excess = float((table.sum(axis=0) ** 2).sum()) - expected
+    # Both have the same sum of squares, |T'T| = |TT'|; the one with fewer products is made.
     products = table.T @ table if _pairs(table) <= _pairs(table.T.tocsr()) else table @ table.T
+    # Less what each user makes with itself, which no change of signs moves.
     variance = 2.0 * (float((products.data**2).sum()) - float((squares.sum(axis=1) ** 2).sum()))
     if variance <= 1e-9 * expected**2 / max(n_users, 1):
         return Growth(1.0, 0.0)

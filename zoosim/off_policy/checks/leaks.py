@@ -53,6 +53,7 @@ def check_reward_in_hand(findings: Findings, probe: Probe) -> None:
     values = np.column_stack([log_chances[rows], probe.log.rewards[rows]])
     residuals = _less_nearest(probe.inputs[rows], probe.log.actions[rows], values)
     likeness = _correlation(residuals[:, 0], residuals[:, 1])
+    # The mean of so many neighbours has a variance of its own, 1 / NEAREST of that of a row.
     unknown_chances, noise = residuals.var(axis=0) / (1.0 + 1.0 / NEAREST)
     if unknown_chances <= ROUNDING * float(values[:, 0].var()):
         return

@@ -89,6 +89,7 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
     noise = _noise(residuals, int((shown > 0.0).sum()))
     explained = float((shown * fitted**2).sum())
     signal = _signal(explained, noise, int((shown > 0.0).sum())) / len(rewards)
+    # Effects are N(0, signal), and a mean of n rewards has the variance noise / n.
     precision = shown / noise + 1.0 / signal
     means = shown * fitted / noise / precision
 

@@ -274,6 +274,7 @@ def fit_residuals(
     few_inputs = np.column_stack([part[sample] for part in inputs])
     few_inputs = few_inputs - few_inputs.mean(axis=0)
     if few_inputs.shape[1]:
+        # Within actions, so that slopes do not take over what actions differ in.
         within = few_inputs - _action_means(few_inputs, few_actions, n_actions)[few_actions]
         few_values = residuals[sample] - _action_means(residuals[sample], few_actions, n_actions)[few_actions]
         slopes = np.linalg.solve(within.T @ within + np.eye(within.shape[1]), within.T @ few_values)

@@ -133,6 +133,7 @@ def _leaves_too_little(choices: Choices, known: FloatArray) -> bool:
     residuals = choices.rewards - choices.own - beside @ (beside.T @ choices.rewards)
     leverage = (terms**2).sum(axis=1)
     beyond_leverage = leverage - ((terms @ along) ** 2).sum(axis=1)
+    # residual^2 / (1 - leverage) estimates a row's own noise, whatever that of others is (HC2; MacKinnon & White 1985).
     noise = float((beyond_leverage * residuals**2 / np.maximum(1.0 - leverage, 0.2)).sum())
     return _is_too_small(float((beyond**2).sum()), noise, degrees)
 
@@ -160,6 +161,7 @@ def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) ->
     variance = (squares + 10.0 * overall) / (np.maximum(rows - 1.0, 1.0) + 10.0)
     weights = np.sqrt(rows / np.maximum(variance, 1e-300))[:, None]
     mean_known = np.stack([np.bincount(group, column) / rows for column in known.T], axis=1)
+    # What cells and actions earn as such may be known to any policy: only interactions count against one.
     main_effects = [np.eye(int(cell.max()) + 1)[cell], np.eye(int(action.max()) + 1)[action]]
     basis = orthonormal(weights * np.column_stack([*main_effects, mean_known]))
     values = weights[:, 0] * means

@@ -38,6 +38,7 @@ def check_tail(findings: Findings, rewards: FloatArray, numbers: IntArray) -> No
     if not excess:
         return
     index = 1.0 / excess
+    # The asymptotic standard deviation of Hill's estimator.
     error = index / math.sqrt(k)
     if index + WEAK_ERRORS * error < FINITE_VARIANCE:
         observation = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"

@@ -39,6 +39,7 @@ def choose_bandwidth(a_max: float, estimate: Estimate) -> float:
     low = float("-inf")
     high = float("inf")
     widest = len(attempts) - 1
+    # From the narrowest, whose bias is least: a wider one joins as long as its interval meets all of those before.
     for index in reversed(range(len(attempts))):
         value = attempts[index].value
         error = attempts[index].error

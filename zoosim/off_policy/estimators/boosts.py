@@ -40,4 +40,5 @@ def _mass(start: FloatArray, stop: FloatArray) -> FloatArray:
     """Return the mass of Epanechnikov's kernel from `start` to `stop`, to full precision however near these are."""
     a = np.clip(start, -1.0, 1.0)
     b = np.clip(stop, -1.0, 1.0)
+    # The integral of .75 (1 - u^2), with b^3 - a^3 = (b - a)(a^2 + a b + b^2): as a product nothing cancels.
     return np.asarray((b - a) * (0.75 - 0.25 * (a**2 + a * b + b**2)))

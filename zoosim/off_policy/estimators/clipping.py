@@ -20,6 +20,8 @@ def choose_limit(estimator: str, weights: FloatArray, residuals: FloatArray) -> 
     lowest = float(np.median(weights[weights > 0.0]))
     limits = [float(limit) for limit in np.geomspace(lowest, largest, STEPS)]
     if estimator == "shrunk-dr":
+        # lambda w / (w^2 + lambda) is largest at w = sqrt(lambda), so squares are the like of limits;
+        # the last one leaves weights nearly as they are.
         limits = [limit**2 for limit in limits] + [1e6 * largest**2]
     full = weights * residuals
     errors = [_squared_error(limited(estimator, weights, limit) * residuals, full) for limit in limits]
@@ -36,4 +38,5 @@ def limited(estimator: str, weights: FloatArray, limit: float) -> FloatArray:
 
 
 def _squared_error(kept: FloatArray, full: FloatArray) -> float:
+    # Full weights are unbiased, so the mean difference from them estimates the bias.
     return float((kept - full).mean()) ** 2 + float(kept.var()) / len(kept)

@@ -75,6 +75,7 @@ def shrunk_dr(
 def shrunk(weights: FloatArray, shrinkage: float) -> FloatArray:
     """Return weights `(n,)` shrunk optimistically (Su et al. 2020): lambda w / (w^2 + lambda)."""
     strength = _positive("shrinkage", shrinkage, zero=True)
+    # Where both are 0 it would be 0 / 0.
     return np.divide(strength * weights, weights**2 + strength, out=np.zeros(len(weights)), where=weights > 0.0)
 
 

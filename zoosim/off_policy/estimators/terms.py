@@ -33,6 +33,7 @@ class Terms(NamedTuple):
         if self.top is None or self.bottom is None:
             return shares
         bottom = self.bottom.mean()
+        # T / B moves by (t_i - (T / B) b_i) / B to first order (delta method).
         shares += (self.top - self.top.mean() / bottom * self.bottom) / bottom
         return shares
 
@@ -43,6 +44,7 @@ def check_arrays(**arrays: FloatArray) -> None:
     for name, array in arrays.items():
         if array.shape != shape or not array.size:
             raise DataError(f"{name}: got shape {array.shape}, expected {shape} as the others, and at least one row")
+        # One sum tells of any NaN or infinity; rows are searched only then. A sum that overflows is refused as well.
         if not np.isfinite(array.sum()):
             row = np.argwhere(~np.isfinite(array))
             where = f" in row {row[0][0]}" if len(row) else ""

@@ -62,6 +62,7 @@ def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int =
 
 def _centred(sums: Sums) -> FloatArray:
     """Return `(G, 6)`: sizes, and base, tops and bottoms so scaled and centred that the estimate itself comes to 0."""
+    # Centred before resampling: a deviation is then a sum of small numbers, not a difference of large ones.
     n = sums.sizes.sum()
     rows = [sums.sizes / n, (sums.base - sums.base.sum() / n * sums.sizes) / n]
     for top, bottom in sums.ratios:
@@ -111,6 +112,7 @@ def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
     scale = 1.0 / size
     ratio_scale = 1.0 / bottom
     ratio2_scale = 1.0 / bottom2
+    # As in `standard_error`, with counts as weights and without its factor of groups / (groups - 1).
     squares = 0.0
     for g in range(counts.shape[0]):
         x = columns[g]
@@ -124,6 +126,7 @@ def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
 def poisson_law() -> tuple[FloatArray, IntArray]:
     """Return the distribution function of Poisson(1) at 0, 1, ..., and the least draw for each leading byte."""
     law = special.pdtr(np.arange(21), 1.0)
+    # Above all draws, so that the search ends there.
     law[-1] = 2.0
     return law, np.searchsorted(law, np.arange(256) / 256.0, side="right").astype(np.int64)
 

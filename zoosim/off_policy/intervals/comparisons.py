@@ -84,8 +84,10 @@ def correct(leads: Sequence[PairedLead], level: float = 0.95) -> list[Corrected]
         if lead.error == 0.0:
             corrected.append(Corrected(1.0 if lead.value == 0.0 else 0.0, 0.0, 0.0))
             continue
+        # 0 where its end is open: nothing is shown then, and p is 1.
         observed = float(_relative(np.array([lead.statistic]), below, above)[0])
         beyond = int((largest >= observed).sum()) if observed > 0.0 else samples
+        # What was observed counts as one of the samples, so that p is never 0.
         p = (1 + beyond) / (1 + samples)
         corrected.append(Corrected(p, *(reach * end if math.isfinite(end) else math.inf for end in (below, above))))
     return corrected

@@ -46,6 +46,7 @@ def bootstrap_interval(
     check_samples(samples if drawn is None else len(drawn.errors), level)
     ratios = np.sort((drawn or bootstrap(sums, samples=samples, seed=seed)).ratios)
     samples = len(ratios)
+    # A studentised interval turns the tails around: estimates that chance takes far up make the lower end.
     rank = math.floor(tail * (samples + 1)) - 1
     # Never beyond the value itself, however skewed the samples are.
     low = max(ratios[samples - 1 - rank], 0.0)
@@ -74,6 +75,7 @@ def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval
         """Solve (value - r to)^2 = errors^2 var(sums - r to) for r on one side of the ratio."""
         if not math.isfinite(errors):
             return sign * math.inf
+        # (v - r t)^2 = e^2 (V - 2 r C + r^2 W) is square r^2 - 2 middle r + rest = 0.
         square = to.value**2 - errors**2 * variance_to
         middle = sums.value * to.value - errors**2 * covariance
         rest = sums.value**2 - errors**2 * variance
@@ -118,6 +120,7 @@ def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float
         return 0.0
     most = float(clusters.sizes.max()) * limit * width  # what a cluster's sum can be
     sums = clusters.sums(values) / most
+    # Maurer & Pontil 2009, theorem 4, for values in [0, 1]; then from the mean of clusters' sums to that of rows.
     log = math.log(2.0 / tail)
     slack = math.sqrt(2.0 * float(sums.var(ddof=1)) * log / count) + 7.0 * log / (3.0 * (count - 1))
     return (float(sums.mean()) - slack) * most * count / n
@@ -133,6 +136,7 @@ def rows_to_decide(sums: Sums, reach: float) -> int | None:
     """
     if sums.value == 0.0 or not math.isfinite(reach):
         return None
+    # Errors fall with the root of rows: so many more that the value is `reach` and the power's quantile from 0.
     growth = ((reach + float(special.ndtri(POWER))) * standard_error(sums) / sums.value) ** 2
     return max(1, math.ceil(min(float(sums.sizes.sum()) * growth, 1e15)))
 

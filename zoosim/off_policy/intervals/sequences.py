@@ -45,12 +45,15 @@ def confidence_sequence(
 def _lower(values: FloatArray, log: float) -> FloatArray:
     """Return the running lower bound of the mean, in [0, 1], of `values (n,)` of 0 or more; `log` is log(1 / alpha)."""
     out = np.empty(values.shape[0])
+    # One observation of 1/2 with a square of 1/4 comes first, so that the first bet is defined.
     mean = 0.5
     squares = 0.25
     total = 0.5
     gained, bets, charged, best = 0.0, 0.0, 0.0, 0.0
     for i in range(values.shape[0]):
         t = i + 1.0
+        # By rows before this one alone (predictable), else the bound would not hold: mean and squares
+        # follow below. `squares` is about t variances.
         bet = min(LARGEST_BET, np.sqrt(2.0 * log / (squares * np.log(1.0 + t))))
         difference = values[i] - mean
         gained += bet * values[i]

@@ -74,6 +74,7 @@ class Part:
         posterior = self.model.posterior
         is_seen = pairs.places >= 0
         linear = (pairs.columns * (pairs.traits @ posterior.shared.T)).sum(axis=1)
+        # Of a product never seen, what products share is all that is known, and its own deviation varies as a priori.
         variances = pairs.columns**2 @ posterior.variances.of_deviations(self.model.design)
         seen = RowsByProduct(pairs.columns[is_seen], pairs.places[is_seen], len(posterior.mean))
         linear[is_seen], variances[is_seen] = seen.predictor(posterior.mean, posterior.covariance)
@@ -191,6 +192,7 @@ def _fit_later_reward(
     """Return the parts of a reward beside the objective, which it may follow from."""
     objective, reward = objective_and_reward
     comes = objective > 0.0
+    # Such as revenue, which comes with a click alone.
     is_nested = of_objective[0].family == LOGISTIC and has_two_parts(reward) and not (reward[~comes] != 0.0).any()
     if not is_nested or comes.sum() < LEAST_SIZES:
         return _fit_parts(columns, actions, reward, design, name)

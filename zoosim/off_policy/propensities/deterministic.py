@@ -97,6 +97,7 @@ def plan_randomisation(
     n_planned = len(next(iter(chances.values())))
     available = log.available(0, n_planned)
     uniform = available / available.sum(axis=1, keepdims=True)
+    # Without chance a log shows what it showed: the logged product stands for the usual one.
     usual = np.zeros_like(uniform)
     usual[np.arange(n_planned), log.actions[:n_planned]] = 1.0
     best_two = sorted(chances, key=lambda name: -values[name])[:2]

@@ -198,6 +198,7 @@ def _loss_and_slope(model: Multinomial, counts: Counts, with_slope: bool = True)
         chances = model.probabilities(contexts)
         loss -= float(times @ np.log(np.maximum(chances[context, action], 1e-300)))
         if with_slope:
+            # Minus the log-likelihood has the slope (expected - shown) x.
             chances *= np.bincount(context, times, len(chances))[:, None]
             chances[context, action] -= times
             slope += chances.T @ contexts.inputs
@@ -221,6 +222,7 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
         weights = own + traits @ shared
         image = np.zeros_like(own)
         for inputs, chances in parts:
+            # The information of a visit is (diag(p) - p p') (x) x x'.
             moved = inputs @ weights.T
             moved -= (chances * moved).sum(axis=1, keepdims=True)
             image += scale * (chances * moved).T @ inputs

@@ -161,6 +161,7 @@ def _all_marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
             joint = chance[:, None] * target.given_above(log, above_rows, position)
             probabilities += joint
             for action in set(range(k)) - set(above):
+                # By sets, not by orders: what comes below depends on which products stand above, not on how.
                 extended = tuple(sorted((*above, action)))
                 chance_of_longer[extended] = chance_of_longer[extended] + joint[:, action]
         by_position.append(probabilities)

@@ -301,6 +301,7 @@ def _available(config: EnvConfig, groups: IntArray, step: int) -> BoolArray:
     on_sale = np.ones(len(groups), bool)
     run_out = np.zeros(len(groups), bool)
     events = sorted(config.availability, key=lambda event: event.step)
+    # Backwards, so that a product's first event is what remains.
     for event in reversed(events):
         on_sale[_members(config, groups, event)] = event.change != "appear"
     for event in (event for event in events if event.step <= step):

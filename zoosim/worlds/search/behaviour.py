@@ -265,6 +265,8 @@ def behave(
         out.utilities[n] = utility
         if present:
             out.examine[n] = examine_chance(behaviour, slate, query_type, n, satisfaction)
+            # Numbered by position, where clicks are numbered by product:
+            # under another ranking each meets the same luck.
             present = uniform(keys.examination, visit, n) < out.examine[n]
             out.examined[n] = present
         if present:
@@ -311,6 +313,7 @@ def replicate_value(
         utility = draw_utility(behaviour, slate, n, tastes, keys, visit)
         examine = examine_chance(behaviour, slate, query_type, n, satisfaction)
         chance = purchase_chance(behaviour, slate, n, utility)
+        # Before it is drawn whether the position is examined: its chance takes the place of that draw.
         total += examine * sigmoid(utility) * (values[-1] + chance * values[n])
         if uniform(keys.examination, visit, n) >= examine:
             break

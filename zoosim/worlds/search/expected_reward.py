@@ -89,6 +89,7 @@ def visits_of(shop: SearchShop, market: int, group: Group, first: int, n: int) -
         return shop.world.queries_in(conditions, first, first + n)
     parts = []
     n_found = 0
+    # Visits are drawn as they come and sifted: those of a type are then the shop's own, with all that goes with them.
     for start in range(first, first + 1_000 * n, 4 * n):
         drawn = shop.world.queries_in(conditions, start, start + 4 * n)
         of_type = np.flatnonzero(drawn.types == group.query_type)

@@ -103,6 +103,7 @@ def base_scores(
         out: Noise from N(0, 1), `(K,)`, which is replaced.
     """
     length = np.sqrt(np.sum(query * query))
+    # Weight and length go into the query's vector, once, rather than into each product's inner product.
     unit = query * (cosine / length if length > 0.0 else 0.0)
     words = tokens * np.log(1.0 + shared)
     buffer = np.empty(BLOCK)

@@ -63,6 +63,7 @@ class Behaviour(NamedTuple):
             logits += self.patterns[arrivals.words[:, 0], arrivals.words[:, 1]]
         if self.bends.size:
             waves = np.cos(arrivals.numbers @ self.frequencies.T + self.phases)
+            # A cosine at a random phase has a mean square of 1/2.
             logits += np.sqrt(2.0) * waves @ self.bends
         if self.habits.size:
             logits += self.habits[arrivals.visitors]
@@ -109,6 +110,7 @@ def _own_effects(kind: Kind, catalogue: Catalogue, rng: np.random.Generator) -> 
     """Return what products, brands, categories and numbers are liked for by everybody `(P,)`."""
     sizes = kind.sizes
     count = len(catalogue.categories)
+    # Either way of mean 0 and variance 1.
     own = rng.exponential(size=count) - 1.0 if kind.is_popular else rng.normal(size=count)
     of_brands = rng.normal(0.0, sizes["brands"], max(1, kind.n_brands))
     of_categories = rng.normal(0.0, sizes["categories"], kind.n_categories)

@@ -104,6 +104,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
     pays = _one_of(rng, config.pays)
     purchase_rate = _log_uniform(rng, config.purchase_rate) * (pays != "click")
     return Kind(
+        # A purchase takes a click, and at most half of the clicks are bought.
         click_rate=min(max(_log_uniform(rng, config.click_rate), 2.0 * purchase_rate), 0.9),
         purchase_rate=purchase_rate,
         n_products=n_products,
@@ -172,6 +173,7 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
         if step == 0 or n_new or kind.n_offered < kind.n_products:
             offers[step] = frozen(np.sort(rng.choice(on_sale, kind.n_offered, replace=False)))
     count = sum(map(len, born))
+    # After the offers: only now is it known how many products there ever are.
     numbers = rng.normal(size=(count, kind.n_product_numbers)).clip(-3.0, 3.0)
     prices = np.exp(0.6 * numbers[:, 0]) if kind.n_product_numbers else np.ones(count)
     shares = rng.dirichlet(np.full(kind.n_categories, 3.0))

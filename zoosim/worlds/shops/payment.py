@@ -45,6 +45,7 @@ def draw_payment(kind: Kind, catalogue: Catalogue, seed: int) -> Payment:
     """
     rng = stream(seed, "payment")
     count = len(catalogue.prices)
+    # Of mean 1, since exp(N(0, s^2)) has the mean exp(s^2 / 2): products differ around the kind's own rate.
     differences = np.exp(rng.normal(0.0, DIFFERENCE, count) - DIFFERENCE**2 / 2.0)
     buys = (kind.purchase_rate / kind.click_rate * differences).clip(max=0.9)
     margins = rng.uniform(0.05, 0.4, count)

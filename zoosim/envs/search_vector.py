@@ -57,6 +57,7 @@ class SearchVectorEnv(WorldVectorEnv):
         count = len(actions) if isinstance(actions, Sequence | np.ndarray) and np.ndim(actions) else 0
         if count != self.num_envs:
             raise ActionError(f"step: got {count} actions, expected {self.num_envs}, one for each environment")
+        # All rankings first: an invalid action is refused before any visitor is served.
         rankings = [self._rank(n, action) for n, action in enumerate(actions)]
         served = [
             (view, visit, view.shop.serve(visit, ranking))
@@ -104,6 +105,7 @@ class SearchVectorEnv(WorldVectorEnv):
     def _final(self, served: list[tuple[SearchView, Visit, Result]]) -> dict[str, Any]:
         """Return the info of a step: observations and infos of the visits that ended, made when asked for."""
 
+        # From the visits that were served: when these arrays are asked for, the rows have long moved on.
         def rows(make: Any) -> Any:
             out = np.empty(len(served), object)
             for n, row in enumerate(served):

@@ -100,6 +100,7 @@ def _without_columns(models: FittedModels, shop: FittedShop, later: Log) -> Iter
     design = models.features.design
     for number, name in enumerate(models.features.product_columns, 1):
         order = stream(0, "shuffled products", name).permutation(len(design.products))
+        # Coefficients are M z and a product's own: with the features z shuffled, M z alone moves.
         change = np.where(design.product_block == number, design.products[order] - design.products, 0.0)
         yield PRODUCTS, name, replace(shop, coefficients=shop.coefficients + change @ posterior.shared.T)
     itself = posterior.mean - design.products @ posterior.shared.T

@@ -74,6 +74,7 @@ def compare_values(world: float, world_error: float, log: Interval, logged_value
     """
     if log.low is None or log.high is None:
         raise ValueError("log: the interval has an open end, expected a value to compare with")
+    # From the ends of the 95% interval back to a standard error, with that of the world's simulation beside it.
     error = math.hypot((log.high - log.low) / (2.0 * float(special.ndtri(0.975))), world_error)
     margin = MARGIN * abs(logged_value)
     difference = world - log.mean

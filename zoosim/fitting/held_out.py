@@ -171,6 +171,7 @@ def _at_later_rows(models: FittedModels, earlier: Log, later: Log) -> FittedShop
     else:
         known = np.unique(earlier.user_ids)
         place = np.searchsorted(known, later.user_ids).clip(max=n_known - 1)
+        # Numbers beyond all known ones, of which the shop draws effects a priori.
         new = n_known + codes_of(later.user_ids)
         users = np.where(known[place] == later.user_ids, place, new)
     hours = np.zeros(len(later)) if later.times is None else models.hours[later.times // HOUR % HOURS]

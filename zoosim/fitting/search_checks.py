@@ -186,6 +186,7 @@ def _by_part(later: LaterSearches, expected: FloatArray) -> tuple[PartCheck, ...
     """
     design = later.design
     surplus = design.clicks - expected
+    # Of the searches themselves, of the fit to the earlier ones, and of the mean of so many simulated runs.
     inflation = 1.0 + len(design.segment) * (1.0 / later.n_earlier + 1.0 / (REPEATS * len(design.segment)))
     users = codes_of(later.users)
     raw = []

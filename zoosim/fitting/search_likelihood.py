@@ -124,6 +124,8 @@ def _evaluate(
         values[n] = highest + np.log(total)
         if derive:
             for t in range(VISITOR_NODES):
+                # The slope of a log of a sum is the mean of the terms' own,
+                # weighted by each taste's share of the likelihood.
                 _derive(n, by_taste[t] / total, tastes.points[t], predictors, seen, work[t], slopes)
 
 

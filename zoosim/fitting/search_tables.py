@@ -97,6 +97,8 @@ def _segments(
         }
         segments[name] = {
             "share": share,
+            # A world multiplies tastes by weights, which stay at their
+            # defaults: what was estimated is the product of both.
             "price_taste_mean": _rounded(estimates.price[number] / usual.price),
             "price_taste_sd": _rounded(estimates.price_sd / usual.price),
             "label_taste_mean": _rounded(estimates.label[number] / usual.private_label),

@@ -199,6 +199,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         tuple(schema.query_types),
     )
     checks = check_searches(earlier, later)
+    # Checks are of a fit to the earlier searches; the world itself is made of all.
     behaviour = fit_behaviour(design, sizes, start=earlier, progress=progress)
     progress("estimating what a price does to clicks")
     n_users = int(np.clip(len(np.unique(users)), LEAST_USERS, MOST_USERS))

@@ -102,6 +102,7 @@ def predict_rows(net: Ensemble, rows: FloatArray, mean: FloatArray, std: FloatAr
         slopes = np.empty((total, width), np.float32)
         as_tile(rows[start:end], net.centre, net.scale, tile)
         for m in range(members):
+            # States first, then actions, as in `ensemble_objective`, whose figures are the same to the bit.
             first_layer(net, m, tile[:d], units[: net.layers[0, OUTPUTS]])
             climb_member(net, m, tile[d:], units, slopes)
             copy(units[total - 1], outputs[m])

@@ -226,6 +226,7 @@ class RowsByProduct:
         """Return a step of the coefficients `(K, q)`, for each product as long as its rows' predictors permit."""
         step = step.copy()
         for products, _, x in self.parts:
+            # At least the longest step that is allowed, so that shorter ones are divided by nothing.
             moved = np.abs(x @ step[products, :, None]).max(axis=(1, 2), initial=LARGEST_STEP)
             step[products] *= (LARGEST_STEP / moved)[:, None]
         return step

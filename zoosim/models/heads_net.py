@@ -125,6 +125,7 @@ def draw_by_weight(totals: FloatArray, size: int, key: np.uint64, i: int) -> Int
     """Draw `size` places of the cumulative weights `totals (n,)`, one in each of as many equal parts."""
     drawn = np.empty(size, np.int64)
     for part in range(size):
+        # Stratified: each slot is drawn as often in the mean as by independent draws, with less scatter.
         point = (part + uniform(key, i, part)) / size * totals[-1]
         # Rounding may bring the last point behind the last weight.
         drawn[part] = min(np.searchsorted(totals, point, side="right"), totals.shape[0] - 1)

@@ -563,6 +563,7 @@ def offer_among(offer: Offer, places: IntArray) -> Offer:
             numbers[n, i] = offer.numbers[n, places[i]]
         for j in range(starts[i + 1] - starts[i]):
             column = offer.active[offer.starts[places[i]] + j]
+            # Columns are numbered anew, as the chosen candidates come up that are 1 of them.
             if active_among[column] < 0:
                 active_among[column] = seen
                 columns[seen] = offer.columns[column]

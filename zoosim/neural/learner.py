@@ -212,6 +212,7 @@ class Learner(Stateful):
 
     def _outgrown(self) -> bool:
         """Return whether another form is cheaper now, or the dual one holds most rows twice."""
+        # The dual form adds a row to L for each observation; fitted anew, equal rows are merged again.
         repeats = isinstance(self.form, Dual) and self.form.n >= max(64, 2 * len(self.history))
         return repeats or self._wanted() != self.form.name
 

@@ -53,6 +53,7 @@ def factorise_rows(
         inputs, units, slopes = rows_up(params, layers, xs, chosen, work)
         for j in range(chosen.shape[0]):
             outputs[start + j] = units[-1, j]
+            # A gradient is delta (x) [a, 1]: scaled here, all deltas are, and with them the gradient, once.
             slopes[-1, j] = scale
         descend(params, layers, slopes, work.scratch)
         _write_factors(layers, inputs, units, slopes, out[start : start + chosen.shape[0]])

@@ -173,6 +173,7 @@ class Primal(Stateful):
         expand(factors, self.sizes, self.first, g)
         [keep] = kept(g.reshape(1, -1), np.ones(1), self.noise)
         _accumulate(self.square, self.b, g, keep, keep * reward)
+        # After the sums, from which a rebuild takes this observation, too.
         self.age += 1
         if self.age >= max(MIN_PERIOD, len(g)):
             self._rebuild()

@@ -279,6 +279,7 @@ def _calibrate_logs(rewards: FloatArray, predicted: FloatArray) -> Calibration:
         if np.abs(step).max() <= CONVERGED:
             break
     scores = columns * (rewards - predicted * np.exp(columns @ coefficients))[:, None]
+    # H^-1 s_i, as of any M estimator; by the prior scores do not add up to 0, so their mean is taken off.
     influence = (scores - scores.mean(axis=0)) @ np.linalg.inv(information)
     return Calibration(float(coefficients[0]), float(coefficients[1]), centre, True, influence, least)
 

@@ -284,6 +284,8 @@ def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
     weights, rewards = evaluated.bounded()
     log = evaluated.log
     if options.interval == "bernstein":
+        # Each user apart: the bound is as wide as the largest group's sum
+        # can be, and groups of many users would widen it.
         units = make_clusters(len(weights), log.user_ids, max_groups=len(weights))
         return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
     order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")

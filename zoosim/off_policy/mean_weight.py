@@ -41,6 +41,7 @@ def has_light_tail(weights: FloatArray) -> bool:
     if len(np.unique(excesses)) < FEWEST_SIZES:
         return True  # the largest are all alike, so there is no tail
     shape = pareto_shape(excesses)
+    # (1 + shape) / sqrt(m) is the asymptotic standard error of the shape's maximum likelihood estimate.
     return shape + (1.0 + shape) / math.sqrt(len(excesses)) < FINITE_VARIANCE
 
 

@@ -114,6 +114,7 @@ class Policy(Stateful, ABC):
         The default is right for a policy that decides without chance: 1 for the action it would choose, else 0.
         """
         chances = np.zeros(len(context.available))
+        # Asked of a copy, as a decision may move state.
         chances[checked_action(copy.deepcopy(self).select_action(context), len(chances))] = 1.0
         return chances
 

@@ -126,6 +126,7 @@ class AttachingPolicy(Policy):
 
 def _lasting(array: Any) -> Any:
     """Return an array that cannot change under us, None for one that can: then its values are compared."""
+    # A read-only view changes with the array that it looks into, so all owners down to the memory must be read-only.
     owner = array
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base

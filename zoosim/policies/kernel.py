@@ -529,6 +529,7 @@ def _teach(
     learns: bool,
 ) -> None:
     for i in range(actions.shape[0]):
+        # A visit's decision before its reward, as in a shop that learns at once.
         if decides:
             decided(state, candidates, user_ids[i], users[i], actions[i])
         if learns:

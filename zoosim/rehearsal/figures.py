@@ -94,6 +94,7 @@ class Rehearsal(NamedTuple):
         behind = float((self.values[policy] - self.values[other]).mean()) * self.horizon
         if late.low is None or late.low <= 0.0 or behind < 0.0:
             return None
+        # What it is behind at the horizon, made up for by its lead per visit from then on.
         return self.horizon + int(np.ceil(behind / late.difference))
 
     @property
@@ -192,6 +193,7 @@ class _Baseline(NamedTuple):
         gain = value - today_value
         late_gain = _late_means(earned) - today_late
         regret = (self.best_value - value) / np.where(self.best_value > 0.0, self.best_value, 1.0)
+        # At the same visits, so that the chance of who comes cancels out of the lead.
         ahead = np.cumsum(earned - self.today, axis=1)
         worth = sorted(np.inf if visits is None else visits for visits in map(break_even, ahead))
         return Rehearsed(

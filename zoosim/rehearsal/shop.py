@@ -42,6 +42,7 @@ def measure_delay(log: Log, delays: FloatArray) -> Delay | None:
     times = np.sort(log.times)
     decided = log.times[came]
     rewarded = decided + delays[came] * MICROSECONDS
+    # Visits after the decision, up to the one at whose time the reward came.
     between = np.searchsorted(times, rewarded, "right") - np.searchsorted(times, decided, "right")
     return Delay(float(np.median(delays[came])), int(np.median(between)), len(came))
 

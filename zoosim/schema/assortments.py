@@ -91,6 +91,7 @@ def assortments_by_time(products: IntArray) -> Assortments:
     last = np.zeros(len(counts), np.int64)
     np.minimum.at(first, products, np.arange(n))
     np.maximum.at(last, products, np.arange(n))
+    # Rows per row of the log while it was for sale: where 12 are expected, none has a chance of exp(-12).
     rate = counts / (last - first + 1.0)
     begins = np.where(rate * first > ABSENT, period[first], 0)
     ends = np.where(rate * (n - 1 - last) > ABSENT, period[last], BLOCKS)

@@ -251,6 +251,7 @@ class CategoryColumn(LevelColumn):
         if self.buckets < 2:
             return [n_levels]
         step, first = divmod(level_hash(text), self.buckets)
+        # 1 to buckets - 1 places further on, round the end: never the first one again.
         second = first + 1 + step % (self.buckets - 1)
         return [n_levels + first, n_levels + second % self.buckets]
 

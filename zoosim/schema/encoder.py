@@ -146,6 +146,7 @@ class Encoder(Strict):
             earlier, place = before.get(column.name, (None, slice(0)))
             if earlier == column:
                 parts.append(features[place])
+            # The value itself where it is known: the features of the other encoder do not say all of it.
             elif column.name in unexpressed or earlier is None:
                 parts.append(column.encode_one(unexpressed.get(column.name)))
             else:

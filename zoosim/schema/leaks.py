@@ -165,6 +165,7 @@ def _sampled_rows(n: int, visitors: pl.Series | None) -> IntArray:
     if n <= MOST_ROWS or visitors is None:
         return evenly_spread(n, MOST_ROWS)
     share = MOST_ROWS / n
+    # By a hash of the visitor, so that all rows of one are in, or none: their order tells of visits before.
     chosen = np.flatnonzero((visitors.hash(seed=0) % 1_000_003 < int(share * 1_000_003)).to_numpy())
     if len(chosen) < FEWEST_SAMPLED:  # nearly all rows are of a few visitors
         return evenly_spread(n, MOST_ROWS)
@@ -323,6 +324,7 @@ def _explained(levels: IntArray, ranks: FloatArray | None, sample: LogSample) ->
     )
     usual = np.bincount(levels) / len(levels)
     of_product = np.bincount(sample.products)[sample.products]
+    # Each row is left out of its own share, else products of few rows would explain everything.
     shares = (counts[places.reshape(-1)] - 1) / np.maximum(of_product - 1, 1)
     chance = float(usual[levels].mean())
     return (float(shares.mean()) - chance) / (1.0 - chance) if chance < 1.0 else 0.0

@@ -33,6 +33,7 @@ def follows(column: pl.Series, given: pl.Series) -> bool:
     usual = pairs.group_by("given").agg(pl.col("count").max())["count"]
     commonest: Any = pairs.group_by("value").agg(pl.col("count").sum())["count"].max()
     n_repeats = column.len() - usual.len()
+    # Of the repeats so many would by chance hold another value than the commonest: rows that only a rule explains.
     return _is_a_rule(n_repeats * (1.0 - commonest / column.len()), column.len() - int(usual.sum()))
 
 

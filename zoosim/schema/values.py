@@ -98,6 +98,7 @@ def product_key(name: Any) -> int:
     text = text_of(name) or ""
     if text.isascii() and text.isdigit() and len(text) < 20:
         number = int(text)
+        # Whole numbers below 2^62, hashes above: no product is taken for one of the other kind.
         if number < 2**62 and str(number) == text:  # 007 is another product than 7
             return number
     return 2**62 + (level_hash(text) >> 1)

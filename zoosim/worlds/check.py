@@ -212,12 +212,14 @@ def _lived(world: World, visitor: int, rng: np.random.Generator) -> tuple[float,
         outcome = world.serve(visit, action)
         truth = world.truth(visit)
         earned += outcome.reward
+        # The truth expects the best from each action on, so that later actions add what they lose against the best.
         expected += truth.expected_reward(action) - (truth.best_reward if step else 0.0)
         following = checked_next(world, outcome)
         if following is None:
             return earned, expected
         visit = following.visit
         if following.cut_off:
+            # What the truth still expected there, and the cut took away.
             return earned + world.truth(visit).best_reward, expected
     must(False, f"visit {visitor}: the visitor is still there after {MOST_STEPS:,} decisions")
     return earned, expected

@@ -77,6 +77,7 @@ def earn(visits: Visits, i: int, action: int) -> float:
         reward: float = visits.rewards[visits.visitors[i], action]
         return reward
     chance = visits.table[visits.segments[visits.visitors[i]], visits.groups[action]]
+    # By the product's row, not by its place: it meets the same luck wherever it stands, and among whichever others.
     return 1.0 if uniform(visits.click_key, visits.start + i, visits.offered[action]) < chance else 0.0
 
 

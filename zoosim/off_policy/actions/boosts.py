@@ -119,6 +119,7 @@ class KernelEvaluation(PolicyEvaluation):
         self.target = target
         self._predictions: tuple[FloatArray, FloatArray] | tuple[None, None] = (None, None)
         if model is not None:
+            # Without chance, the mean prediction under the target is that of the boosts which it takes.
             self._predictions = (model.predict(log.actions), model.predict(target.actions))
         self._weights_by_bandwidth: dict[float, VisitWeights] = {}
         self._kernels = {name: self._kernel(name, bandwidth) for name in wanted}

@@ -110,6 +110,7 @@ class RankingEvaluation(PolicyEvaluation):
         n, positions = self._weights.weights.shape
         mass = self._weights.mass
         down = self._weights.weights.cumprod(axis=1)
+        # The weight of a position multiplies its own reward and those of all positions below.
         below = self._shares[::-1].cumsum()[::-1]
         start = np.zeros(n) if self._predictions is None else self._predictions.expected[:, 0]
         whole = np.repeat(down[:, -1:], positions, axis=1)

@@ -164,6 +164,7 @@ def _check_places(findings: Findings, probe: Probe, user: IntArray) -> None:
     residuals = probe.residuals
     sums = np.bincount(user, residuals)[user[by_user[starts]]]
     for name, place in (("last", starts + sizes - 1), ("first", starts)):
+        # Against the same users' other visits, so that tastes fall out.
         own = residuals[by_user[place]]
         gain = own - (sums - own) / (sizes - 1)
         error = float(gain.std()) / math.sqrt(len(gain))

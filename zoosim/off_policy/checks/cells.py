@@ -99,6 +99,8 @@ class _Grid:
             index = groups * n_bins + bins
             rows = np.bincount(index, minlength=shape[0] * n_bins).reshape(shape).cumsum(axis=1)
             sums = np.bincount(index, self.scores, shape[0] * n_bins).reshape(shape).cumsum(axis=1)
+            # Squares about means are the sum of squares less sum^2 / n of
+            # each part; running sums give all limits at once.
             below = sums[:, :-1] ** 2 / np.maximum(rows[:, :-1], 1)
             above = (sums[:, -1:] - sums[:, :-1]) ** 2 / np.maximum(rows[:, -1:] - rows[:, :-1], 1)
             left = float((self.scores**2).sum()) - (below + above).sum(axis=0)

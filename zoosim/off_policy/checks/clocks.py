@@ -175,6 +175,7 @@ def _likelihoods(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray
     variances = squares.sum(axis=1) / n_shown
     in_any_way = stats.chi2.sf((products**2).sum(axis=1) / np.maximum(variances, 1e-300), products.shape[1])
     errors = along / np.sqrt(np.maximum(squares @ choices.own**2, 1e-300))
+    # Of two tests twice the smaller p value (Bonferroni).
     return np.asarray(2.0 * np.minimum(in_any_way, stats.norm.sf(errors)))
 
 

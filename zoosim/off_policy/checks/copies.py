@@ -30,6 +30,7 @@ def check_copies(findings: Findings, probe: Probe) -> None:
     n = len(log)
     rows = np.arange(n)
     if n > MOST_ROWS:
+        # By the hash of the context: rows that may be copies of one another are all taken, or none.
         rows = np.flatnonzero(context % (n // MOST_ROWS + 1) == 0)
         if not MOST_ROWS / 4 < len(rows) < 4 * MOST_ROWS:  # there are but few contexts
             rows = np.arange(MOST_ROWS)

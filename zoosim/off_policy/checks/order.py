@@ -222,6 +222,7 @@ def check_shift(findings: Findings, probe: Probe) -> None:
         residuals = fit_residuals(
             [probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything
         )
+        # Less what the mean alone leaves, so that it falls out how large the rewards of those rows happen to be.
         own_error, *neighbour_errors = (residuals**2 - (rewards - rewards.mean(axis=0)) ** 2).T
         for neighbour_error, name in zip(neighbour_errors, ("after", "before"), strict=True):
             gain = own_error - neighbour_error

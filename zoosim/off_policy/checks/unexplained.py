@@ -114,6 +114,7 @@ class _LinearModels:
         for rows in self._rows:
             self.is_told[rows] = True
         told = int(self.is_told.sum())
+        # A fit takes up `degrees` of the noise, by which residuals are smaller.
         self.noise_factor = math.sqrt(told / max(1, told - degrees))
 
     def left_of(self, values: FloatArray) -> FloatArray:

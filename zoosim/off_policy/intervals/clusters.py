@@ -104,4 +104,5 @@ def standard_error(sums: Sums) -> float:
         return math.inf
     n = float(sums.sizes.sum())
     influence = sums.influence
+    # groups / (groups - 1): the mean that influences are taken from is estimated by the same groups.
     return math.sqrt(dot(influence, influence) * groups / (groups - 1)) / n

@@ -94,6 +94,7 @@ class ItemCritic(BoostPolicy):
     def recommend(self, context: Context) -> FloatArray:
         """Return the boosts that are best by the posterior means."""
         self.check(context)
+        # Generator 0 is that of no decision, since these count from 1.
         return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
@@ -150,6 +151,7 @@ class ItemCritic(BoostPolicy):
         values = np.empty(len(base))
         goods = self._goods(context)
         value_items(click, purchase, visitor, goods, base, features, weights.clicks, self._crossed, values)
+        # A position is looked at if all above it were, and the visitor went on each time.
         reach = np.cumprod(self._memory.look[kind])
         rows = np.array(features.T, order="C")  # copied even for one product: read-only arrays would compile anew
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)

@@ -188,6 +188,8 @@ class Adaptive(KernelPolicy):
         model = fit_log_model(log, self.spec, progress)
         model.rows[0] = self.state.updates[0]
         if len(model.own):
+            # `model_weight` is logistic in the difference of losses over
+            # `TEMPERATURE`: this one makes it `MODEL_SHARE`.
             model.losses[OWN] = TEMPERATURE * np.log(MODEL_SHARE / (1.0 - MODEL_SHARE))
         self.state = self.state._replace(model=model)
         self._forget_candidates()

@@ -217,6 +217,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     # Before the model learns from it: the error of a prediction, not of a fit.
     error = reward - dot(z, state.ridge.theta[head])
     state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
+    # By the network that predicted; if training then moves it, `_renew` makes all sums anew.
     observe(state.ridge, head, z, nonzeros(z), reward)
     slots = heads_net.learn(state.learner, state.layers, x, head, reward)
     if slots.shape[0] > 0:

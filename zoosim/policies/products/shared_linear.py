@@ -84,6 +84,7 @@ def _features_of(candidates: Candidates, user: FloatArray, action: int) -> Float
 
 @inlined
 def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    # Without bounds nobody reads widths.
     if state.alpha > 0.0:
         count_decision(state.widths, state.ridge, 0, _features_of(candidates, user, action))
 

@@ -161,6 +161,7 @@ class FittedWorld(TableWorld):
 
     def before(self) -> "FittedWorld":
         """Return the world before its first change, with visits and responses of their own."""
+        # Rows before the first change alone: the past must not know what is still to come.
         end = min([change.row for change in self.shop.changes], default=self.shop.n_rows)
         return replace(
             self,

@@ -61,6 +61,7 @@ def _draw(
     if rng.random() < 0.7:
         best = redrawn[0]
         after = {**personas[persona], **row}
+        # Among the other cells as they are after this shock, some of which it has just redrawn.
         highest_other = max((chance for category, chance in after.items() if category != best), default=0.0)
         row[best] = _above(highest_other, float(rng.uniform(0.1, 0.3)))
     personas[persona].update(row)

@@ -48,6 +48,7 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[C
     products = products._replace(embeddings=_draw_around(config, centres, products.category, rng))
     if not config.renews:
         return products, None
+    # After all products, so that a shop that renews its catalogue opens with those of one that does not.
     others = _draw_properties(config, rng)
     embeddings = _draw_around(config, centres, others.category, rng)
     return products, others._replace(ids=frozen(others.ids + len(others.ids)), embeddings=embeddings)

@@ -83,6 +83,7 @@ def match_scale(index: CatalogueIndex, user: FloatArray) -> tuple[float, float]:
         length += user[i] * user[i]
         for j in range(user.shape[0]):
             variance += user[i] * index.covariance[i, j] * user[j]
+    # u'Cu rounds in proportion to |u|^2 times the squares of the embeddings' entries.
     if variance <= NO_SPREAD * length * index.mean_square:
         return mean, 0.0
     return mean, 1.0 / np.sqrt(variance)

@@ -153,6 +153,7 @@ def _rewards_of(
         of_boosts = boost_rewards(shop, market, visits, boosts[np.newaxis])
         rewards = np.vstack([of_boosts, template_rewards(shop, market, visits)])
         means += share * rewards.mean(axis=1)
+        # Stratified: the variance of sum share_s mean_s over independent strata.
         variances += share**2 * rewards.var(axis=1, ddof=1) / rewards.shape[1]
     return means, np.sqrt(variances)
 

@@ -256,6 +256,7 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
         assert group.query_type is not None
         cell = group.segment * n_types + group.query_type
         for market in range(len(means)):
+            # By the same numbers in every market, so that what a shift changes is not mixed with who happened to come.
             queries = visits_of(shop, market, group, TRUTH_START + cell * CELL_SPACING, visits_per_cell)
             if len(queries.steps):
                 means[market, cell] = reward_of(config, serve_templates(shop, market, queries)).mean(axis=0)

@@ -37,6 +37,7 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     late_shares = np.where(early_counts > 0, 0.0, np.max(shares, axis=1))
     late_counts = np.ceil(late_shares * config.n_users).astype(np.int64)
     early = _draw(config, early_counts, rng)
+    # By a generator of their own, so that segments which come later move no draw of the others.
     late = _draw(config, late_counts, rng.spawn(1)[0])
     order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
     columns = [np.concatenate(parts)[order] for parts in zip(early[:-1], late[:-1], strict=True)]
@@ -53,6 +54,7 @@ def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> U
     price_taste = taste("price_taste")
     label_taste = taste("label_taste")
     concentrations = np.array([settings.concentrations(config.categories) for settings in config.segments.values()])
+    # A Dirichlet draw is gamma draws over their sum; of tiny concentrations all may underflow to 0.
     tastes = np.maximum(rng.gamma(concentrations[segment]), 1e-300)
     tastes /= tastes.sum(axis=1, keepdims=True)
     embeddings = rng.normal(size=(len(segment), config.embedding_dim))

@@ -55,6 +55,7 @@ class ShopWorld(TableWorld):
             shocks=(),
             users=arrivals.features(self.kind),
             arrivals=arrivals,
+            # Tastes as they are at visit 0: the past must not know how they move.
             behaviour=self.behaviour._replace(tastes=self.behaviour.tastes.standing()),
             click_key=stream_key(self.seed, "past clicks"),
             size_key=stream_key(self.seed, "past sizes"),

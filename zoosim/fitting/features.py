@@ -92,6 +92,7 @@ def _named_blocks(encoder: Encoder, width: int, blocks: IntArray) -> tuple[str, 
 def _shown_often(log: Log) -> FloatArray:
     """Return how often each product was shown, as normal scores `(K, 1)`; `(K, 0)` where all were as often."""
     counts = np.bincount(log.actions, minlength=log.n_actions)
+    # (rank - 1/2) / n stays within 0 and 1, so that no quantile is infinite.
     scores = special.ndtri((stats.rankdata(counts) - 0.5) / len(counts))
     return np.asarray(scores[:, None] if scores.std() > VARIED else np.zeros((len(counts), 0)))
 

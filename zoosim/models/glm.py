@@ -215,8 +215,8 @@ class RowsByProduct:
         for products, rows, x in self.parts:
             of_rows = weights[rows][:, :, None]
             turned = x.transpose(0, 2, 1)
-            # Newton in its full form: with precision X'WX the target is X'
-            # (score + W X b), b being the coefficients so far.
+            # Newton in its full form: with precision X'WX the target is
+            # X'(score + W X b), b being the coefficients so far.
             target[products] = (turned @ (scores[rows][:, :, None] + of_rows * (x @ mean[products, :, None])))[:, :, 0]
             has_few = x.shape[1] < x.shape[2]
             parts.append(Part(products, x * np.sqrt(of_rows) if has_few else turned @ (x * of_rows)))

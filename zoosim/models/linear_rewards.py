@@ -225,7 +225,7 @@ def _ridge(moments: Moments, folds: list[int], fitting: Fitting) -> Iterator[Flo
     for strength in fitting.strengths:
         penalty = np.full(gram.shape[-1], strength)
         if fitting.free_level:
-            # Not 0: an action without rows has a gram of 0, which could not be solved.
+            # Next to none, yet not 0, so that there is a solution without rows, too.
             penalty[0] = 1e-9
         yield np.asarray(shared + np.linalg.solve(gram + np.diag(penalty), rest[..., None])[..., 0])
 

@@ -200,8 +200,8 @@ def _settle(effects: Effects, m: int, clock: float, row: Row) -> None:
         _fade_shared(effects.shared[m], effects.shared_cov[m], kept, prior, d)
         _fade(effects.crossed[m], effects.crossed_cov[m], kept, prior[CROSS], prior[CROSS])
         effects.shared_time[m] = clock
-        # By the whole time since a block was last touched: exp(-s / tau) exp(-t / tau) = exp(-(s +
-        # t) / tau), so putting it off changes nothing.
+        # By the whole time since a block was last touched: exp(-s / tau) exp(-t / tau) =
+        # exp(-(s + t) / tau), so putting it off changes nothing.
         for b in row.columns:
             kept = kept_of(prior, clock - effects.columns_time[m, b])
             _fade(effects.columns[m, b], effects.columns_cov[m, b], kept, prior[COLUMN], prior[TASTE])
@@ -278,8 +278,8 @@ def _move(mean: FloatArray, cov: FloatArray, gain: FloatArray, step: float, told
             mean[i] += gain[i] * step
             share = gain[i] * told
             for j in range(gain.shape[0]):
-                # A rank-one correction of a Kalman filter, P - told (P x)(P
-                # x)': exact within a block, none between blocks.
+                # A rank-one correction of a Kalman filter, P - told (P x)(P x)':
+                # exact within a block, none between blocks.
                 cov[i, j] -= share * gain[j]
 
 
@@ -411,8 +411,8 @@ def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) ->
     gains = predict(effects, m, clock, row)
     chance = chance_of(gains.mean, gains.variance)
     slope = moderation(gains.variance)
-    # With Z = s(k m), k the moderation and s the logistic function: d ln Z /
-    # dm = k (y - p), -d2 ln Z / dm2 = k^2 p (1 - p).
+    # With k the moderation, p = s(k m) and s the logistic function, the likelihood
+    # of y has the slope k (y - p) in m, and the curvature k^2 p (1 - p).
     told = slope * slope * chance * (1.0 - chance)
     correct(effects, m, row, gains, slope * ((1.0 if yes else 0.0) - chance), told)
     return chance
@@ -423,8 +423,8 @@ def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float
     """Learn an amount whose own variance is `noise`; return the error of its prediction, and the variance of that."""
     gains = predict(effects, m, clock, row)
     error = amount - gains.mean
-    # ln N(amount; mean, noise + variance) has the slope error / (noise +
-    # variance), and the curve 1 / (noise + variance).
+    # ln N(amount; mean, noise + variance) has the slope
+    # error / (noise + variance), and the curvature 1 / (noise + variance).
     told = 1.0 / (noise + gains.variance)
     correct(effects, m, row, gains, error * told, told)
     return error, noise + gains.variance

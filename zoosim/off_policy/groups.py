@@ -65,6 +65,7 @@ class Groups(NamedTuple):
         """Return the groups of other rows `(m,)`: those whose mean features are nearest."""
         best = np.full(len(features), np.inf)
         label = np.zeros(len(features), np.int64)
+        # Centre by centre, as all distances at once would take rows x groups x features.
         for number, centre in enumerate(self.centres):
             distance = (((features - centre) * self.scale) ** 2).sum(axis=1)
             label[distance < best] = number
@@ -124,6 +125,7 @@ def _clustered(scaled: FloatArray, clusters: int) -> IntArray:
 
     sample = scaled[:: max(1, len(scaled) // SAMPLE)]
     count = min(clusters, len(np.unique(sample, axis=0)))
+    # With more threads sums are added in another order, and the groups of a log would go by the machine.
     with threadpool_limits(1):
         model = KMeans(count, n_init=5, random_state=0).fit(sample)
         return np.asarray(model.predict(scaled), np.int64)

@@ -134,6 +134,7 @@ def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str])
     parts = {}
     for label, name in enumerate(names):
         if rows[label]:
+            # Kish's effective sample size: the mean of so many rows of equal weight has as large a variance.
             ess = float(total[label] ** 2 / squares[label]) if squares[label] else 0.0
             mean = float(total[label] / rows[label])
             parts[label] = Part(name, int(rows[label]), mean, ess, float(largest[label]))

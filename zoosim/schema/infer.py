@@ -80,8 +80,10 @@ def infer_type(column: pl.Series) -> Inferred:
     sample = held[:SAMPLE].to_list()
     if not sample:
         return Inferred("", "holds nothing")
+    # A single value beside missing ones says something: whether it is there.
     if len({text_of(value) for value in sample}) == 1 and held.len() == distinct.len():
         return Inferred("", f"holds nothing but {text_of(sample[0])}")
+    # From the narrowest type on: 0 and 1 are numbers as well, and numbers are texts.
     if len(sample) <= 6 and all(truth_of(value) is not None for value in sample):
         return Inferred("yes/no", " and ".join(sorted(str(text_of(value)) for value in sample)))
     others = stray_words(column)

@@ -178,6 +178,7 @@ class VectorColumn(Column):
         readable = [] if lists is None else _by_length(lists)
         if not readable:
             return cls(name=name, missing=True, length=1, scale=1.0)
+        # Of lengths that are as frequent, the one that comes first.
         rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
         missing = len(rows) < column.len()
         length = numbers.shape[1]
@@ -261,6 +262,7 @@ def _limit(sizes: FloatArray, beyond: float) -> float:
 
 def _norms(lists: FloatArray) -> FloatArray:
     """Return the Euclidean norms of lists `(n, length)`, each computed from numbers of at most 1 in size."""
+    # Unscaled, squares would overflow from about 1e154 on.
     largest = np.abs(lists).max(axis=1)
     unit = lists / np.where(largest > 0.0, largest, 1.0)[:, np.newaxis]
     return np.asarray(largest * np.sqrt(np.square(unit).sum(axis=1)))

@@ -116,6 +116,7 @@ def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -
         groups: Group of each candidate, `(K,)`.
         available: Candidates that may be shown, `(K,)`.
     """
+    # Products of a group earn the same, so each group is looked at once, however many products it has.
     best: FloatArray = table[:, np.unique(groups[available])].max(axis=1)
     return best
 
@@ -245,6 +246,8 @@ class TableWorld(World):
 
         `rows (n,)` of the users come, known as `user_ids (n,)`; `table` and `rewards` are `(n, K)`.
         """
+        # Each visit is a segment of its own, and each candidate a group, so
+        # that `table` is read as those of segments are.
         places = np.arange(len(rows))
         offered = self.offered(start).rows
         visits = Visits(

@@ -169,9 +169,11 @@ class ProductEvaluation(PolicyEvaluation):
         if self._propensities is None:
             return self._with_model_bias(terms) if estimator == DIRECT_METHOD else terms
         without = self.terms_with(estimator, np.zeros(len(self.log)))
+        # What an estimate is without weights does not rest on propensities; the difference is what weights carry.
         base = terms.base + self._propensities.error_terms(terms.base - without.base)
         if terms.top is None or terms.bottom is None:
             return Terms(base)
+        # Both sums of a self-normalised estimate are in proportion to the weights.
         top = terms.top + self._propensities.error_terms(terms.top)
         return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
 
@@ -186,6 +188,7 @@ class ProductEvaluation(PolicyEvaluation):
             return terms
         bias = math.copysign(math.sqrt(correction**2 - error**2), correction)
         signs = stream(0, "model bias").choice([-1.0, 1.0], len(self.log))
+        # The mean of n terms of size |bias| sqrt(n) has the standard error |bias|; less their mean, the value stays.
         return terms._replace(base=terms.base + bias * math.sqrt(len(signs)) * (signs - signs.mean()))
 
     def _model_correction(self, own_error: float) -> tuple[float, float]:
@@ -198,6 +201,7 @@ class ProductEvaluation(PolicyEvaluation):
         rows = self._predicted.held_out
         residuals = np.zeros(len(self.log))
         residuals[rows] = self.log.rewards[rows] - self._predicted.predicted
+        # Rows that are not held out count 0 here, so the mean over all rows is scaled up to one over the held-out rows.
         correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
         return correction.value, math.hypot(standard_error(correction), own_error)
 

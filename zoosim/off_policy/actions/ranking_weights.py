@@ -101,6 +101,7 @@ def weigh_positions(
     `logs` are one with several rewards.
     """
     log = logs[0]
+    # With one position there is nothing above it, and both probabilities are the same.
     logged = log.propensities if log.n_positions == 1 else log.marginals
     if logged is None:
         raise DataError(f"{log.source}: independent estimators need the column {MARGINAL}propensity of the log")

@@ -88,6 +88,7 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
     residuals = rewards - cell_means[cells] - fitted[cells, actions]
     noise = _noise(residuals, int((shown > 0.0).sum()))
     explained = float((shown * fitted**2).sum())
+    # The expected sum of n effect^2 is signal times all rows, and noise once per effect: solved for the signal.
     signal = _signal(explained, noise, int((shown > 0.0).sum())) / len(rewards)
     # Effects are N(0, signal), and a mean of n rewards has the variance noise / n.
     precision = shown / noise + 1.0 / signal
@@ -151,6 +152,7 @@ class _Slopes(NamedTuple):
 def _fit_slopes(inputs: FloatArray, actions: IntArray, rewards: FloatArray, k: int) -> _Slopes:
     """Fit a linear model to each of k actions: of rewards `(n,)`, less what inputs `(n, d)` say whatever was shown."""
     n, d = inputs.shape
+    # Least squares also of normal equations, which are singular where features depend on one another.
     rewards = rewards - inputs @ np.linalg.lstsq(inputs.T @ inputs, inputs.T @ rewards, rcond=None)[0]
     own_inputs = [inputs[actions == action] for action in range(k)]
     moments = np.stack([own.T @ own for own in own_inputs])
@@ -158,6 +160,7 @@ def _fit_slopes(inputs: FloatArray, actions: IntArray, rewards: FloatArray, k: i
     ridge = 1e-6 * n / k * np.eye(d)  # for features that do not vary among an action's rows
     slopes = np.linalg.solve(moments + ridge, products[:, :, None])[:, :, 0]
     noise = _noise(rewards - (inputs * slopes[actions]).sum(axis=1), k * d)
+    # Likewise: b'X'Xb = b'X'y of fitted slopes is on average signal tr(X'X), and noise once per slope.
     signal = _signal(float((slopes * products).sum()), noise, k * d) / float(np.trace(moments.sum(axis=0)))
     covariances = np.linalg.inv(moments / noise + np.eye(d) / signal)
     means = (covariances @ products[:, :, None])[:, :, 0] / noise

@@ -182,6 +182,7 @@ class Probe:
         if self.visitor_of_row is None:
             return 0.0
         visitors = int(self.visitor_of_row.max()) + 1
+        # Pairs of numbers and user, so that what a named user's own rows repeat does not count.
         pairs = len(np.unique(self.visitor_of_row * (int(self.users.max()) + 1) + self.users))
         return 1.0 - visitors / pairs
 
@@ -277,6 +278,7 @@ def fit_residuals(
         # Within actions, so that slopes do not take over what actions differ in.
         within = few_inputs - _action_means(few_inputs, few_actions, n_actions)[few_actions]
         few_values = residuals[sample] - _action_means(residuals[sample], few_actions, n_actions)[few_actions]
+        # The ridge of 1 leaves a solution where an input does not vary among the rows of any action.
         slopes = np.linalg.solve(within.T @ within + np.eye(within.shape[1]), within.T @ few_values)
         start = 0
         for part in inputs:
@@ -316,6 +318,7 @@ def _is_sorted(values: FloatArray) -> bool:
     steps = np.diff(values)
     fewer, more = sorted([int((steps < 0.0).sum()), int((steps > 0.0).sum())])
     counts = np.unique(values, return_counts=True)[1] / len(values)
+    # Of rows in random order two neighbours differ with the probability 1 - sum p^2.
     expected = len(steps) * (1.0 - float((counts**2).sum()))
     return expected > 2 * FEW_STEPS and (fewer < SORTED * more or fewer + more < FEW_STEPS)
 
@@ -338,6 +341,7 @@ def _row_keys(bits: IntArray, keys: IntArray) -> IntArray:
     for i in range(bits.shape[0]):
         key = np.uint64(keys[i])
         for j in range(bits.shape[1]):
+            # Mixed again after each column, so that the same numbers in another order give another key.
             key = mix(np.uint64(key ^ mix(np.uint64(bits[i, j]))))
         out[i] = np.int64(key)
     return out

@@ -97,6 +97,8 @@ class _Contrast:
         chances /= chances.sum(axis=1, keepdims=True)
         contrast = chances * (rewards - (chances * rewards).sum(axis=1, keepdims=True))
         everything = np.arange(len(self._actions))
+        # The mean of chances / propensity is 1 where every action can be drawn,
+        # and less by the chances of those that cannot.
         surplus = chances[everything, self._actions] / self._propensities - 1.0
         if surplus.mean() < -UNSUPPORTED and self._errors(surplus) < -UNSUPPORTED_ERRORS:
             return None
@@ -115,6 +117,7 @@ class _Contrast:
         rewards = self._fit(np.delete(self._inputs, column, axis=1), self._logged_rewards).predict(0, len(feature))
         model = self._propensity_model
         effects = model.coefficients[model.fold, column + 1] * model.scale[column]
+        # The model is linear: less the feature's own terms, it does not go by the feature.
         terms = self.terms(rewards, self.log_propensities - feature[:, None] * effects)
         if terms is None:
             return 0.0
@@ -124,5 +127,6 @@ class _Contrast:
     def _errors(self, values: FloatArray) -> float:
         """Return the sum of `values (n,)` in standard errors, those of users together."""
         sums = np.bincount(self._group, values)
+        # Squares about 0, not about their mean: 0 is what is expected if propensities are right.
         error = math.sqrt(float((sums**2).sum()))
         return float(sums.sum()) / error if error else 0.0

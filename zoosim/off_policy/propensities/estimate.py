@@ -139,6 +139,7 @@ class EstimatedPropensities:
             slope = weighted_slope(model, self.choices.rows(others), carried[others])
             part = _part(others, most)
             contexts = self.choices.contexts.rows(part)
+            # Information is a sum over visits: that of a part is scaled up to all that the model was fitted to.
             direction = solve_information(model, contexts, slope, scale=len(others) / len(part))
             shares[own_rows] = -scores_along(model, self.choices.rows(own_rows), direction)
         return np.asarray(shares - shares.mean())
@@ -158,6 +159,7 @@ def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPro
     n_plain = choices.contexts.n_plain
     folds = _Folds(choices, clusters.group % FOLDS)
     models, loss_by_share = _best_models(folds, n_plain, progress)
+    # The width tells which models won: with products of features, or without.
     width = models[0].own.shape[1]
     folds = folds.narrowed(width)
     choices = choices.narrowed(width)
@@ -239,6 +241,7 @@ def _traits(log: Log) -> FloatArray:
     """Return what products share: their features and categories, centred, of size 1 on average `(K, p)`."""
     columns = [log.products]
     levels = sorted(set(log.categories))
+    # One category for all, or one for each product, says nothing that products' own weights do not.
     if 1 < len(levels) < log.n_actions:
         columns.append(np.equal.outer(log.categories, levels).astype(float))
     traits: FloatArray = np.hstack(columns)
@@ -305,6 +308,7 @@ def _along(search: _Search, part: str, folds: _Folds, progress: Progress) -> _Se
     for strength in STRENGTHS:
         shrinkage = search.shrinkage._replace(**{part: strength})
         progress(f"probabilities: shrinkage of {part} weights {strength:g}")
+        # From the strongest shrinkage on: each fit starts at the one before, which is near its end.
         starts = zip(folds.training, best.models, strict=True)
         models = [fit_multinomial(counts, shrinkage, start) for counts, start in starts]
         loss = folds.loss(models)

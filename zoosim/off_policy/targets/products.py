@@ -149,6 +149,7 @@ class PolicyTarget(Target):
 
     def _ask_kernel(self, log: Log, rows: IntArray, answers: Distributions) -> None:
         policy: Any = self.policy
+        # Chunks of answers share one array; this one's rows begin where its first row starts.
         out = answers.probabilities.reshape(-1, log.n_actions)[answers.starts[0] // log.n_actions :]
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
         users = np.asarray(log.features[rows], np.float64)
@@ -276,6 +277,7 @@ def _check_spec(policy: Policy, log: Log) -> None:
 
 def _runs_compiled(policy: Policy) -> bool:
     """Return whether a policy leaves its propensities to a kernel."""
+    # A class that overrides `propensities` may say something else than its kernel, and is asked itself.
     return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 
@@ -284,6 +286,8 @@ def _distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tup
 
     Rows are alike that have the same features, candidates and, `with_users`, user.
     """
+    # As bits, beside whole numbers in one array; 0.0 and -0.0 are then two
+    # contexts, which costs no more than one answer.
     features = np.ascontiguousarray(log.features[start:stop], np.float64).view(np.int64)
     columns = [features, log.candidate_set[start:stop]]
     if with_users and log.user_ids is not None:
@@ -373,6 +377,7 @@ def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bo
     """
     for i, length in enumerate(asked.lengths.tolist()):
         row = asked.probabilities[asked.starts[i] : asked.starts[i] + length]
+        # Negated, so that NaN, which compares false, is outside as well.
         outside = row[~((row >= 0.0) & (row <= 1.0 + TOLERANCE))]
         if len(outside):
             got = f"gives a probability of {outside[0]:g}"

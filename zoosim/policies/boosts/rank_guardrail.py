@@ -132,6 +132,7 @@ class RankGuardrail(BoostPolicy):
         scene = context.base_scores, context.boost_features
         further = largest_scale(*scene, (1.0 + ROOM) * boosts, min(self.limit, k), k)
         if further == 1.0:
+            # Within the limit with room to spare: no other wish ends here.
             return self.inside.density(context, boosts)
         if further * (1.0 + ROOM) < 1.0 - ROOM:
             return 0.0

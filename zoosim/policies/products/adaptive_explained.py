@@ -55,6 +55,7 @@ class Explanation:
 def explanation(state: State, candidates: Candidates, user: FloatArray, propensities: FloatArray) -> Explanation:
     """Return what is believed of a request whose slots have been looked up."""
     weights = part_weights(state)
+    # Not the cells, part 0: they have chances by category, and no logit that terms add up to.
     leader = 1 + int(np.argmax(weights[1:]))
     moves = _moves(state, candidates, user, leader)
     of_segment = _chances_of_segment(state, candidates, user)
@@ -85,6 +86,7 @@ class _Moves:
         """Return the moves of a candidate."""
         active = self.offer.active[self.offer.starts[k] : self.offer.starts[k + 1]]
         moves = {f"column {self.names[a]}": float(self.columns[a]) for a in active}
+        # All terms add up to the mean, so those of numbers are what the others leave of it.
         numbers = self.view.mean[k] - self.visitor - self.products[k] - sum(moves.values())
         return {"visitor": self.visitor, "numbers": float(numbers), **moves, "product": float(self.products[k])}
 

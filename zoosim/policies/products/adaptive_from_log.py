@@ -138,6 +138,7 @@ def learn_weight(
     shown = np.empty((weights.shape[0], 1))
     for i in range(weights.shape[0]):
         shown[i, 0] = weights[i, action]
+    # Without sizes the second weights are not read.
     logit = predict_rewards(model, shown, shown, user, False)[0]
     chance = 1.0 / (1.0 + np.exp(-logit))
     losses = model.losses

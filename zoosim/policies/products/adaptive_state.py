@@ -204,6 +204,7 @@ def new_cells(segments: int, categories: int) -> Cells:
 @jit
 def expected_click(tally: FloatArray) -> float:
     """Return the click probability that an untried cell is expected to have: the mean of the tried ones."""
+    # As if two more cells had been tried, of a mean of 1/2: so there is an answer before any was.
     expected: float = (1.0 + tally[MEANS]) / (2.0 + tally[TRIED])
     return expected
 

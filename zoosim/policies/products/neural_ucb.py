@@ -191,11 +191,13 @@ class _Neural(DrawingPolicy):
         user = np.ascontiguousarray(context.user, np.float64)
         if self._learner.knows(self.attach(context).seen_by(user)):
             return self
+        # By this memo the copy begins with an empty list, rather than with copies of all remembered candidates.
         return copy.deepcopy(self, {id(self._attached): []})
 
     def _draw_action(self, request: Request, candidates: Products, draw: float) -> int:
         if draw < self.floor:
             return int(pick(request.available, draw / self.floor))
+        # One uniform serves for both: given on which side of the floor it fell, it is even there.
         above = (draw - self.floor) / (1.0 - self.floor)
         return self._best(request, candidates, self._multipliers(candidates, above))
 

@@ -115,6 +115,7 @@ def _find(users: FloatArray, user: FloatArray) -> int:
     """Return the row of `users (M, d_u)` that equals `user`, or -1."""
     for m in range(users.shape[0]):
         i = 0
+        # NaN equals nothing, so a slot without a user is never found.
         while i < user.shape[0] and users[m, i] == user[i]:
             i += 1
         if i == user.shape[0]:
@@ -174,6 +175,7 @@ def _learn_online(
     theta = state.ridge.theta[0]
     error = max(min(dot(z, theta) - reward, LARGEST_ERROR), -LARGEST_ERROR)
     gradient = np.zeros(state.trained.shape[1], np.float32)
+    # d (z'theta - r)^2 / dz = 2 (z'theta - r) theta, with theta held constant.
     nets.embedding_gradient(state.trained[0], state.layers, x, 2.0 * error * theta, gradient)
     params = state.trained[0]
     rate = np.float32(state.rate * _kept(gradient))
@@ -208,6 +210,7 @@ def _learn_stable(
     held = min(counts[SEEN], memory.rewards.shape[0])
     if counts[SEEN] % state.train_every == 0 and held >= state.batch_size:
         for step in range(state.training_steps):
+            # A number of its own for each step, whichever training it belongs to.
             draw = counts[SEEN] * state.training_steps + step
             batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], draw)
             counts[STEPS] += 1

@@ -171,6 +171,8 @@ class StaticMLP(KernelPolicy):
         # W [u, p] = W_u u + W_p p, so each part is computed once per user and per product, not once per pair.
         of_users, of_products = np.split(weights["fc1.weight"].T, [self.embedding])
         lower = weights["product.weight"] @ of_products
+        # The last row, of unknown products, is the mean of the others: the layer
+        # is linear, so it is that of the mean embedding.
         self.state = self.state._replace(product_ids=product_ids, lower=np.vstack([lower, lower.mean(axis=0)]))
         self.state.upper[:] = weights["user.weight"] @ of_users + weights["fc1.bias"]
         self.state.w2[:] = weights["fc2.weight"].T

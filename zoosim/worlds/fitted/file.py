@@ -85,6 +85,7 @@ def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
 def load_world(path: str | os.PathLike[str]) -> FittedShop:
     """Return the shop of a file that `fit-world` wrote; raises `DataError`."""
     where = resolved(path)
+    # `_load` keeps shops by path and digest: a file that was written anew is read anew.
     digest = packed_digest(where, PACKING)
     return _load(where, digest)
 

@@ -236,6 +236,7 @@ class _SearchTable:
         faults = [fault._replace(column=named.get(fault.column, fault.column)) for fault in self._faults()]
         frame = self.frame.with_columns(decision_id=pl.col("search"))
         rows, skipped = sound_rows(frame, faults, self.source, skip_bad, table=self.table, together="search")
+        # By the first row of a search, so that searches stay in the order of the table, whatever their ids.
         numbered = rows.with_row_index("first").with_columns(pl.col("first").first().over("search"))
         return numbered.sort("first", "position"), skipped
 
@@ -297,6 +298,7 @@ class _SearchTable:
         n_products = len(self.names)
         owner = np.repeat(np.arange(len(self.texts)), np.diff(self.queries.starts))
         pairs = owner * n_products + self.queries.candidates
+        # Any number will do where one is not known, since that is a fault of its own.
         query = self.frame["query_row"].fill_null(0).to_numpy()
         product = self.frame["row"].fill_null(0).to_numpy()
         return ~np.isin(query * n_products + product, pairs)

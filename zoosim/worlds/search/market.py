@@ -55,6 +55,7 @@ def markets_of(
         shifted_catalogue = before.catalogue
         shifted_users = before.users
         if offers != _offers(shift):
+            # From the opening catalogue rather than the last one: shifts do not add up.
             on_sale = catalogue
             if successors is not None and shift.renewal:
                 on_sale = catalogue.renewed(successors, _drawn(keys[1], len(catalogue.ids)) < shift.renewal)
@@ -74,6 +75,7 @@ def only_segment(market: Market, segment: int) -> Market:
         market: The market.
         segment: Number of the segment.
     """
+    # From 0 to 1 at this segment, so that every draw from [0, 1) falls on it.
     cumulative = np.where(np.arange(len(market.shares.segments)) >= segment, 1.0, 0.0)
     return market._replace(shares=market.shares._replace(segments=cumulative))
 

@@ -147,6 +147,7 @@ class SearchShop:
 
     def _queries_around(self, step: int) -> Queries:
         """Return the chunk of visits, drawn together, that holds visit `step`."""
+        # Draws go by the number of the visit, so it makes no difference which visits are drawn together.
         start = step - step % CHUNK
         if not len(self._queries.steps) or self._queries.steps[0] != start:
             self._queries = self.world.queries(start, start + CHUNK)

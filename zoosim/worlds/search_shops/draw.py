@@ -189,6 +189,7 @@ def _levels(config: SearchConfig, seed: int, rates: tuple[float, float]) -> dict
     behaviour = config.behaviour
     utility, log_price = _pairs(config, seed)
 
+    # The same pairs at every level: a rate then rises smoothly with it, and has one root.
     def click_rate(level: float) -> float:
         return float(special.expit(utility + level).mean() - rates[0])
 
@@ -197,6 +198,7 @@ def _levels(config: SearchConfig, seed: int, rates: tuple[float, float]) -> dict
     leaning = behaviour.purchase_slope * (utility + intercept) + behaviour.purchase_price * log_price
 
     def purchase_rate(level: float) -> float:
+        # Per click, so pairs count by their chance of one.
         return float(np.average(special.expit(leaning + level), weights=chances) - rates[1])
 
     return {"intercept": intercept, "purchase_bias": optimize.brentq(purchase_rate, -WIDEST, WIDEST)}

@@ -181,6 +181,7 @@ def _at_later_rows(models: FittedModels, earlier: Log, later: Log) -> FittedShop
         users=users,
         levels=hours,
         segments=models.segments.assign(later.features),
+        # All changes lie before the later rows, so they hold from the first of these on.
         changes=tuple(change._replace(row=0) for change in models.shop.changes),
     )
 
@@ -188,6 +189,7 @@ def _at_later_rows(models: FittedModels, earlier: Log, later: Log) -> FittedShop
 def _simpler_models(models: FittedModels, earlier: Log, later: Log) -> dict[str, FloatArray]:
     """Return the probabilities `(n,)` that simpler models give to the later rows' responses."""
     responses = (earlier.rewards != 0.0).astype(float)
+    # The posterior mean under Jeffreys' prior: neither 0 nor 1, whatever came.
     rate = (responses.sum() + 0.5) / (len(earlier) + 1.0)
     simpler = {"the overall response rate": np.full(len(later), rate)}
     categories = models.shop.categories

@@ -119,6 +119,7 @@ def estimate_tastes(log: Log) -> Tastes:
     segment = np.array([schema.segments.index(name) for name in frame["segment"]], np.int64)
     counts = np.zeros((len(schema.segments), len(schema.categories)))
     np.add.at(counts, (segment, intent), 1.0)
+    # One search more, spread evenly over the categories, so that no share is 0.
     means = (counts + 1.0 / counts.shape[1]) / (counts.sum(axis=1, keepdims=True) + 1.0)
     users = np.arange(len(log)) if log.user_ids is None else np.unique(log.user_ids, return_inverse=True)[1]
     of_user = np.zeros((int(users.max()) + 1, counts.shape[1]))
@@ -132,6 +133,7 @@ def estimate_tastes(log: Log) -> Tastes:
 def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) -> float:
     """Return the sum of concentrations by `of_user (U, C)`, how often each user searched each category."""
     searches = of_user.sum(axis=1)
+    # Pairs of two different searches: one with itself always agrees.
     pairs = (searches * (searches - 1.0)).sum()
     if pairs <= 0.0:
         return FEW_USERS
@@ -193,5 +195,6 @@ def _scores(searches: Searches, rows: IntArray, is_shown: BoolArray) -> FloatArr
     keys = visits * n_products + candidates.values
     order = np.argsort(keys, kind="stable")
     wanted = np.arange(len(rows))[:, None] * n_products + rows
+    # Where nothing is shown any place will do, as its score is not used.
     places = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
     return np.where(is_shown, scores[places], 0.0)

@@ -152,6 +152,7 @@ def _add_errors(
     first_layer(net, member, tile[: net.states], units[: net.layers[0, OUTPUTS]])
     climb_member(net, member, tile[net.states :], units, slopes)
     for j in range(width):
+        # The output is linear, so the slope of the error along it is the one along its sum.
         slopes[total - 1, j] = 2.0 * weights[chosen[j]] * (units[total - 1, j] - targets[chosen[j]]) / width
     descend(params, net.layers, slopes, work.scratch)
     add_gradient(net.layers, tile, units, slopes, work, gradient)

@@ -51,6 +51,7 @@ def hash_decision(model: int, x: FloatArray) -> int:
         model: Number of the model that it was made by.
         x: Its features, `(d,)`.
     """
+    # The model is mixed before it is joined: small numbers would change a few low bits alone.
     return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))  # type: ignore[return-value]
 
 
@@ -91,6 +92,7 @@ def settle_decision(decisions: OpenDecisions, key: int) -> bool:
     decisions.counts[slot] -= 1
     decisions.total[0] -= 1
     if decisions.counts[slot] == 0:
+        # The table moves its last decision to the free slot; the count follows it.
         last = release_slot(decisions.table, slot)
         decisions.counts[slot] = decisions.counts[last]
         decisions.counts[last] = 0

@@ -42,6 +42,7 @@ class Choices:
 
     def of_rows(self, rows: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `values (n,)` of some rows less what goes by features among them `(r,)`, and those rows' terms."""
+        # What is orthonormal over all rows is not over some of them.
         features = orthonormal(self._features[rows])
         values = values[rows] - features @ (features.T @ values[rows])
         terms = self.terms[rows] - features @ (features.T @ self.terms[rows])
@@ -50,6 +51,7 @@ class Choices:
 
 def orthonormal(values: FloatArray) -> FloatArray:
     """Return an orthonormal basis of the columns of `values (n, m)`."""
+    # With X'X = V S V' the columns of X V S^-1/2 are orthonormal; only an m x m matrix is decomposed.
     sizes, directions = np.linalg.eigh(values.T @ values)
     is_kept = sizes > LEAST_SIZE * max(1e-9, float(sizes.max(initial=0.0)))
     return np.asarray(values @ (directions[:, is_kept] / np.sqrt(sizes[is_kept])))

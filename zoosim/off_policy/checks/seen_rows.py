@@ -72,6 +72,7 @@ def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> st
     if _leaves_too_little(choices, known):
         return "the policy's probabilities follow these rows' rewards closer than chance allows"
     prefers = known[:, 1] > PREFERRED
+    # On average this is the share of visits in which the policy prefers an action, be it the logged one or not.
     preferring = float((prefers / probe.log.propensities).mean())
     if int(prefers.sum()) < FEWEST_PREFERRED or preferring < PREFERRING:
         return ""
@@ -159,6 +160,7 @@ def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) ->
     overall = float(squares.sum()) / max(1.0, len(rewards) - len(pairs))
     # Variances of few rows are uncertain: as if each had ten further rows of the common variance.
     variance = (squares + 10.0 * overall) / (np.maximum(rows - 1.0, 1.0) + 10.0)
+    # So weighted, the noise of each mean has variance 1, and chance leaves 1 per degree of freedom.
     weights = np.sqrt(rows / np.maximum(variance, 1e-300))[:, None]
     mean_known = np.stack([np.bincount(group, column) / rows for column in known.T], axis=1)
     # What cells and actions earn as such may be known to any policy: only interactions count against one.

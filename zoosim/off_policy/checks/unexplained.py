@@ -70,6 +70,7 @@ def unexplained_agreement(probe: Probe, known: FloatArray) -> float:
             continue
         products = np.bincount(probe.clusters.group, preferences * rewards)
         total = float(products.sum())
+        # Residuals are smaller than the noise, so the standard error is `noise_factor` times as large as they say.
         errors = total / math.sqrt(max(1e-300, float((products**2).sum()))) / models.noise_factor
         of_all = total / (whole * spread)
         if abs(errors) > chance and abs(of_all) > max(least, abs(most.of_all)):
@@ -152,6 +153,7 @@ def _possible_correlation(probe: Probe, models: _LinearModels, rewards: FloatArr
     if probe.names_users:
         same = models.shared(rewards, _pairs_of_users(probe, is_same_action=True))
         other = models.shared(rewards, _pairs_of_users(probe, is_same_action=False))
+        # Less what a user's rows share whatever they show: that tells no action from another.
         shares.append(_Share(same.value - other.value, math.hypot(same.error, other.error)))
     telling = [share.value for share in shares if share.value > TELLING_ERRORS * share.error]
     return UNLIKE * math.sqrt(max(telling, default=0.0))
@@ -169,6 +171,7 @@ def _near_rows(probe: Probe, preferences: FloatArray) -> IntArray:
         rows = np.flatnonzero(actions == action)
         if len(rows) > 1:
             found = cKDTree(places[rows]).query(places[rows], min(NEAREST[-1] + 1, len(rows)))[1]
+            # The first one found is the row itself.
             nearest[rows, : found.shape[1] - 1] = rows[found[:, 1:]]
     return nearest
 
@@ -192,6 +195,7 @@ def _places(probe: Probe, actions: IntArray, preferences: FloatArray) -> FloatAr
         limits = np.unique(np.quantile(column, np.linspace(0.0, 1.0, BINS + 1)[1:-1]))
         group = actions * BINS + np.searchsorted(limits, column)
         rows = np.bincount(group)
+        # A mean explains by chance as much as one row's variance, and there is one per group.
         by_chance = int((rows > 0).sum()) * float((preferences**2).mean())
         explained.append(float((np.bincount(group, preferences) ** 2 / np.maximum(rows, 1)).sum()) - by_chance)
     order = np.argsort(-np.array(explained), kind="stable")[:MOST_COLUMNS]

@@ -196,6 +196,7 @@ def _loss_and_slope(model: Multinomial, counts: Counts, with_slope: bool = True)
         action = counts.action[pairs]
         times = counts.times[pairs]
         chances = model.probabilities(contexts)
+        # An exponential may underflow to 0, and the loss would be infinite.
         loss -= float(times @ np.log(np.maximum(chances[context, action], 1e-300)))
         if with_slope:
             # Minus the log-likelihood has the slope (expected - shown) x.
@@ -215,6 +216,7 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
     of_own, of_shared = model.shrinkage.penalties(slope.shape[1], contexts.n_plain)
     parts = [(part.inputs, model.probabilities(part)) for _, part in contexts.blocks]
     diagonal = scale * sum((chances * (1.0 - chances)).T @ inputs**2 for inputs, chances in parts)
+    # Of shared weights an approximation, without products' covariances: a preconditioner need not be exact.
     by_diagonal = 1.0 / np.vstack([of_own + diagonal, of_shared + (traits**2).T @ diagonal])
 
     def applied(flat: FloatArray) -> FloatArray:

@@ -46,6 +46,7 @@ class MixedEffects(FromLog):
         visitors = scale_blocks(log.features)
         traits, blocks = traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
         columns = with_ones((log.features - visitors.centre) * visitors.scale)
+        # Products that were never shown are left out: all that is known of them is what products share.
         seen, actions = np.unique(log.actions, return_inverse=True)
         _check_size(len(seen), columns.shape[1])
         design = make_design(traits.scores[seen], visitors.blocks, blocks)
@@ -144,6 +145,7 @@ def _size_weights(
 def _weights(design: Design, shared: FloatArray, coefficients: FloatArray) -> dict[str, FloatArray]:
     """Return coefficients `(K, q)` as weights of visitors: by product, the last row for unknown ones, and by trait."""
     unknown = shared[:, 0]
+    # b = M z + a: own weights are a and M's first column, that of the 1; a is 0 for unknown products.
     own = coefficients - design.products[:, 1:] @ shared[:, 1:].T
     return {"own": np.vstack([own, unknown]), "shared": np.ascontiguousarray(shared[:, 1:].T)}
 

@@ -32,6 +32,7 @@ def find_traits(products: FloatArray) -> Traits:
     differs = spread > 0.0
     scaled = (products - mean)[:, differs] / spread[differs]
     weights = np.zeros((len(mean), scores.shape[1]))
+    # Scores lie in the span of the scaled columns, so least squares finds weights that give them but for rounding.
     weights[differs] = np.linalg.lstsq(scaled, scores, rcond=None)[0] / spread[differs, None]
     return Traits(scores, mean, weights)
 

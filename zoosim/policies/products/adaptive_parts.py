@@ -240,6 +240,7 @@ def how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
     for slot in offer.products:
         shown += slot != UNKNOWN
     known = state.products.counts[IN_USE]
+    # Capture and recapture (Lincoln-Petersen): `known` of all products were shown, and `shown` of these candidates.
     products = known * count / shown if shown > 0 else float(known + count)
     effects = max(1, offer.columns.shape[0]) * (1 + state.segments.binary.shape[0])
     of_columns = _grown_to(COLUMN_WIDTH, rewards / effects / COLUMN_REWARDS)

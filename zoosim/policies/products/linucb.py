@@ -174,6 +174,7 @@ class LinUCB(KernelPolicy):
     @property
     def _most(self) -> int:
         """Return the most models there may be, that of unknown products included."""
+        # A gram and an inverse in float64, both in the ridge of rewards and in that of late widths.
         return max(2, MAX_BYTES // (4 * 8 * self._dim**2))
 
     def _new_state(self) -> State:

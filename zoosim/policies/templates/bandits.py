@@ -190,6 +190,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     # Before the model learns from it: the error of a prediction, not of a fit.
     error = reward - dot(x, state.ridge.theta[model])
     moments[1] += 1.0
+    # The plain mean of the first squares, and an exponential one from 1 / NOISE_RATE rewards on.
     moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])
     moments[0] = max(moments[0], LEAST)  # as long as all rewards were 0, what was tried least comes next
     if state.ridge.discount < 1.0:

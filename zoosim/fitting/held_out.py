@@ -142,6 +142,7 @@ def hold_out(log: Log, *, seed: int = 0, progress: Progress = lambda line: None)
     models = fit_shop(earlier, seed=seed)
     shop = _at_later_rows(models, earlier, later)
     expected = _expected_responses(shop, later)  # (D, n)
+    # The mean over draws is the posterior predictive probability.
     mean = expected.mean(axis=0)
     responses = (later.rewards != 0.0).astype(float)
     clusters = make_clusters(len(later), later.user_ids)

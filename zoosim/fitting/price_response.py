@@ -159,6 +159,7 @@ def _fit(effects: _Effects, seen: _Clicks) -> tuple[FloatArray, FloatArray]:
     """
     matrix = effects.matrix
     centre = np.zeros(matrix.shape[1])
+    # Every row has the effect of just one position, so these carry the level.
     centre[effects.places["position"]] = np.log(seen.clicks.mean())
     values = centre
     sds = dict.fromkeys(effects.pooled, USUAL_SD)

@@ -109,6 +109,7 @@ def _fit(
         likelihoods, slopes = gradients(effects.predictors(values), design)
         scores = effects.scores(slopes)
         gradient = np.asarray(scores.sum(axis=0)).reshape(-1) - precision @ (values - prior)
+        # The whole inverse, as errors and the kinds' variances are read from it, too.
         covariance = np.asarray(np.linalg.inv(_information(scores) + precision), np.float64)
         change = covariance @ gradient
         errors = np.sqrt(np.diag(covariance))
@@ -149,6 +150,7 @@ def _climb(
         moved = values + change / 2**halving
         away = moved - prior
         after = float(log_likelihoods(effects.predictors(moved), design).sum() - 0.5 * away @ precision @ away)
+        # Near the top, rounding must not refuse a step.
         if after >= before - 1e-6:
             return np.asarray(moved)
     return values

@@ -150,6 +150,7 @@ def simulate(
         purchases[:, place] = bought
         gain = np.where(clicked, usual.click_satisfaction * utility[:, place], usual.skip_satisfaction)
         satisfaction += np.where(present, gain + usual.purchase_satisfaction * bought, 0.0)
+        # Who is just at the limit stays, also where the sum was rounded down.
         present &= (purchases.sum(axis=1) < usual.max_purchases) & (satisfaction >= usual.leave_below - 1e-9)
     return clicks, purchases
 

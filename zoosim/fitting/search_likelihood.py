@@ -250,6 +250,7 @@ def _derive(
         slopes.examine_satisfaction[n] += by_odds * work[SATISFACTION, j]
         by_satisfaction = by_odds * predictors.examine_satisfaction[n]
         by_doubt = 0.0
+        # At its bound the chance does not move.
         if stays > LEAST_CHANCE:
             deviation = work[DEVIATION, j]
             z = (work[SATISFACTION, j] - LEAVE) / deviation
@@ -257,6 +258,7 @@ def _derive(
             by_z = by_examines * looks * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
             by_satisfaction += by_z / deviation
             if deviation > LEAST_SD:
+                # z goes by 1 / sqrt(doubt), so its slope along the doubt is -z / (2 doubt).
                 by_doubt = -0.5 * by_z * z / deviation**2
         work[SATISFACTION, j] = by_satisfaction
         work[DEVIATION, j] = by_doubt

@@ -204,6 +204,7 @@ class _Baseline(NamedTuple):
             oracle=cut(mean_interval(earned.mean(axis=1) / self.best.mean(axis=1)), (-np.inf, 1.0)),
             regret=float(regret.mean()),
             worst_regret=float(regret.max()),
+            # The upper median, as a seed where that never comes, inf, takes part in no mean.
             worth_after=_visits(worth[len(worth) // 2]),
             worth_after_worst=_visits(worth[-1]),
             cost=float(np.maximum(-ahead.min(axis=1), 0.0).mean()),

@@ -143,6 +143,8 @@ def _ratio(visits: IntArray, count: IntArray) -> _Ratio | None:
         typical = 1.0 / special.comb(np.median(visits), k) if len(visits) else 1.0
         total = max(float(per_choice.sum()), 0.5 * typical)
         logs.append(math.log(total))
+        # Users counted are near Poisson: a sum with weights w has the
+        # variance sum w^2, its logarithm that over its square.
         variances.append(max(float((per_choice**2).sum()), 0.5 * typical**2) / total**2)
     if len(visits) < 2 * ERRORS**2:
         return None
@@ -189,6 +191,8 @@ def _check_other_actions(findings: Findings, probe: Probe, user: IntArray) -> No
     others = np.bincount(user, residuals)[own_user // k] - sums
     other_squares = np.bincount(user, residuals**2)[own_user // k] - squares
     covariance = np.bincount(action, sums * others, k)
+    # If what a user earns with an action and with all others is independent, the product of both sums has the
+    # product of their sums of squares as variance.
     errors = covariance / np.sqrt(np.maximum(np.bincount(action, squares * other_squares, k), 1e-300))
     worst = int(errors.argmin())
     rows_of_others = np.bincount(user)[own_user // k] - np.bincount(pair)

@@ -91,6 +91,7 @@ class _Grid:
     def best_split(self) -> Split | None:
         """Return the limit that explains most of what is left; None where none explains anything."""
         best = None
+        # A gain within rounding is none.
         least = self.variance() * (1.0 - 1e-6)
         groups = codes_of(self._groups)
         for column, (limits, bins) in enumerate(zip(self._limits, self._bins, strict=True)):

@@ -68,6 +68,7 @@ class Tastes(NamedTuple):
         if spread <= 0.0 or total <= 0.0:
             return 0.0
         mean, variance = self._posterior(spread)
+        # Of an effect from N(mean, variance), log E exp(effect) is mean + variance / 2.
         return float(self.information @ (mean + variance / 2.0)) / total
 
     def _draw_spread(self, share: float) -> float:
@@ -248,6 +249,7 @@ class FittedShop(TabularResult):
         """Return what responses are worth on average, residuals included."""
         assert self.sizes is not None
         if self.sizes.are_logs:
+            # The smearing estimate (Duan 1983): the residuals' own mean of exp, without a normal law for them.
             return np.asarray(np.exp(typical) * np.exp(self.sizes.residuals).mean())
         return np.asarray(typical + self.sizes.residuals.mean())
 

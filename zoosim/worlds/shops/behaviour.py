@@ -87,6 +87,7 @@ def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: i
 
     def effects(name: str, *shape: int, terms: int = 1) -> FloatArray:
         """Draw effects of which `terms` add up to the size of that name."""
+        # Drawn in any case, so that an effect which a shop does not have moves no later draw.
         drawn = rng.normal(0.0, kind.sizes[name] / np.sqrt(max(1, terms)), shape)
         return drawn if kind.sizes[name] else np.zeros((0,) * len(shape))
 

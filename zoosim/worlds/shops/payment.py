@@ -73,6 +73,7 @@ def expected_earnings(chances: FloatArray, products: IntArray, payment: Payment)
         payment: What comes of a click.
     """
     earned = np.empty(products.shape[0])
+    # The mean of exp(SPREAD z) of a standard normal z.
     spent = np.exp(SPREAD**2 / 2.0)
     for k in range(products.shape[0]):
         p = products[k]

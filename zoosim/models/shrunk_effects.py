@@ -411,7 +411,7 @@ def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) ->
     gains = predict(effects, m, clock, row)
     chance = chance_of(gains.mean, gains.variance)
     slope = moderation(gains.variance)
-    # With k the moderation, p = s(k m) and s the logistic function, the likelihood
+    # With k the moderation, p = s(k m) and s the logistic function, the log-likelihood
     # of y has the slope k (y - p) in m, and the curvature k^2 p (1 - p).
     told = slope * slope * chance * (1.0 - chance)
     correct(effects, m, row, gains, slope * ((1.0 if yes else 0.0) - chance), told)

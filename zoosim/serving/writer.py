@@ -45,6 +45,13 @@ class _Task(NamedTuple):
     done: "asyncio.Future[Any]"
 
 
+# Why two threads and two queues. A sync waits for the disk, which a commit does not, and only feedback must be on the
+# disk before it is acknowledged. If one thread did both, decisions, for which a page is waiting, would wait for the
+# disk behind every feedback. So the first thread commits, and resolves at once what need not be synced; the second
+# syncs all that was committed before it began, however many commits that are.
+#
+# Nobody waits for a batch to fill up. While one is committed, further requests queue, so batches grow by themselves
+# with the load. Threads never touch futures: these belong to the event loop, which is told by `call_soon_threadsafe`.
 class Writer:
     """Appends rows in the order in which they are given; several requests share a commit, and several commits a sync.
 
@@ -95,6 +102,8 @@ class Writer:
             done.set_exception(StoreError(self._refusal))
             return done
         self.waiting += 1
+        # The queue keeps the order of the calls: who awaits one append before the next has its rows in that order in
+        # the log.
         self._queue.put(_Waiting(rows, durable or self._sync_all, done))
         return done
 
@@ -110,6 +119,7 @@ class Writer:
 
     def close(self) -> None:
         """Store what waits, and end the threads."""
+        # Behind all that waits, which is thus stored first.
         self._queue.put(None)
         for thread in self._threads:
             thread.join()
@@ -125,9 +135,12 @@ class Writer:
                 item = self._queue.get()
             if batch:
                 self._commit(batch)
+            # Passed on behind the last commit, so that the other thread syncs that before it ends.
             if item is None:
                 self._unsynced.put(None)
                 return
+            # After the batch in front of it, so that tasks see what was appended before they were given; and in this
+            # thread, since a store's `append`, `replace` and `remove_before` are for one thread.
             if isinstance(item, _Task):
                 self._do(item)
 
@@ -135,6 +148,7 @@ class Writer:
         is_over = False
         while not is_over:
             batches = [self._unsynced.get()]
+            # One sync covers all that was committed before it, so whatever has queued up meanwhile shares the next one.
             while not self._unsynced.empty():
                 batches.append(self._unsynced.get())
             is_over = None in batches
@@ -148,6 +162,7 @@ class Writer:
             if not self._commit_failure:
                 logger.error("the log cannot be written: %s", error)
             self._commit_failure = str(error) or type(error).__name__
+            # The store appended all or nothing, so each request of the batch may be sent again.
             self._tell(self._resolve, [_Committed(request, []) for request in batch], self._commit_failure)
             return
         self._commit_failure = ""
@@ -160,6 +175,8 @@ class Writer:
         committed = [_Committed(request, list(islice(positions, len(request.rows)))) for request in batch]
         self._tell(self._resolve, [each for each in committed if not each.request.durable], "")
         to_sync = [each for each in committed if each.request.durable]
+        # After a failure each commit asks for a sync, also one that nobody waits for: else a service that refuses
+        # requests while the log fails would have no request left by which to notice that the disk works again.
         if to_sync or self._unsynced_rows >= ROWS_BETWEEN_SYNCS or self._sync_failure:
             self._unsynced_rows = 0
             self._unsynced.put(to_sync)
@@ -170,6 +187,9 @@ class Writer:
         except Exception as error:
             if not self._sync_failure:
                 logger.error("the log cannot be synced: %s", error)
+            # The rows are in the log and will be learned if no power is lost, but nobody can promise that they stay.
+            # Who waits is refused; when it comes again, its key is found, and it is acknowledged as a duplicate once a
+            # sync has succeeded.
             self._sync_failure = str(error) or type(error).__name__
         else:
             self._sync_failure = ""
@@ -198,6 +218,8 @@ class Writer:
 
 
 def _succeed(done: "asyncio.Future[Any]", result: Any) -> None:
+    # Who waits may have been cancelled, as the server does with requests that outlast its end; the rows are stored
+    # anyway.
     if not done.done():
         done.set_result(result)
 

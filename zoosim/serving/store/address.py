@@ -62,6 +62,7 @@ def parse_address(text: str) -> Address:
     except ValueError:
         is_server = False
     if not is_server or not (url.path.strip("/") or "0").isdigit():
+        # The text may hold a password, and a message may end up in a log file.
         raise ConfigError(f"store: got {shown(_without_password(text))}, expected {FORMS}")
     options = dict(parse_qsl(url.query))
     for name in options:

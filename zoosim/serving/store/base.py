@@ -37,7 +37,11 @@ def place(rows: Sequence[NewRow], last: int, time: int, known: Collection[bytes]
             positions.append(None)
             continue
         if row.key is not None:
+            # A batch may hold one key twice, as where a client sends a request again while the first still waits for
+            # its commit.
             taken.add(row.key)
+        # Joins and retention rely on times that never go back, so the log itself sees to it, whatever clocks its
+        # writers go by.
         time = max(time, row.time)
         new.append(Row(last + len(new) + 1, *row._replace(time=time)))
         positions.append(new[-1].seq)

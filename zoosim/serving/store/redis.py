@@ -149,6 +149,7 @@ class RedisStore:
         for row in rows:
             values += [row.time, int(row.kind), row.key or b"", row.body, _digest(row)]
         outcome = self._run_again(self._append, [self._log, self._keys, self._answer], values)
+        # Who decides by rows that are gone must not lead, as it would remove rows by what it knows.
         if outcome == LOST:
             self.resign()
             raise LostRows(self._position)
@@ -198,6 +199,8 @@ class RedisStore:
 
     def replace(self, rows: Sequence[Row]) -> None:
         """Replace the stream, whose entries cannot be changed, by a copy with other keys and bodies."""
+        # New keys, then rows, then old keys: wherever this is cut off, each row is found by a key, and all can be
+        # repeated.
         former = self._change_keys(rows)
         while rows and not self._replace_by_copy(rows):  # else another visitor was forgotten meanwhile
             continue
@@ -243,6 +246,7 @@ class RedisStore:
             return
         for file_name in [name] if name else self.shared():
             path = folder / file_name
+            # Names come from the server, where others may write: none may lead out of the folder.
             if not FILE_NAME.fullmatch(file_name):
                 raise DataError(f"{self._name}: got a file of the name {file_name!r}, expected a model or a snapshot")
             if path.exists():
@@ -256,6 +260,8 @@ class RedisStore:
 
     def resign(self) -> None:
         """Give the lease back, and take it no more."""
+        # First, so that no thread takes the lease again; one that is just doing so gets a lease that runs out by
+        # itself.
         self._closing.set()
         if self.leads:
             self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
@@ -276,6 +282,8 @@ class RedisStore:
 
     def _try_to_lead(self) -> None:
         """Take the lease, or renew it."""
+        # Before the request: however late the answer comes, this service stops leading before another can get the
+        # lease.
         asked_at = machine_steady()
         values = [self._service, round(LEASE_SECONDS * 1_000), 0 if self._now is None else self._now()]
         is_leader, leader_time, age = self._run(self._lead, [self._lease, self._time], values)
@@ -319,6 +327,7 @@ class RedisStore:
         """Make the server rewrite its file, which has kept what was replaced, and wait until it has."""
         if not self._ask("INFO", "persistence").get("aof_enabled"):
             return
+        # One that began before the swap may still write what was replaced.
         self._wait_for_rewriting()
         self._ask("BGREWRITEAOF")
         status = self._wait_for_rewriting().get("aof_last_bgrewrite_status", "ok")

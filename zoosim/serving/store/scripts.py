@@ -1,5 +1,9 @@
 """Lua scripts: operations on a log that its server does in one step, which nothing comes between."""
 
+# Why a lease on the server, and no election: services know nothing of one another, and all that a leader does twice by
+# mistake is compared with the lease again, in the script that does it. The lease ends by the server's clock alone, so
+# clocks of machines need not agree. The time of the leader expires with it: a time that nobody renews is not to be gone
+# on with.
 LEAD = """
 local leader = redis.call('GET', KEYS[1])
 local time, age = redis.call('GET', KEYS[2]), tonumber(ARGV[2]) - redis.call('PTTL', KEYS[2])
@@ -16,6 +20,19 @@ Returns whether this service leads, the time by the one that leads, or led just 
 said so; 0 for no time.
 """
 
+# Why an append is one script. Positions must follow one another without a gap, each key must come once, and of a batch
+# all rows or none must be there, whatever other services append and wherever a connection breaks. The server runs a
+# script whole, with nothing between its commands.
+#
+# An append whose answer got lost is sent again under the same number. Rows without a key, such as ticks, would be there
+# twice then, so the script remembers its last answer to each service. A number below that is the late arrival of a
+# request whose sender has given up on it and gone on: appended now, it would be a row that nobody knows of.
+#
+# A server that syncs once a second may come back without rows that it acknowledged, which services have decided and
+# learned by. So a service says which row it stored last. That its position is taken is not enough, as another service
+# may have stored other rows there since: the seal must be the same. A row may also have been removed for its age: then
+# the oldest row stands behind it. A row whose key or body was replaced has another seal; `was` keeps the first one, by
+# which whoever stored the row goes on.
 APPEND = """
 local answered = redis.call('HMGET', KEYS[3], 'number', 'positions', 'seal')
 if answered[1] == ARGV[1] then return {answered[2], answered[3]} end
@@ -60,6 +77,8 @@ stored is not in the log any more, or another stands in its place, nothing is ap
 says by which seal it was stored.
 """
 
+# The lease is compared here, and not by the service before it asks: a service that was stopped in between, as in a
+# paused virtual machine, may have lost it by the time its request arrives.
 REMOVE = """
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
 for i = 3, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
@@ -73,6 +92,9 @@ return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
 """
 """Do one command with a key."""
 
+# Entries of a stream cannot be changed, so rows are replaced in a copy. It is made a part at a time, as a script keeps
+# all services waiting, and it expires: a process that dies halfway leaves no second log in the server's memory. Times
+# and positions stay, so a replaced row keeps its place for snapshots and products' versions that name it.
 COPY = """
 local replaced = {}
 for i = 3, #ARGV, 4 do replaced[ARGV[i]] = {ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]} end
@@ -90,6 +112,9 @@ redis.call('EXPIRE', KEYS[2], 60)
 """
 """Copy the entries of a stream from one to another, with other keys and bodies in some of them."""
 
+# What was appended, or removed, while the copy was made is repeated on it here, where nothing can come between. Copies
+# of two processes cannot be merged: the later one holds the rows that the former replaced as they were. So each swap
+# counts, and a copy that was begun before another swap is made anew.
 SWAP = """
 local is_changed = (redis.call('GET', KEYS[3]) or '') ~= ARGV[1]
 if is_changed or redis.call('EXISTS', KEYS[2]) == 0 then return 0 end

@@ -69,14 +69,20 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(path, error) from None
         self._inode = path.stat().st_ino
+        # Kept in memory, as nobody else appends: `zoosim forget` writes from another process, but changes neither
+        # positions nor times.
         self._last = 0 if newest is None else newest.seq
         self._time = 0 if newest is None else newest.time
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows in one transaction; see `Store`."""
+        # SQLite would go on to write to the file that it has open, so rows would be acknowledged that no later start
+        # finds.
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
+            # Looked up first, since one violated UNIQUE constraint would roll back the whole batch, which belongs to
+            # several requests.
             known_keys = self._known([row.key for row in rows if row.key is not None])
             new, positions = place(rows, self._last, self._time, known_keys)
             with self._connection:
@@ -84,6 +90,7 @@ class SqliteStore:
                     self._insert(new[start : start + ROWS_PER_STATEMENT])
         except apsw.Error as error:
             raise _failure(self._path, error) from None
+        # Only once the transaction is committed: where it fails, the next rows take the same positions.
         if new:
             self._last = new[-1].seq
             self._time = new[-1].time
@@ -95,6 +102,10 @@ class SqliteStore:
         SQLite would sync within a transaction, and let everybody wait for the disk.
         """
         try:
+            # Linux reports a failed fsync once, and marks the pages as clean: a second fsync would succeed, and the
+            # rows would be lost with the power. So the flag is set before the call, and after a failure pages are
+            # written anew, by a checkpoint that copies them from the write-ahead log into the file and syncs both.
+            # Until that has left nothing behind, no sync counts.
             if not self._has_failed_to_sync:
                 self._has_failed_to_sync = True
                 _sync(self._wal)
@@ -105,6 +116,9 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(self._path, error) from None
         self._has_failed_to_sync = False
+        # Here, in the thread that syncs: SQLite's own checkpoints run, with their syncs, in the commit that reaches the
+        # limit. A log that only PASSIVE checkpoints move need never be written from its beginning again while commits
+        # keep coming, and would grow without end.
         if self._pages_of_wal >= PAGES_OF_WAL:
             with contextlib.suppress(apsw.Error):  # the next sync tries again
                 self._checkpoint("PASSIVE")
@@ -114,17 +128,27 @@ class SqliteStore:
         """Make the table, and be ready to append and to sync."""
         with contextlib.suppress(PermissionError):  # it is another account's, which lets this one write
             self._path.chmod(0o600)  # so that SQLite gives it to the files beside it
+        # A write-ahead log lets the learner and tools read while rows are appended, and lets a commit do without a
+        # sync.
         self._rows("PRAGMA journal_mode=WAL")
         self._rows("PRAGMA secure_delete=ON")  # else pages keep copies of what was removed or moved
+        # A commit does not sync then; `sync` does, for those who wait for the disk.
         self._rows("PRAGMA synchronous=NORMAL")
         self._rows(TABLE)
         self._pages_of_wal: int = 0
+        # SQLite's automatic checkpoints are a hook of this kind, which this one replaces.
         self._connection.set_wal_hook(self._note_pages)
+        # A sync by any descriptor writes all that the system holds of a file. SQLite resets the log in place, so that
+        # the descriptor stays that of the log while a connection is open; and it keeps no locks on that file, which
+        # closing this descriptor would drop.
         self._wal: int = os.open(f"{self._path}-wal", os.O_RDONLY)
         self._opened.callback(os.close, self._wal)
+        # A connection is for one thread at a time, and another thread appends while this one moves the log.
         self._checkpointer = self._connect(apsw.SQLITE_OPEN_READWRITE)
         self._checkpointer.set_busy_timeout(CHECKPOINT_WAITS)
         self._has_failed_to_sync = True  # for all that this knows of what was left there
+        # A service that was killed may have left rows that it never synced, and whose readers have learned from them. A
+        # full disk is no reason not to start: what is logged can still be read, and the first sync tries again.
         with contextlib.suppress(apsw.FullError, apsw.IOError):
             self._has_failed_to_sync = self._checkpoint("RESTART")
 
@@ -140,6 +164,7 @@ class SqliteStore:
     def _known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return which keys the log has."""
         known_keys: set[bytes] = set()
+        # SQLite bounds the number of values that one statement binds.
         for start in range(0, len(keys), ROWS_PER_STATEMENT):
             some = tuple(keys[start : start + ROWS_PER_STATEMENT])
             marks = ",".join("?" * len(some))
@@ -183,6 +208,9 @@ class SqliteStore:
 
     def remove_before(self, time: int, limit: int) -> int:
         """Remove old rows, but never the newest; their room in the file is used again."""
+        # By position, which the table is sorted by: times never go back, so the oldest rows stand first, and the time
+        # needs no index. The newest row stays, since a restart takes up position and time from it, and positions must
+        # not come again: snapshots and versions of products name rows by them.
         oldest = "SELECT seq FROM log WHERE seq < (SELECT max(seq) FROM log) ORDER BY seq LIMIT ?"
         query = f"DELETE FROM log WHERE seq IN ({oldest}) AND time < ?"
         try:
@@ -226,6 +254,8 @@ class SqliteStore:
         has_other_keys = False
         try:
             for start in range(0, len(rows), ROWS_PER_STATEMENT):
+                # Some rows per transaction: the service, which waits 5 seconds for the lock at most, appends between
+                # two of them.
                 with self._connection:
                     for row in rows[start : start + ROWS_PER_STATEMENT]:
                         has_other_keys |= self._rows("SELECT key FROM log WHERE seq = ?", (row.seq,)) != [(row.key,)]
@@ -245,6 +275,8 @@ class SqliteStore:
 
     def _check_pages(self) -> None:
         """Raise `DataError` for a damaged tree of pages: rows that it no longer leads to would be missed by nobody."""
+        # The checksum of a row says nothing of rows that are missing. A service, which opens the log to read it, too,
+        # thus finds such damage before it appends.
         [(finding,)] = self._connection.execute("PRAGMA quick_check(1)").fetchall()
         if finding != "ok":
             raise DataError(f"{self._path}: is broken ({finding}); restore a backup, or name another folder")

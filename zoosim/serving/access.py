@@ -49,6 +49,7 @@ class Access:
         if not self._hashes:
             return EVERYTHING
         key_hash = _digest(key)
+        # All keys are compared, and as hashes of one length, so that the time taken says nothing about any of them.
         matches = [name for name, own_hash in self._hashes.items() if hmac.compare_digest(own_hash, key_hash)]
         if not matches:
             raise Refused("key: got none, or an unknown one; send Authorization: Bearer KEY")
@@ -58,6 +59,7 @@ class Access:
 
     def _take_token(self, role: str) -> None:
         now = time.monotonic()
+        # All of them, since one time says when they were last filled.
         for name, tokens in self._tokens.items():
             self._tokens[name] = min(tokens + (now - self._filled_at) * self._rate, max(self._rate, 1.0))
         self._filled_at = now

@@ -54,6 +54,7 @@ class Application:
         """Return the application that a server runs."""
         routes = [
             *(self._route("POST", each.path, DECIDE, self._decider(each)) for each in endpoint_classes()),
+            # Ids are the shop's own and may hold slashes, hence `path`, which takes these in.
             self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
             self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
             self._route("GET", "/v1/decisions/{id:path}", ADMIN, self.show_decision),
@@ -134,6 +135,7 @@ class Application:
         async def handle(request: Request) -> Response:
             try:
                 self._access.check(role, _key_of(request))
+                # Who watches the service must see it under load, too.
                 if method != "GET":
                     self._service.check_room()
                 return await handler(request)

@@ -21,6 +21,8 @@ class Assignment:
     def __init__(self, start: Start) -> None:
         """Take the arms and the salt of a start."""
         self.shares = {arm.name: arm.share for arm in start.arms}
+        # The champion comes last in the line that visitors are spread over: where the share of the arm in front of it
+        # grows, that takes visitors of the champion alone, and nobody moves between other arms.
         self.shares[CHAMPION] = max(1.0 - math.fsum(self.shares.values()), 0.0)
         self._salt = start.salt
         self._names = "/".join(sorted(self.shares)).encode()

@@ -167,5 +167,6 @@ def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
 
 def hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for, and of which kind it is."""
+    # Sorted, since a client that sends a request again may write the same columns in another order.
     content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
     return short_hash(content, 16)

@@ -71,10 +71,13 @@ class ServedCatalogue:
 
     def change(self, version: int, product: Product) -> None:
         """Take over what the row at a position says of a product; nothing where that is known."""
+        # The same row comes by several ways: from the request that stored it, from the learner's message, and from the
+        # log.
         if version in self._place_of:
             return
         place = len(self._names)
         if place == len(self._ids):
+            # Doubled, so that adding many products one by one copies each of them a few times only.
             self._grow(2 * place + 8)
         self._names.append(product.name)
         self._versions.append(version)
@@ -84,6 +87,7 @@ class ServedCatalogue:
         if version > self._current.get(product.name, version - 1):
             self._current[product.name] = version
             self._shown[product.name] = product.available
+            # Sets of versions stay as they are, since a version never changes; only what "all" means has changed.
             self._all = None
 
     def version_of(self, name: str) -> int | None:

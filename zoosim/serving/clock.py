@@ -140,8 +140,10 @@ class Clock:
             self._tell_jumps()
 
     def _time_at(self, steady: int) -> int:
+        # Read once: other threads ask for the time while `look` puts another anchor in its place, so no lock is needed.
         anchor = self._anchor
         passed = steady - anchor.steady
+        # Never as much as what has passed, so slewing back only makes time slower.
         most = passed // SLEW
         return anchor.time + passed + max(-most, min(anchor.offset, most))
 

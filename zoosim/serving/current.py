@@ -81,6 +81,7 @@ class ServedArm:
 
     def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
+        # The learner may have told of the row already, before the writer's answer to it arrived here.
         if position <= self.state or decision.origin != self.origin or not self._replica.learns:
             return
         for context, action in self._replica.learning.moved_by(decision):
@@ -92,6 +93,8 @@ class ServedArm:
         if isinstance(message, Changes):
             if not self._knows_whole:
                 return False
+            # Changes are told against the state that the learner told last, which local moves of the clocks are no part
+            # of.
             self._unconfirmed.take_back(policy)
             take_changes(policy, message)
         else:
@@ -140,6 +143,8 @@ class Current(Projection):
         self.arms: dict[str, ServedArm] = {}
         self.assignment: Assignment
         self._complaint = ""
+        # Reading awaits the store and the loading of models, so two readers at once would apply rows twice, or out of
+        # order.
         self._reading = asyncio.Lock()
         self._switching = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
@@ -245,7 +250,10 @@ class Current(Projection):
                 if start == self.start:
                     return
                 await self._prepare(start)
+                # Before the row that names the models: other services fetch them as soon as they read it.
                 await asyncio.to_thread(self._share, start)
+                # What is over by now is learned by the rules and the model of before: the start takes effect where it
+                # stands in the log, and a new model forgets what is open.
                 await writer.append([NewRow(self._clock.now(), Kind.TICK, None, b"")])
                 (position,) = await writer.append([self._start_row(start)], durable=True)
                 await self.catch_up(position)
@@ -291,12 +299,15 @@ class Current(Projection):
                     return
                 for row in rows:
                     if row.kind is Kind.START:
+                        # Taking up a start must not load files, as no request is answered meanwhile; so its models are
+                        # loaded here, in a thread.
                         await self._prepare(unpack(row))
                     self.apply(row)
 
     def take(self, message: Message) -> None:
         """Take over what the learner has read and learned."""
         self._clock.note(message.news.time)
+        # Rows first: the state may be that of a model which one of them starts.
         self._take_rows(message.news)
         self._take_state(message)
 
@@ -324,6 +335,7 @@ class Current(Projection):
     def _take_rows(self, news: News) -> None:
         if self._reading.locked():  # somebody reads them from the log
             return
+        # A message was missed, or another learner has begun from a later snapshot: rows in between are only in the log.
         if news.after > self._replica.position:
             self._read_on()
             return

@@ -50,12 +50,16 @@ class FeedbackLog:
         key = feedback_key(decision_id, feedback_id)
         record = pack(Feedback(dict(body.rewards), slot))
         self._upkeep.note_feedback()
+        # On the disk before it is acknowledged: a client that has its answer does not send it again.
         (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, record)], durable=True)
         if position is None:
+            # Only a row that is there can refuse feedback: so the log is asked after the append, and two requests at
+            # once need no lock.
             earlier = await self._logged.find(key)
             if earlier is not None and earlier.body != record:
                 raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
             return Outcome("duplicate")
+        # A forecast for the caller. What counts is the time that the row got in the log, and the rules there.
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
         is_earlier = not self._current.learns_from(decision)
         return Outcome("late" if is_late or is_earlier else "accepted")

@@ -77,6 +77,8 @@ def _locked(path: Path) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
+            # The system gives the lock back however the process ends, so no file of a killed service has to be judged
+            # stale.
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
@@ -110,6 +112,8 @@ def secret_of(folder: Path, store: Store) -> bytes:
     path = folder / SECRET
     is_new = not os.path.lexists(path)
     secret = secrets.token_bytes(SECRET_BYTES) if is_new else _read_secret(path)
+    # Services that start at once on a new log make a secret each. All draw by the one that the server got first, so
+    # that an id draws alike wherever it is sent.
     common = store.agree(SECRET, secret)
     if is_new:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -128,6 +132,7 @@ def _read_secret(path: Path) -> bytes:
         secret = read_content(path, SECRET_BYTES)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    # As where the power failed before the file was synced.
     if len(secret) != SECRET_BYTES:
         raise DataError(f"{path}: got {len(secret)} bytes, expected {SECRET_BYTES}; {remedy}")
     return secret
@@ -182,6 +187,7 @@ def _keep_file(folder: Path, model_file: Path) -> str:
     digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
     path = model_path(folder, digest)
     with contextlib.suppress(OSError):  # there is none yet, or one that cannot be read
+        # The whole files are compared: one in the folder may be damaged, and is then replaced by the sound one.
         if file_digest(path) == file_digest(model_file):
             return digest
     with atomic(path) as temporary:

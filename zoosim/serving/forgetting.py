@@ -40,6 +40,8 @@ def forget_visitor(address: Address, visitor_id: str) -> int:
             visitor.apply(row)
         names: dict[str, str] = {}
         new_rows: list[Row] = []
+        # A second pass, as an id in an early row may hold a text that only a later decision is found to say of the
+        # visitor.
         for row in rows_of(store) if visitor.forgotten else ():
             if row.kind not in ABOUT_DECISIONS or decision_of(row) not in visitor.decision_ids:
                 continue
@@ -66,6 +68,7 @@ class _Visitor(Projection):
 
     def apply(self, row: Row) -> None:
         """Read the next row, if it may be of the visitor."""
+        # MessagePack holds texts as their own bytes, so rows without the id need not be decoded.
         if self._visitor_id.encode() in row.body:
             super().apply(row)
 

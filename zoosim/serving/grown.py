@@ -155,6 +155,8 @@ class _Look(Projection):
         """Read what the log holds of products and of decisions; return how many the model with this digest made."""
         self._digest = digest
         self._ancestors = self._ancestors_of(digest)
+        # From the earlier of both: decisions name products whose rows may lie before the snapshot, and starts behind
+        # the snapshot say what the service goes by now.
         for row in rows_of(self._store, min(self._first, self._known_until), self._last):
             self.apply(row)
         return self._requests
@@ -177,6 +179,7 @@ class _Look(Projection):
         if decision.model in self._ancestors and not decision.is_forgotten:
             self._requests += decision.model == self._digest
             self._learnable += 1
+            # Ids hold no control characters, so this is nobody else's.
             self._sample.add(decision, decision.visitor_id or f"\0{row.seq}")
 
     def _ancestors_of(self, digest: str) -> frozenset[str]:
@@ -264,6 +267,8 @@ class _Look(Projection):
         names, features = self._newest_products(fitted.products)
         policy = _new_policy(before, fitted)
         ancestors = [*sorted(self._ancestors_of(digest) - {digest}), digest]
+        # Noted twice: to be taught, the model must say what it grew from, and what is open at the end is known only
+        # then.
         origin = Origin(ancestors, self._last, {})
         facts = {"rows": 0, "policy": policy_name(type(policy)), "schema_rows": len(self._sample)}
         facts[GROWN_FROM] = msgspec.to_builtins(origin)
@@ -278,6 +283,8 @@ class _Look(Projection):
         assert start is not None
 
         def load(name: str) -> Model:
+            # The log names models by the digests of their files. This one has no file yet, so the empty name stands for
+            # it.
             return self._load_model(name) if name else model
 
         teacher = Replica(load, self._store.row, features_of=self._features_of)

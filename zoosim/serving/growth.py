@@ -145,6 +145,7 @@ class Watch:
         is_first = service.is_warming_up
         threshold = self._due_at.get(REQUESTS, self._first) if is_first else 1
         if is_first:
+            # Before the log is read: requests that come meanwhile count for the next look.
             self._counts[REQUESTS] = 0
         waits_longer = True
         try:
@@ -155,6 +156,8 @@ class Watch:
                 waits_longer = False  # for the rest alone
             elif digest:
                 await service.switch_model(digest, instead_of=model)
+                # Between the look and the switch any service of the log may have started another model, which this
+                # growth knows nothing of.
                 if service.start.model == digest:  # else arms, or another model, began meanwhile
                     logger.warning("the schema grew: %s", news or "requests have no columns")
                     waits_longer = False

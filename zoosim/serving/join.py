@@ -135,6 +135,7 @@ class Join:
 
     def tick(self, time: int) -> list[Closing]:
         """Return the decisions that are over at a time, in their order."""
+        # A slot may be in both, and must close once.
         closed_slots = {**dict(self._closed_at_once()), **dict(self._closed_by(time))}
         self._touched.clear()
         self._ticks += 1
@@ -185,6 +186,7 @@ class Join:
         """Yield the decisions whose wait is over."""
         while self._by_due and self._by_due[0][0] <= time:
             _, seq, name = heapq.heappop(self._by_due)
+            # What the first feedback closed at once is still in the heap, where nothing can be taken out of the middle.
             if self._is_open(seq, name):
                 yield name, self._open[name]
 

@@ -58,6 +58,8 @@ class LearnerJob(NamedTuple):
 
 def run_learner(job: LearnerJob, ranker: Connection) -> None:
     """Learn from the log until the ranker says stop, or is gone."""
+    # A terminal sends Ctrl-C to all processes of the command, and a supervisor may send SIGTERM to all of a service.
+    # The learner must outlive both: the ranker still stores what has come in, and says stop once the log holds it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     warnings.simplefilter("ignore")
@@ -88,6 +90,7 @@ class _Parent:
 
     def wants_stop(self) -> bool:
         """Return whether the ranker is gone, or said stop."""
+        # A ranker that was killed says nothing, but its children get another parent.
         if os.getppid() != self._process:
             return True
         while self._connection.poll():
@@ -125,6 +128,7 @@ class _Learner:
         self._folder = job.store.folder
         store = parent.insist(lambda: open_store(job.store, read_only=True))
         self._store: Store = store
+        # Before snapshots are looked for: on a new machine those that another service shared are all there are.
         parent.insist(lambda: store.fetch(self._folder))
         models = Models(self._folder, store)
         self._replica: Replica = newest_replica(
@@ -134,12 +138,15 @@ class _Learner:
             _complain,
         )
         gc.freeze()
+        # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
         self._publishers: dict[str, Publisher] = {}
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
         self._newest: Row | None = None
         self._published = self._replica.position
+        # So that a first message goes out even where no row follows the snapshot: the ranker waits for it before it
+        # announces that it serves.
         self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
         self._bounded = 0
@@ -171,6 +178,7 @@ class _Learner:
         for row in without_gap(rows, self._replica.position + 1):
             self._replica.apply(row)
             self._newest = row
+            # Handed on with the next message, so that the ranker need not read the log once more for these few rows.
             if row.kind in (Kind.START, Kind.PRODUCT):
                 self._rows.append(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
@@ -182,6 +190,8 @@ class _Learner:
         newest = self._newest
         if newest is None:
             return self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
+        # The newest row that was learned is read again with each look. On a server that lost rows, others may stand at
+        # their positions by now: rows behind would then be learned on top of a history that never was.
         rows = self._parent.insist(lambda: self._store.read(newest.seq - 1, ROWS_AT_ONCE))
         if rows and rows[0].seq > newest.seq:
             raise DataError(f"log of the service: row {newest.seq:,} was removed before it was learned")
@@ -191,6 +201,7 @@ class _Learner:
 
     def _publish(self) -> None:
         arms = self._replica.arms
+        # A publisher knows what its last message said, and tells the difference. Without it all is told.
         publishers = {} if self._parent.wants_whole else self._publishers
         self._parent.wants_whole = False
         self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
@@ -236,6 +247,7 @@ class _Learner:
             write_snapshot(self._folder / SNAPSHOTS, self._replica)
         except OSError as error:
             _complain(f"snapshot: cannot be written ({error.strerror}); the log holds all")
+        # Also after a failure, so that a full disk is tried again after as long, and not with every row.
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
 

@@ -333,4 +333,6 @@ class LogReader(Projection):
         if visit is None:
             return None
         due = self.visits[visit].due
+        # A tick at the due time has closed the decision for the learner, so feedback behind it is late even if its time
+        # is not.
         return None if row.time > due or self._ticked_until >= due else visit

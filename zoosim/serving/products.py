@@ -196,6 +196,7 @@ class Products:
         """
         async with self._storing:
             catalogue = arm.catalogue
+            # Looked at again: while this request waited for the lock, another one may have stored the same.
             new = [product for product in products if not catalogue.is_current(product)]
             versions = {product.name: _version_of(arm, product.name) for product in products if product not in new}
             if len(catalogue) + len(new) > MOST_VERSIONS:
@@ -203,6 +204,8 @@ class Products:
                     f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin "
                     "with another model"
                 )
+            # Without a key, as a product may become again what it was before. The position that a row gets is the
+            # version, so nothing knows the product before that is stored, and each row that names it stands behind it.
             rows = [NewRow(self._clock.now(), Kind.PRODUCT, None, pack(product)) for product in new]
             positions = await self._writer.append(rows, durable)
             for product, position in zip(new, positions, strict=True):

@@ -99,6 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.close()
         self._head_bytes = 0
         self._is_in_head = True
+        # The server's own timeout for idle connections begins only behind a first request.
         self._timer = self.loop.call_later(MOST_SECONDS, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -111,6 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Count what comes before a request's headers are complete."""
         if self._is_in_head:
             self._head_bytes += len(data)
+            # What came last may already hold a part of the body, so it does not count yet.
             if self._head_bytes > MOST_HEAD_BYTES + len(data):
                 self.transport.close()
                 return

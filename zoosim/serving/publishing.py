@@ -89,6 +89,7 @@ class Publisher:
             policy: The policy.
             news: What goes with it, with the position that the policy's state is at.
         """
+        # Copies: the policy goes on to change its arrays in place, and the next message is the difference to these.
         now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
         old = self._known
         self._known = now
@@ -120,6 +121,7 @@ def take_changes(policy: Policy, message: Changes) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return
+    # In place where that is possible: unpacking a state checks and copies all of it, ten times a second.
     if _is_written_in_place(policy):
         policy.change_state(lambda arrays: _write(message.lines, arrays))
         return
@@ -170,6 +172,7 @@ def _padded(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the numbers of the lines that differ."""
     full = len(after) // LINE * LINE
+    # Compared as bits: as numbers, NaN would differ from itself, and -0.0 would not differ from 0.0.
     words = before[:full].view(np.uint64) != after[:full].view(np.uint64)
     numbers = np.flatnonzero(words.reshape(-1, LINE // 8).any(axis=1))
     if not np.array_equal(before[full:], after[full:]):

@@ -93,6 +93,8 @@ def _fill(
     pick: Callable[[int, FloatArray], int],
 ) -> Drawn:
     """Fill slots from the top by what `pick` returns for a slot and its distribution, up to what is never shown."""
+    # One loop both draws and says afterwards how likely a draw was: computed in another way, probabilities could differ
+    # in their last bits from those that were drawn from.
     places = _Places(slots, candidates.available)
     shown: list[int] = []
     chances: list[float] = []
@@ -147,6 +149,7 @@ class _Places:
         self._count = len(left)
         self._left = _bits_of(left)
         self._allowed = [self._left & ~_bits_of(_mask(slot.excluded, self._count)) for slot in slots]
+        # Where no lower slot excludes anything, any candidate that is left fills it, and nothing need be kept.
         self._is_kept = any(slot.excluded for slot in slots[1:])
         self._kept: dict[int, int] = {}
         self._moves: dict[int, int] = {}
@@ -172,6 +175,9 @@ class _Places:
         frontier = reachable = self._left & ~_together(self._kept.values())
         waiting_slots = list(self._kept)
         self._moves = {}
+        # Breadth first, from the places that are free: a slot that may move to a place reached so far could leave the
+        # one that it keeps, which is thus reached, too. Who took a place that is never reached would leave some slot
+        # without any.
         while frontier and waiting_slots:
             moves = {each: _lowest(free) for each in waiting_slots if (free := self._allowed[each] & frontier)}
             frontier = _together(self._kept[each] for each in moves)
@@ -219,6 +225,7 @@ def _lowest(bits: int) -> int:
 def pick_place(distribution: FloatArray, unit: float) -> int:
     """Return the place at which the cumulative distribution passes a number in [0, 1); never one of probability 0."""
     totals = np.cumsum(distribution)
+    # By the sum as it was computed, which rounding may leave below 1: the unit could lie behind it.
     place = int(np.searchsorted(totals, unit * totals[-1], side="right"))
     while place >= len(distribution) or distribution[place] == 0.0:
         place -= 1
@@ -250,6 +257,7 @@ def _explored(distribution: FloatArray, available: BoolArray, exploration: float
     sound = bool((distribution >= 0.0).all()) and abs(total - 1.0) <= TOLERANCE and not distribution[~available].any()
     if not sound:
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
+    # Scaled before it is drawn from, so that the log holds probabilities that add up to 1.
     mixture = (1.0 - exploration) * (distribution / total)
     mixture[available] += exploration / available.sum()
     return mixture

@@ -72,6 +72,10 @@ def origin_of(model: Model) -> Origin | None:
     return origin
 
 
+# Why state is never taken over from a running policy, but computed from rows. A learner may be killed at any row, may
+# start again from any older snapshot, and several of them read one log. All come to the same only if nothing enters but
+# the rows: no clock, no draw, no order of arrival beside that of the log, and what a policy refuses it refuses each
+# time. So time passes by tick rows, rules and models change by start rows, and errors are counted instead of raised.
 class Replica(Projection):
     """A model's policy, its products and its open decisions, as they are after some rows of the log.
 
@@ -163,6 +167,7 @@ class Replica(Projection):
             start: How to go on.
             hidden: Products that a new replica may not show.
         """
+        # Checked before anything changes.
         rules = build(Rules, rules_of(start), "log of the service: rules")
         if self.start is None or self.start.origin != start.origin:
             self._take_model(start, hidden if self.start is None else self.catalogue.hidden())
@@ -171,6 +176,8 @@ class Replica(Projection):
         others = {}
         own_starts = start.by_arm()
         for arm in start.arms:
+            # An arm that stays keeps what it has learned, also where its share or role changes: `begin` takes the model
+            # anew only for another origin.
             other = self.others.get(arm.name) or Replica(self._load_model, self._find_row, name=arm.name)
             other.begin(own_starts[arm.name], self.catalogue.hidden())
             other.learns = arm.role != HOLDBACK
@@ -211,6 +218,8 @@ class Replica(Projection):
 
     def _learn_since(self, origin: Origin, start: Row) -> None:
         """Learn, with a policy that grew, from the rows between those from which it grew and its start."""
+        # The rows since the model grew were read already, for the policy that it replaces. Its own policy must learn
+        # from them now, and nothing else may count them twice: so the rest is set aside, and put back at the end.
         counts, rules, visitors, others = self.counts.copy(), self.rules, self.visitors, self.others
         self.others = {}  # which have read these rows
         self.visitors = VisitorBounds()  # as these rows are counted already
@@ -277,6 +286,8 @@ class Replica(Projection):
 
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a decision earned."""
+        # Feedback does not say which arm decided. Where nobody holds its decision, the champion counts it as late or
+        # unknown.
         arm = next((other for other in self.others.values() if other.join.holds(row, feedback)), self)
         arm.join.earn(row, feedback)
 
@@ -300,6 +311,9 @@ class Replica(Projection):
         if self.is_warming_up:
             self.counts[WAITING] += 1
             return
+        # Read again from the log, and not kept while the decision was open: waits last up to two days, in which open
+        # decisions may be more than memory holds. And if its visitor was forgotten meanwhile, the row no longer says
+        # who it was.
         row = self._find_row(closing.seq)
         if row is None:
             self.counts["gone"] += 1
@@ -318,6 +332,8 @@ class Replica(Projection):
     def move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""
         try:
+            # Whatever it raises: a policy may be a user's own, and one bad row would stop the learner at each restart
+            # anew.
             move()
         except Exception:
             self.counts["refused by the policy"] += 1

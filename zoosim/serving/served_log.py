@@ -71,6 +71,7 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
         )
     with _opened(address) as (store, folder), _naming(address):
         reader = LogReader(folder, store)
+        # Up to here alone: a service that goes on could append as fast as this reads.
         newest = store.last()
         for row in without_gap(rows_of(store, until=0 if newest is None else newest.seq)):
             reader.apply(row)
@@ -201,6 +202,7 @@ class _Arrays:
         reader = self._reader
         encoder = reader.fitted.products
         products = np.zeros((len(self._names), encoder.width))
+        # Later ones overwrite earlier ones: the champion's come last.
         for number in sorted(range(len(reader.periods)), key=lambda each: reader.periods[each] is reader.champion):
             period = reader.periods[number]
             is_alike = reader.encodes_alike(period)

@@ -61,6 +61,7 @@ def serve(settings: Settings, model_file: Path | None, announce: Callable[[str],
     """
     write_json_lines()
     os.umask(0o077)  # what the log, models and snapshots say is nobody else's
+    # First, so that a port that is taken refuses the start before a store is made, or locked.
     listener = _listener(settings)
     try:
         uvloop.run(_serve(settings, model_file, listener, announce))
@@ -97,6 +98,8 @@ async def _serve(
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
+        # The order counts. A last tick closes what feedback came in; the learner then reads the log to its end and
+        # writes a snapshot; and the service shares that before it gives up its lease and the lock of its folder.
         await _try(service.tick, "what was taken in last is learned after the next start", Throttle())
         await loop.run_in_executor(None, learner.stop)
         service.close()
@@ -166,6 +169,7 @@ class LearnerProcess:
 
     def stop(self) -> None:
         """Ask the learner to write a snapshot and end; kill it if that takes too long."""
+        # Before the message, so that the watcher does not start another learner when this one ends.
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._connection.send_bytes(STOP)
@@ -176,9 +180,12 @@ class LearnerProcess:
 
     def _start(self) -> None:
         """Start it; where that fails, the process and the connection stay those of the one that ended."""
+        # Not by fork, which would copy locks that other threads of this process hold at that moment.
         context = multiprocessing.get_context("spawn")
         connection, theirs = context.Pipe()
         process = context.Process(target=run_learner, args=(self._job, theirs), name="zoosim learner")
+        # This process must not keep the learner's end open: it would never read the end of the pipe when the learner
+        # dies.
         with theirs:
             process.start()
         self._connection = connection
@@ -190,6 +197,7 @@ class LearnerProcess:
         while not self._stopping.is_set():
             try:
                 message = decode(self._connection.recv_bytes())
+                # In the event loop, where decisions are made: a state changes between two of them, never within one.
                 self._loop.call_soon_threadsafe(self._service.current.take, message)
                 self._loop.call_soon_threadsafe(self.has_reported.set)
                 pause = 0.1
@@ -199,9 +207,13 @@ class LearnerProcess:
                     self._loop.call_soon_threadsafe(self.has_reported.set)
                 if self._stopping.wait(pause):
                     return
+                # What decides here learned from rows that are gone, too, so the service must not write on top of what
+                # is left.
                 if self._process.exitcode == LOST:
                     self._loop.call_soon_threadsafe(self._service.refuse_to_write, "the log has lost rows; start again")
                 logger.warning("the learner ended with code %s; it starts again", self._process.exitcode)
+                # A learner that ends at once, as at a broken row, would otherwise load models without pause, on a core
+                # that visitors need.
                 pause = min(2 * pause, 30.0)
                 try:
                     self._start()
@@ -260,6 +272,7 @@ def _listener(settings: Settings) -> socket.socket:
     """Return a socket that listens; raises `ConfigError` where it cannot."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # Else a restart would have to wait for a minute until the system has forgotten the connections of before.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

@@ -87,6 +87,8 @@ class Service:
         self.backlog = Backlog(loop)
         self._loop = loop
         with contextlib.ExitStack() as stack:
+            # The lock first: a log in SQLite counts on one process that appends. Then the shared files, among which may
+            # be the secret that the first service of the log made.
             stack.enter_context(locked_folder(self.folder))
             self._store = stack.enter_context(contextlib.closing(open_store(self.address)))
             self._reader = stack.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
@@ -170,11 +172,15 @@ class Service:
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
             if body.decision_id is not None:
+                # The draw follows from the id, but from the state, too, which has gone on since: so the log is asked,
+                # not the policy.
                 earlier = await self._logged.earlier_answer(body, request)
                 if earlier is not None:
                     return earlier
             record, answer = await endpoint.decide(body, request, decision_id, **more)
             row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))
+            # Before the row is stored: where the answer of the store gets lost, it may be in the log, and needs its
+            # tick.
             self.upkeep.note_decision(row.time)
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
@@ -327,6 +333,8 @@ class Service:
 
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
+        # Rows first, while the store is open; and snapshots while this service still leads, as closing the store ends
+        # that.
         self._writer.close()
         with contextlib.suppress(StoreError):
             if self._store.leads:
@@ -412,6 +420,8 @@ class Service:
         newest = self._reader.last()
         self.clock.begin(None if newest is None else newest.time, self._store.common_time())
         self.started = self.clock.seconds()
+        # Only then: other services go by the time that this gives, so it must not be that of a clock behind the log's
+        # newest row.
         self._store.keep_time(self.clock.now)
 
 

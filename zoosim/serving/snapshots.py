@@ -49,8 +49,10 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "others": others,
         **values,
     }
+    # With zeros in front, so that names sort by position.
     path = folder / f"{PREFIX}{replica.position:016}"
     write_packed(path, PACKING, header, arrays)
+    # Several are kept, since the newest may turn out to be broken; the log holds all rows behind the newest but one.
     for old in _snapshots(folder)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
@@ -99,6 +101,7 @@ def needed_position(folder: Path) -> int:
     It is that of the newest but one, 0 where there are fewer.
     """
     paths = _snapshots(folder)
+    # Not that of the newest, which nobody has read back yet.
     return int(paths[-2].name.removeprefix(PREFIX)) if len(paths) > 1 else 0
 
 
@@ -106,6 +109,8 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     header, arrays = read_packed(path, PACKING)
     replica = Replica(load_model, find_row)
     try:
+        # Before states are loaded, as it makes the policy, the join and the catalogue that take them. The models' own
+        # files, and not the snapshot, say what these are made of.
         replica.begin(_start_in(header))
         _load_state(replica, header, {name: array for name, array in arrays.items() if not name.startswith(OF_ARM)})
         for arm, other in replica.others.items():
@@ -118,6 +123,8 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         raise DataError(f"{path}: cannot be used: {error}") from None
     except Exception as error:  # whatever a file that somebody made on purpose may raise
         raise PACKING.broken(path, reason_of(error)) from None
+    # A snapshot is of one log. Where a server lost rows, or a backup of the log was put back, it may hold lessons of
+    # rows that the log does not have: then an older one is taken.
     row = find_row(replica.position)
     if row is None or row_checksum(row) != replica.checksum:
         raise DataError(f"{path}: ends at row {replica.position:,}, which is not in the log, or not the same there")

@@ -35,6 +35,8 @@ class UnconfirmedDecisions:
         if not policy.clocks:
             return
         if self._learned is None:
+            # Copied as late as the first decision since the learner's message, so that a policy whose clocks nothing
+            # moves is not copied ten times a second.
             self._learned = {name: array.copy() for name, array in _clocks(policy).items()}
         self._noted.append((position, context, action))
         policy.note_decision(context, action, is_confirmed=False)

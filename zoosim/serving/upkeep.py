@@ -71,8 +71,12 @@ class Upkeep:
         if due is not None and due <= now and self._store.leads:
             self._current.due = None
             self._unticked = True
+        # While the log fails, requests are refused before they reach it. Ticks go on, as tries that show when it works
+        # again.
         if not self._unticked and not self._writer.failure:
             return
+        # Before the row is stored: feedback that comes meanwhile may stand behind it, and sets the flag for the next
+        # tick.
         self._unticked = False
         try:
             await self._writer.append([NewRow(now, Kind.TICK, None, b"")])
@@ -99,12 +103,15 @@ class Upkeep:
         """
         if not self._store.leads:
             return 0
+        # Asked for before snapshots are shared: what is removed must be in one that other machines can have, should
+        # this one and its folder be gone.
         snapshot_row = await self._current.ask(self._reader.row, needed_position(self._snapshots))
         await asyncio.to_thread(self.share_snapshots)
         newest = await self._current.ask(self._reader.last)
         if snapshot_row is None or newest is None:
             return 0
         deleted_until = int(self._deleted().get("time", 0))
+        # Decisions whose wait is not over are read again when they close, so they stay, however old the rest may be.
         before = min(max(deleted_until, self._old_before(newest.time)), newest.time - self._wait(), snapshot_row.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
 
@@ -142,6 +149,7 @@ class Upkeep:
         newest = await self._current.ask(self._reader.last)
         while newest is not None and (rows := await self._current.ask(self._reader.read, position, ROWS_AT_ONCE)):
             for row in rows:
+                # Starts, products and ticks are written without visitors, too.
                 if row.kind in (*CHOICES, Kind.FEEDBACK):
                     return row.time / MICROSECONDS, newest.time / MICROSECONDS
             position = rows[-1].seq

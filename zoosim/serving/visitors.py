@@ -76,6 +76,8 @@ class VisitorBounds:
         self._name_loaded()
         if not self._counts or time >= self._began + DAY:
             self._begin_day(time)
+        # An early end of the day halves all counts and drops those that come to 0. Where everybody decided several
+        # times, nobody is dropped, and it takes another one.
         while len(self._counts) >= MOST_VISITORS:
             self._begin_day(time)
         visitor = _hash(visitor_id)

@@ -66,6 +66,7 @@ class ProductEndpoint(Endpoint):
         """Return the record and the answer of a new decision; `slots` are what to fill where slots differ."""
         self.check_model()
         offers = await self._offers(body, slots)
+        # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
         result = self._decide_among(offers, slots, body, request, decision_id)
         visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
         self._clipped.note(self._current.model.fitted.visitors, visitors)

@@ -108,6 +108,7 @@ class Evaluations:
         await self._check(contract, start, end)
         await self._wait_for_ending()
         evaluation_id = evaluation_id or str(uuid.uuid4())
+        # From here on nothing is awaited until the task is noted, so that two requests cannot both find that none runs.
         path = self._path(evaluation_id)
         if path.exists():
             raise PersonalizerError("EvaluationAlreadyExists", f"There is an evaluation {evaluation_id!r} already.")

@@ -80,6 +80,7 @@ def _unsigned(content: bytes) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             member = packed.getinfo(MEMBER)
+            # A compressed one could take any amount of memory, however short the body was.
             if member.compress_type != zipfile.ZIP_STORED:
                 raise PersonalizerError("InvalidModelImportFormat", "Model should be stored without compression.")
             return packed.read(member)

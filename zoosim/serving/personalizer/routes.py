@@ -280,6 +280,7 @@ class Personalizer:
 
 def _version_of(request: Request) -> tuple[int, list[str]]:
     """Return the version that a request is made by, and its path below that; raises `PersonalizerError`."""
+    # As it was sent: once it is decoded, a slash in an id (%2F) cannot be told from those between the parts.
     raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
     segments = [unquote(segment) for segment in raw_path.decode("ascii", "replace").split("/") if segment][1:]
     if segments and segments[0] in VERSIONS:

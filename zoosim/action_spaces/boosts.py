@@ -49,6 +49,7 @@ class Boosts(ActionSpace):
     def checked(self, action: Any, context: Context, spec: PolicySpec) -> FloatArray:
         """Return boosts `(product_dim,)`; the world says whether they lie in the box."""
         try:
+            # A policy may return the same array each time, and write its next boosts into it.
             boosts = as_floats(action).copy()
         except (TypeError, ValueError):
             boosts = np.zeros(0)

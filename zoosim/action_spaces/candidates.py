@@ -30,6 +30,7 @@ class Candidates(ActionSpace):
         draws = type(policy).propensities is not Policy.propensities
         if not draws:
             return self.checked(policy.select_action(context), context, spec), 1.0
+        # Asked before it chooses, as choosing may move the state that the probabilities follow from.
         chances = check_propensities(dense_propensities(policy, context), context.available)
         action = self.checked(policy.select_action(context), context, spec)
         return action, check_chosen(chances, action)
@@ -60,6 +61,7 @@ def check_propensities(value: Any, available: BoolArray) -> FloatArray:
     chances = as_floats(value)
     if chances.shape != available.shape:
         raise ValueError(f"propensities returned shape {chances.shape}, expected {available.shape}")
+    # In this form NaN is refused, too.
     if not ((chances >= 0) & (chances <= 1 + 1e-9)).all():
         raise ValueError("propensities returned a number outside [0, 1]")
     if abs(chances.sum() - 1) > 1e-9:

@@ -30,6 +30,7 @@ register_action_space = REGISTRY.register
 
 def spaces_with(part: str) -> Iterator[ActionSpace]:
     """Yield the action spaces that have a part, such as `records`, products first."""
+    # The order of names decides where several would do: a log whose columns do not tell is one of products.
     for name in action_space_names():
         space = find_action_space(name)
         if getattr(space, part) is not None:

@@ -67,6 +67,7 @@ def train_boosts(
         raise ConfigError(f"policies: got {len(policies)}, expected one{reason}")
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
+    # By these the model is recognised as trained on these rows where a log has no times.
     hashes = row_hashes(earlier)
     spread = spread_of(loaded)
     with threadpool_limits(1):

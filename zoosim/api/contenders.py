@@ -98,6 +98,8 @@ def _trained(
         try:
             with threadpool_limits(1):  # with more, the last digits depend on how many there are
                 made = {name: new_policy(name, source, log, 0)}
+                # Without ids of visitors, since a model that decides is told none; and one policy at a time, since
+                # `train_each` raises where all that it is given fail.
                 policies |= train_each(made, replace(earlier, user_ids=None), progress)[0]
         except PolicyError as error:
             notes[name] = (f"could not be trained: {error}",)

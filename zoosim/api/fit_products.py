@@ -65,6 +65,7 @@ def fit_products(
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
         models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
         checks = check_fit(rewarded, models, seed=seed, progress=progress)
+    # Only now: the checks are of the shop that all rows were fitted to.
     shop = models.shop.thinned(MOST_ROWS)
     if folder is not None:
         _write_world(folder, shop, checks)

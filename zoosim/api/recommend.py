@@ -200,6 +200,7 @@ def recommend(
     loaded, delay = _open(log, data, skip_bad)
     named_folder = DEFAULT_OUT.format(log=Path(loaded.source.replace(":", "-")).stem) if out is None else out
     path = writable_folder(named_folder, "advice")
+    # Before anything is computed: finished trials in the folder are taken over, and must be of the same shop.
     _check_same_log(path, loaded)
     planned = months_visits(loaded) if horizon is None else horizon
 
@@ -372,6 +373,8 @@ def _figures(result: "RunResult", log: "Log", shop: "FittedShop", horizon: int) 
     comparison = result.comparison
     if not comparison.shared_seeds:
         return None
+    # The rows that the fitted shop kept of the log (`thinned`), so that each choice meets the visitor that it was made
+    # for.
     actions = log.in_order().actions[evenly_spread(len(log), shop.n_rows)]
     return rehearsal_figures(result.plan, result.path, comparison.ranked, comparison.shared_seeds, actions, horizon)
 

@@ -43,6 +43,7 @@ def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = 
     missing = [name for name in columns if name not in log.rewards_by_name]
     if missing:
         raise ConfigError(f"{log.source}: {unknown('no column', missing[0], list(log.rewards_by_name))}")
+    # Rewards by name are the only further numbers that a service's log has.
     return replace(log, columns={name: log.rewards_by_name[name] for name in columns})
 
 

@@ -76,6 +76,7 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
     seconds += n_rewards * A_SOLUTION * n_products * (1 + n_columns(features, n_products)) ** 2
     for policy in policies.values():
         a_request = A_REQUEST + n_products * (A_CANDIDATE + A_CANDIDATE_AND_FEATURE * features)
+        # Kernels run without the interpreter's lock, side by side; other policies are asked one request after another.
         seconds += len(later) * a_request / (n_threads() if isinstance(policy, KernelPolicy) else 1)
     return seconds
 

@@ -40,6 +40,7 @@ def runs_compiled(cls: type[Policy]) -> bool:
 def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback, logged: bool) -> Iterator[Block]:
     """Run a kernel over the arrays of a world, section by section."""
     compiled = compiled_play(policy.kernel, logged)
+    # Of the whole run, not of a section: a late reward is learned from what was decided many sections ago.
     history = History(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
     learned = 0
     for start, stop in sections(world, steps, feedback):
@@ -74,6 +75,8 @@ def _table_block(world: TableWorld, visits: Visits, rows: History) -> Block:
 
 def _learn_late(world: TableWorld, policy: Any, history: History, start: int, stop: int) -> None:
     """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
+    # Rewards that come together may be of visits to different offers: each part is learned with the candidates of its
+    # time.
     changes = [period.start for period in world.periods if start < period.start < stop]
     borders = [start, *changes, stop]
     for first, behind in pairwise(borders):

@@ -63,6 +63,7 @@ def _window_sums(values: FloatArray) -> FloatArray:
 
 def sample_steps(steps: int) -> Sequence[int]:
     """Return at most `POINTS` numbers of visits done, evenly spread, at which curves are drawn; the last is `steps`."""
+    # Not from 0, where nothing is done yet and a mean would be 0 / 0.
     evenly_spread = np.linspace(max(1, steps // POINTS), steps, min(POINTS, steps))
     steps_done: list[int] = np.unique(evenly_spread.astype(int)).tolist()
     return steps_done

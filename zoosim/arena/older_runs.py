@@ -39,6 +39,7 @@ def older_digests(folder: Path) -> dict[str, str]:
     seals = {path: file_seal_holds(path) for path in (config_file, summary_file, *trials) if path.is_file()}
     config = {} if seals.get(config_file) is False else _read_config(config_file)
     has_sealed_trials = any(seals.get(path) is not None for path in trials)
+    # Once anything is sealed, a file without a seal may be one whose seal was cut off: it must be listed as older.
     if has_sealed_trials or KEY in config or config.get("format", 1) not in FORMATS:
         unsealed = {folder / "cells" / f"{label}.parquet" for label in config.get(OLDER, ())}
         unsealed |= {summary_file} if OLDER in config else set()

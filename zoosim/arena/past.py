@@ -28,6 +28,8 @@ def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progres
     except PolicyFailure:
         raise
     except (Exception, SystemExit) as error:
+        # Our own refusals are about the run, such as its parameters, and end it; what a user's class raises fails that
+        # policy alone.
         if entry.built_in and isinstance(error, ZoosimError):
             raise
         raise failure(world.seed, 0, error, entry.cls) from error

@@ -203,6 +203,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
                     "one in all contexts or none"
                 )
             candidate_columns = columns
+            # Only once all blocks are there it is known which columns all of them have.
             frame.write_parquet(folder / f"{number}.parquet")
             parts.append(pl.scan_parquet(folder / f"{number}.parquet", glob=False))
             size = max(size, frame.estimated_size() / len(frame))

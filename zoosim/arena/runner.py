@@ -50,15 +50,18 @@ def run_plan(
     _check_same_world(plan, saved, path)
     stale = _stale(plan, saved, path)
     tasks = _missing(plan, folder, saved, stale, keep_log)
+    # All that refuses a run comes before this line; from here on files are moved, written and removed.
     folder.remove_leftovers()
     repairs = _set_damaged_aside(plan, folder, faults, keep_log)
     earlier_notes = _also_held(plan, folder)
+    # Before any trial, so that whatever a killed run leaves behind is a folder that says what it is of.
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_trials(name)
     # Workers take one policy each, since the class of another may live in this process alone.
     work = partial(_run_trial, replace(plan, entries=()), path.absolute(), keep_log)
     listed = set[TrialKey]()
+    # What lies there already was listed by nobody, or is computed again: it must not be listed for what it was.
     there = {key for key in map(_key, tasks) if folder.trial_path(key).exists()}
 
     def list_and_report(key: TrialKey, visits: int, line: str) -> None:
@@ -72,6 +75,7 @@ def run_plan(
             work, tasks, report=list_and_report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
         )
         for result in results:
+            # The result and the last line of a trial come by different ways, and a worker may die between the two.
             if result.failure is None and result.key not in listed:  # its process ended before its last word came
                 folder.list_trial(result.key)
     except BaseException:

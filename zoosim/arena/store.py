@@ -154,6 +154,8 @@ class RunFolder:
         """Yield a temporary file, which is listed under a name and moved there when the block ends well."""
         with atomic(self.path / name) as temporary, naming_full_disks():
             yield temporary
+            # Listed before it is moved there: if the process is killed in between, the old file still stands, and its
+            # digest is still listed. The other way round, a file that is not listed would count as damaged.
             self._manifest.add(name, file_digest(temporary))
 
     def old_summary(self) -> dict[str, Any]:
@@ -183,12 +185,14 @@ class RunFolder:
         path = self.trial_path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary:
+            # Not sealed, as the manifest has its digest; and not listed here, as this may be a worker's process.
             sink_parquet(frame, temporary, {**key._asdict(), **meta}, sealed=False)
 
     def list_trial(self, key: TrialKey) -> None:
         """List a trial that was written, in this process or another: from now on it is finished."""
         path = self.trial_path(key)
         with suppress(FileNotFoundError):  # another run in the folder has moved it away
+            # By what lies on the disk, whoever wrote it: the worker that did told only that it was done.
             self._manifest.add(self._name(path), file_digest(path))
 
     def fault(self, key: TrialKey) -> str:

@@ -75,6 +75,7 @@ class TimeLeft:
 
     def _record_block(self, policy: str, trial: _Trial, visits: int, now: float) -> None:
         seconds = now - trial.last_time
+        # The rest of such a block still counts as done: only its time says nothing about later ones.
         if not trial.compiled:
             if trial.prepared:
                 self._paces[policy].seconds += seconds

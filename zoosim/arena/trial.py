@@ -66,6 +66,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))
     seconds = time.perf_counter() - started
     store = RunFolder(folder)
+    # The log first: a trial counts once its file is listed, so a run that is killed in between computes both again.
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)

@@ -50,6 +50,7 @@ def module_of(make: Callable[[], Any]) -> str:
 
 def _keep(path: Path, arrays: Arrays) -> None:
     try:
+        # Of any name: an entry that a killed process was writing may never be asked for again.
         remove_leftovers(path.parent)
         write_packed(path, PACKING, {"name": path.name}, arrays)
         make_room(path.parent, ROOM)

@@ -18,6 +18,7 @@ Returned = TypeVar("Returned")
 LISTS = ("policies", "extra")
 """Arguments that are lists, for which one policy alone may be given."""
 
+# Not a plain global: another thread may make a long call while this one imports a file.
 _is_importing: ContextVar[bool] = ContextVar("_is_importing", default=False)
 
 

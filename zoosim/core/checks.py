@@ -62,6 +62,7 @@ def check_array(label: str, value: Any, shape: tuple[int | None, ...]) -> FloatA
         raise DataError(f"{label}: got an array of shape {came}, expected {written_shape(shape)}")
     if not array.size:
         raise DataError(f"{label}: got an empty array, expected at least one row")
+    # Not `abs(array) > LARGEST`, which is false of NaN.
     bad = ~(np.abs(array) <= LARGEST)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -56,6 +56,8 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 def read_content(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
     """Return what an ordinary file holds, of at most so many bytes; raises `OSError`, as `open_file` does."""
+    # One byte more than is allowed tells a file that is too large, also one that grows meanwhile, without reading all
+    # of it.
     with open_file(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -87,6 +89,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path, prefix: str) -> Iterator[Path]:
+    # Beside its target: a rename replaces a file at once within one file system alone.
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=PART, dir=path.parent)
     temporary = Path(name)
     try:
@@ -94,6 +97,7 @@ def _temporary(path: Path, prefix: str) -> Iterator[Path]:
         yield temporary
         # Content, then name, then the folder's list of names: a crash leaves the old file or the new one, whole.
         _flush(temporary)
+        # As a file that is simply opened: `mkstemp` lets nobody but its owner read.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
         _flush(path.parent)
@@ -190,6 +194,7 @@ def _flush(path: Path) -> None:
 
 def _umask() -> int:
     """Read the process's umask (which can only be read by setting it)."""
+    # For a moment this process has none: files that other threads create meanwhile are open to all.
     mask = os.umask(0)
     os.umask(mask)
     return mask

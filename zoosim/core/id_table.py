@@ -49,6 +49,8 @@ IN_USE, CLOCK, VERSION = range(3)
 
 def new_id_table(capacity: int) -> IdTable:
     """Return a table with `capacity` slots, the one for unknown ids included, and no ids."""
+    # At most half full, so that a search by linear probing looks at few places; a power of two, so that a mask replaces
+    # the remainder.
     places = 1 << int(np.ceil(np.log2(2 * capacity)))
     counts = np.array([1, 0, 0])
     return IdTable(np.zeros(places, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), counts)

@@ -82,6 +82,7 @@ def bind(template: Callable[P, R], name: str, **functions: Callable[..., Any]) -
     """
     scope = {**template.__globals__, **functions}
     copy = types.FunctionType(template.__code__, scope, name)
+    # The cache names files by it, and by the functions that are bound in.
     copy.__qualname__ = name
     copy.__module__ = template.__module__
     return _compile(cast(Callable[P, R], copy), [copy, *functions.values()], inline="never")
@@ -98,6 +99,7 @@ def _compile(
     is_kept = KernelCache is not None and all(map(_is_ours, sources))
     if is_kept:
         dispatcher._cache = KernelCache(function, sources)
+    # An inlined function becomes a part of its callers before any LLVM code is made, so there is nothing to link in.
     if inline == "always" or PartCompiler is None:
         return cast(Callable[P, R], dispatcher)
     compiled = Compiled(dispatcher)

@@ -101,6 +101,7 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled code for a signature."""
+        # The key is in the file, too: its name holds only a short hash of it.
         key = _key(sig, data.codegen)
         path = self._path(key)
         if path is None:
@@ -155,6 +156,10 @@ class PartCache(KernelCache):
         return rebuild_part(target_context, code)
 
 
+# Why a lock of a byte per function. Workers of a run start together and need the same kernels, each of which compiles
+# for seconds; without a claim all of them would compile all. A lock file per function could be left behind, or removed
+# while it is waited for. The system keeps locks of bytes that need not exist in one file, and drops those of a process
+# that dies. They are of a process and not of a file handle, so threads of one process do not exclude each other.
 def claim(path: Path) -> bool:
     """Keep other processes from compiling what a file is to hold; return whether one that did was waited for.
 
@@ -165,6 +170,7 @@ def claim(path: Path) -> bool:
     has_waited = False
     while fcntl is not None and (lock := _lock(path.parent.parent)) is not None:
         try:
+            # Asked again and again, as a call that waits for a lock cannot be told for how long.
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(path))
             break
         except OSError as error:

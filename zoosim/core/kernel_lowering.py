@@ -102,6 +102,7 @@ class LendingLower(Lower):  # type: ignore[misc]
                 definitions[statement.target.name].append(statement.value)
         # A name that is assigned in several places may hold something else after one of them.
         once = {name: found[0] for name, found in definitions.items() if len(found) == 1}
+        # Until nothing is added: a name may be made of another one that comes later in this order.
         is_growing = True
         while is_growing:
             size = len(self._parts) + len(self._views)
@@ -140,6 +141,7 @@ class LendingLower(Lower):  # type: ignore[misc]
         if definition.op in ("getitem", "static_getitem"):
             whole = self.typeof(definition.value.name)
             index = definition.index if definition.op == "getitem" else definition.index_var
+            # Numbers and slices give a view; an array of indices, which is counted, gives a copy that owns its memory.
             is_basic = index is not None and not self._is_counted(self.typeof(index.name))
             is_array = isinstance(whole, types.Array) and isinstance(own, types.Array)
             return is_array and is_basic and self._is_lent(definition.value.name)
@@ -195,6 +197,7 @@ def _drop_unused(function: Any) -> None:
     for block in function.blocks:
         for instruction in block.instructions:
             uses.update(map(id, _inputs(instruction)))
+    # From the end: what only an unused instruction needs has lost its last use by the time that it is reached.
     for block in reversed(function.blocks):
         kept = []
         for instruction in reversed(block.instructions):

@@ -66,6 +66,7 @@ class Manifest(dict[str, set[str]]):
 
     def lists(self, name: str, digest: str) -> bool:
         """Return whether a file was listed with a digest, by another run in the folder meanwhile, too."""
+        # Read again only for what is not known: lines are never taken back, so what was listed once stays listed.
         if digest not in self.get(name, ()):
             self._load()
         return digest in self.get(name, ())
@@ -80,11 +81,14 @@ class Manifest(dict[str, set[str]]):
             return
         line = _line(name, digest).encode()
         with self._locked() as file:
+            # Looked at under the lock, and each time: another process may have added lines, or been killed in the
+            # middle of one.
             end = file.seek(0, os.SEEK_END)
             if not end and self._unwritten:  # all at once: a manifest with some of these lines would hide the others
                 with atomic(self.path) as temporary, temporary.open("wb") as first:
                     _write(first, self._unwritten.encode() + line)
             else:
+                # The tail is enough, so that a line takes as long in a file of thousands as in an empty one.
                 start = file.seek(max(end - LONGEST_LINE, 0))
                 tail = file.read()
                 if start and b"\n" not in tail:

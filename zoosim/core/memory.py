@@ -15,6 +15,7 @@ GIGABYTE = 1_000_000_000
 
 def available_memory() -> float:
     """Return how many bytes this process can still allocate, by machine, container and `ulimit -v`."""
+    # A container sees the memory of the whole machine in /proc/meminfo; what it may use itself only its group says.
     return min([_free_on_machine(), _free_in_address_space(), *(_free_in_group(*files) for files in GROUPS)])
 
 

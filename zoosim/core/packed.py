@@ -72,6 +72,8 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
         tempfile.SpooledTemporaryFile(MOST_IN_MEMORY, dir=str(path.parent)) as content,
         temporary.open("wb") as file,
     ):
+        # The digest stands in front of the content that it is of, so all of this is made, and hashed, before the file
+        # is written.
         np.savez(content, **dict(arrays), header=packed_header)
         if not packing.magic:
             # The archive announces a comment of this length at its end; the checksum then takes its place.
@@ -159,6 +161,7 @@ def _array_in(content: bytes) -> np.ndarray:
         raise ValueError("it holds something else than arrays of numbers")
     kind, by_column, sides = start.groups()
     shape = tuple(int(side) for side in sides.replace(b",", b" ").split())
+    # Neither this nor `reshape` allocates by what the header claims: a shape that the bytes do not fill is refused.
     array = np.frombuffer(content, np.dtype(kind.decode()), offset=start.end())
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
         raise ValueError("it holds truth values that are neither 0 nor 1")

@@ -120,7 +120,9 @@ class _Reader:
             kind = header & 15
             if not kind:
                 return fields
+            # The number of a field is told by its distance from the last one, or, where that is 0, in full.
             number = number + (header >> 4) if header >> 4 else self._signed()
+            # In a struct a truth value is its own type, and takes no byte; in a list it takes one.
             fields[number] = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
 
     def _value(self, kind: int, depth: int) -> Any:
@@ -145,6 +147,7 @@ class _Reader:
         length = header >> 4
         if length == 15:
             length = self._unsigned()
+        # Each value takes a byte at least, so a false length ends where the data does.
         return [self._value(header & 15, depth) for _ in range(length)]
 
     def _byte(self) -> int:
@@ -172,4 +175,5 @@ class _Reader:
 
     def _signed(self) -> int:
         value = self._unsigned()
+        # Zigzag: 0, -1, 1, -2 are written as 0, 1, 2, 3, so that small negative numbers are short.
         return (value >> 1) ^ -(value & 1)

@@ -30,6 +30,8 @@ def make_private(folder: Path) -> bool:
     inner = [path for path in (*reversed(folder.parents), folder) if path == root or root in path.parents]
     try:
         for path in inner or [folder]:
+            # Made first and then looked at: somebody else may make it in between, and `mkdir` takes an existing one
+            # without a word.
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if _is_open_to_others(path):
                 return False

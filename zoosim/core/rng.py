@@ -15,6 +15,7 @@ from zoosim.core.types import FloatArray, IntArray
 
 
 def _child(seed: int, names: tuple[str, ...]) -> np.random.SeedSequence:
+    # By CRC-32 and not by `hash`, which differs from process to process.
     return np.random.SeedSequence(seed, spawn_key=tuple(zlib.crc32(name.encode()) for name in names))
 
 

@@ -46,6 +46,7 @@ def file_seal_holds(path: Path) -> bool | None:
 
 def _place(content: bytes | mmap.mmap) -> int | None:
     """Return where the digits of the last seal begin; None where there is none."""
+    # From the end, where the seal is written: what stands before it may hold texts of this form, too.
     start = content.rfind(b"sha256:")
     while start >= 0:
         if _SEAL.match(content, start):

@@ -246,6 +246,7 @@ def _file_of(module: str) -> Path | None:
         return None
     if not parts:
         return Path(str(spec.origin)) if spec.has_location else None
+    # Looked up by hand below the top: `find_spec` of an inner name imports the packages that it lies in.
     for folder in spec.submodule_search_locations or ():
         place = Path(folder, *parts)
         for path in (place.with_suffix(".py"), place / "__init__.py"):

@@ -144,6 +144,7 @@ def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -
     array = np.asarray(differences, float)
     if len(array) < 2 or abs(array.mean()) < ROUNDING:
         return None
+    # Where all differences are equal the smallest n will do; the bound spares a division by 0.
     effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
     # By normal quantiles, which are below those of t, so n can only be too small.
     least_seeds = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2

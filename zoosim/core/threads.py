@@ -11,6 +11,7 @@ Result = TypeVar("Result")
 
 def n_threads() -> int:
     """Return how many threads this process may run at once."""
+    # Not the machine's cores: a container, or `taskset`, may allow this process fewer.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -62,9 +62,11 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     module.__dict__["__source_digest__"] = digest  # for `code_digest`
     # Before its code runs: dataclasses look their module up by name.
     sys.modules[module_name] = module
+    # At the end, so that no file of the user's hides a library of the same name.
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file
     try:
+        # The file may change the working directory: here it is put back.
         with chdir("."), importing():
             spec.loader.exec_module(module)
     except CalledWhileImported as problem:

@@ -72,6 +72,8 @@ class _BoundedLoader(yaml.SafeLoader):
         self._has_aliases |= is_alias
         if is_alias and id(node) not in self._sizes:
             raise yaml.composer.ComposerError(None, None, "an alias stands inside of what it repeats", mark)
+        # Nodes stay in the tree, so no other one gets this id while the text is read. An alias is the very node that it
+        # repeats, which was counted when it was first met; whoever holds it adds its size again.
         self._sizes.setdefault(id(node), self._size(node))
         most = MOST_REPEATED if self._has_aliases else MOST_NODES
         if self._sizes[id(node)] > most or len(self._sizes) > MOST_NODES:

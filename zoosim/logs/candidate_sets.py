@@ -53,6 +53,7 @@ class CandidateSets:
     @classmethod
     def from_masks(cls, masks: BoolArray) -> "CandidateSets":
         """Return the sets that `masks (s, K)` are true for."""
+        # Whichever lists are shorter in all.
         are_lacking = 2 * int(masks.sum()) > masks.size
         sets, products = np.nonzero(masks != are_lacking)
         starts = np.searchsorted(sets, np.arange(len(masks) + 1))
@@ -83,6 +84,8 @@ class CandidateSets:
         """Return which of `some (k,)` products, in order, each of `sets (m,)` holds `(m, k)`."""
         masks = np.full((len(sets), len(some)), self.are_lacking)
         owner, products = self.lists(sets).flat()
+        # `searchsorted` puts a product that is none of `some` in the place of the next one, so such are left out
+        # before.
         if len(some) < self.n_products:
             is_one = np.isin(products, some)
             owner = owner[is_one]

@@ -206,6 +206,7 @@ def sound_rows(
         raise DataError(_refusal(named, first, int(bad.sum()), source))
 
     if together is not None:
+        # A ranking without one of its rows is none any more, and all visits must stay equally long.
         with_bad = frame[together].is_in(frame[together].filter(bad).implode())
         others = with_bad.fill_null(False).to_numpy() & ~bad
         if others.any():

@@ -57,6 +57,7 @@ def read_log(
         DataError: the file cannot be read, is damaged, lacks a column or the table of its products, or has a bad row,
             the first of which is named.
     """
+    # Before polars reads any of it: a damaged file may ask it for any amount of memory, or end the process.
     _check_file(Path(path))
     action_space = action_space or named_action_space(Path(path))
     rewards = [str(name) for name in read_meta(Path(path)).get(REWARDS, [])]
@@ -135,6 +136,7 @@ def to_log(
     frame = frame.with_columns(pl.int_range(pl.len()).alias(ROW))
     sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
+    # The first row of each visit, from which all is read that is of the whole visit.
     visits = rows.gather_every(rows.height // shape[0])
     candidates, candidate_set = _candidates(visits, records.n_actions)
     features = _features(visits)
@@ -259,7 +261,9 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, Int
         return CandidateSets.everything(n_actions), np.zeros(frame.height, np.int64)
     name = listed[0]
     lists = frame.select(pl.col(name).cast(pl.List(pl.Int32))).with_row_index("row")
+    # Most rows of a log share their list with many others: each is kept, and later turned into a mask, once.
     sets = lists.group_by(name, maintain_order=True).agg("row")
+    # A row that says nothing could show everything.
     unlisted = [] if name == "unavailable" else list(range(n_actions))
     products = sets[name]
     if products.null_count():
@@ -314,6 +318,7 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
         raise DataError(f"{table}: lacks a category, or a number among its features, for some product; fill it in")
     names = tuple(map(str, products["product_id"])) if "product_id" in products.columns else ()
     ids = np.array([product_key(name) for name in names], np.int64)
+    # Policies keep what they learn by these numbers, so two products must never share one.
     if len(set(ids.tolist())) < len(lists):  # products that nothing tells apart are known by their place
         return _Catalogue(features, categories)
     n = _count_of_candidates(table, len(names))

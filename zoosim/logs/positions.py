@@ -15,6 +15,7 @@ def at_position(log: Log, position: int, above: IntArray | None = None) -> Log:
     `above (n, m)` stands there instead of what the log shows, where it is given.
     """
     shown_above = log.actions[:, :position] if above is None else above
+    # Sorted, since the same products above leave the same candidates, in whichever order they stand.
     set_and_above = np.column_stack([log.candidate_set, np.sort(shown_above, axis=1)])
     distinct, candidate_set = np.unique(set_and_above, axis=0, return_inverse=True)
     return replace(

@@ -289,6 +289,7 @@ def seen_actions(frame: pl.DataFrame) -> int:
     """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists."""
     columns = [frame["action"], *(frame[name].list.explode() for name in LISTED if name in frame.columns)]
     whole = [column.cast(pl.Int64, strict=False) for column in columns]
+    # A single mistyped index must not make a million products: it is a bad row then, and named.
     highest = [column.filter(column < MOST_ACTIONS).max() for column in whole]
     return max([int(str(action)) for action in highest if action is not None] + [0]) + 1
 

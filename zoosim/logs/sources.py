@@ -69,6 +69,7 @@ def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:
         part = frame.slice(start, ROWS_AT_ONCE).filter(alike[start : start + ROWS_AT_ONCE])
         owner = np.repeat(np.arange(part.height), part["candidates"].list.len())
         values = floats(part[CANDIDATE_PROPENSITIES].list.explode(keep_nulls=False, empty_as_null=False))
+        # Not `values < 0.0`, which is false of NaN.
         is_bad[rows] = np.bincount(owner, ~(values >= 0.0), part.height) > 0
         is_off[rows] = ~(np.abs(np.bincount(owner, values, part.height) - 1.0) <= SUM_TOLERANCE)
         if "propensity" in frame.columns:

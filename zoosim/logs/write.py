@@ -39,6 +39,7 @@ def write_records(
     catalogue = products if others is None else pl.concat([products, others])
     digest = _digest(catalogue, products.height)
     meta = {"schema": "catalogue", "catalogue": digest, CANDIDATES: products.height, **VERSION}
+    # The table first: a log whose table is not beside it cannot be read, while a table without a log harms nobody.
     write_parquet(catalogue, path.parent / f"catalogue-{digest}.parquet", meta)
     meta = {REWARDS: list(rewards), "fitted": fitted.model_dump_json()}
     write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})

@@ -192,6 +192,9 @@ class Local:
         lost: Callable[[T], R],
     ) -> list[R]:
         """Run tasks side by side; when a process dies, the rest again, those that are not trusted each on its own."""
+        # When a process dies the whole pool breaks, and nobody says which task it was at. So what is left is tried
+        # again: together if it cannot be to blame, and the rest one by one, so that the one that kills its process
+        # takes no other along.
         results, unfinished = _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
         innocent = [task for task in unfinished if trusted(task)]
         if innocent and len(innocent) < len(tasks):
@@ -257,6 +260,7 @@ def _watch(futures: Sequence["Future[Any]"], channel: Any, report: Callable[...,
     """Pass on what the workers report until all are done; the first unexpected error is raised."""
     running = set(futures)
     while running:
+        # Looked at ten times a second, so that lines of trials that still run move the bar.
         done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
         # Before results, since an error among these ends the loop.
         for line in _drain(channel.get_nowait):

@@ -307,5 +307,6 @@ def _with_features(frame: pl.DataFrame, encoded: Encoded) -> pl.LazyFrame:
     def features(rows: pl.Series) -> pl.Series:
         return list_column("user", encoded.rows(rows.to_numpy()))
 
+    # Elementwise, so that polars may ask for them block by block as it writes the file.
     user = pl.col(ROW).map_batches(features, pl.List(pl.Float64), is_elementwise=True)
     return frame.lazy().with_columns(user=user).drop(ROW)

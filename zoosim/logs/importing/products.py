@@ -55,6 +55,7 @@ class ProductTable:
         rows = [place[name] for name in names]
         begins = self._sale_times(self.mapped.sold_from, rows, FIRST, notation)
         ends = self._sale_times(self.mapped.sold_until, rows, LAST, notation)
+        # Between two changes the same products are for sale, so all rows that came then share one list.
         changes = np.unique(np.concatenate([begins, ends]))
         period_of_row = np.searchsorted(changes, times.dt.epoch("us").fill_null(0).to_numpy(), side="right")
         lists = []

@@ -75,6 +75,7 @@ def _checked_end(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
     That is a copy that broke off.
     """
     with path.open("rb") as file:
+        # polars fills up a last line that is cut short with nulls, as if it had ended there; only the text tells.
         file.seek(max(0, path.stat().st_size - 1_000_000))
         lines = file.read().decode("utf-8", "replace").splitlines()
     while frame.width > 1 and frame.height and lines and not lines[-1].strip():

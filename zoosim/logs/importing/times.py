@@ -120,6 +120,7 @@ def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
         ZoneInfo(time_zone)
     except (KeyError, ValueError, OSError):
         raise DataError(f"{source}: time_zone: got {shown(time_zone)}, expected a name such as Europe/Berlin") from None
+    # The hour that clocks show twice when summer time ends is taken for its first; the one that they skip is no time.
     local = column.dt.cast_time_unit("us").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null")
     return local.dt.convert_time_zone("UTC")
 

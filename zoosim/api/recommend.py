@@ -330,6 +330,8 @@ def _judge(log: "Log", contenders: "Contenders", folder: Path, progress: "Progre
         return None
     model = None if log.has_propensities else MULTINOMIAL
     policies: dict[str, Any] = {name: contenders.sources[name] for name in contenders.models}
+    # Models know which rows they were trained on, and `evaluate` sets these aside; bare policies get the later rows
+    # alone.
     rows = log if policies else contenders.later
     try:
         return evaluate(rows, policies or contenders.trained, out=folder, propensity_model=model, progress=progress)

@@ -97,6 +97,7 @@ class BlockRows:
     def block(self) -> Block:
         """Return the rows, with their contexts where they are logged."""
         user_ids, actions, rewards, propensities, expected, best, segments = zip(*self._rows, strict=True)
+        # An array of the action space, so that its type and width are the same in all blocks, whatever was chosen.
         chosen = self._space.empty(len(actions), self._spec)
         chosen[:] = actions
         names = dict.fromkeys(name for parts in self._parts for name in parts)

@@ -58,6 +58,7 @@ def play(
 
 def _arity(policy: Policy) -> int:
     """Return how many arguments `update` takes, of the five that it is given; the shortest policies take three."""
+    # Asked once per run, and not tried out: a `TypeError` may come from within a user's `update`, too.
     parameters = inspect.signature(policy.update).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 5

@@ -179,6 +179,8 @@ class Comparison:
     @cached_property
     def ranked(self) -> list[str]:
         """List the policies that finished a seed, the best mean fraction of oracle first: over shared seeds, if any."""
+        # Some seeds are harder than others: policies that failed on different ones are compared on those that all
+        # finished.
         finished = [name for name, trials in self.trials.items() if trials]
         return sorted(finished, key=lambda name: -self._mean(name, self.shared_seeds))
 

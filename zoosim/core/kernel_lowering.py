@@ -168,6 +168,8 @@ class _Builder(IRBuilder):  # type: ignore[misc]
     def extract_value(self, agg: Any, idx: Any, name: str = "") -> Any:
         """Return an element of a tuple."""
         path = list(idx) if isinstance(idx, tuple | list) else [idx]
+        # Back through what was put into the tuple: what was put just there, or holds it, is the answer; what was put
+        # elsewhere is passed over.
         while path and isinstance(agg, InsertValue):
             inserted = list(agg.indices)
             if inserted == path[: len(inserted)]:

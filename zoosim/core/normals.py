@@ -87,6 +87,8 @@ def _to_radius(x: FloatArray) -> None:
 def _to_circle(radius: FloatArray, angle: FloatArray) -> None:
     """Replace radius r and angle v in turns by r sin(2 pi v) and r cos(2 pi v), around the nearest quarter."""
     for j in range(radius.shape[0]):
+        # Around the nearest quarter the angle is at most an eighth of a turn, where so few terms are enough. Odd
+        # quarters swap sine and cosine, and those of the second half change the sign of both.
         quarter = np.floor(4.0 * angle[j] + 0.5)
         x = (4.0 * angle[j] - quarter) * QUARTER_TURN
         s = x * x

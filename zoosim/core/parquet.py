@@ -47,6 +47,7 @@ def decoding() -> Iterator[None]:
     """
     with _REDIRECTING:
         try:
+            # The system's handle, and not `sys.stderr`: it is compiled code that prints.
             standard_error = os.dup(2)
         except OSError:  # it is closed
             yield

@@ -196,6 +196,7 @@ class Log:
             names, *by_visit = self.candidate_sources
             taken["candidate_sources"] = CandidateSources(names, *(values[chosen] for values in by_visit))
         if self.candidate_propensities is not None:
+            # Lists of different lengths, one after another: rows of theirs have to be found by where each begins.
             lengths = self.candidate_lists(0, len(self)).lengths
             starts = np.cumsum(lengths) - lengths
             places = CandidateLists(np.arange(lengths.sum()), starts[chosen], lengths[chosen]).flat()[1]

@@ -54,6 +54,7 @@ class ServedCatalogue:
         self._versions = versions
         self._ids = np.asarray(product_ids(names), np.int64).copy()
         self._place_of = {version: place for place, version in enumerate(versions)}
+        # By version, so that the newest counts: those that came with a model are below 0.
         self._current = {name: version for version, name in sorted(zip(versions, names, strict=True))}
         self._shown = dict.fromkeys(names, True)
         self._sets: OrderedDict[bytes, Candidates] = OrderedDict()

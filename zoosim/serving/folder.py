@@ -51,6 +51,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         ConfigError: the folder cannot be used, or another service uses it.
     """
     try:
+        # Looked up before anything is made, since this is what a start that is refused removes again.
         new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
         new_parts = [folder / part for part in (*PARTS, MODELS, SNAPSHOTS) if not (folder / part).exists()]
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)

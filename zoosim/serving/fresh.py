@@ -33,4 +33,5 @@ def warm_up_model() -> Model:
 
 def compile_policy() -> None:
     """Compile what the policy that grows will need, so that no request waits for it."""
+    # Code is compiled for types and not for sizes, so any widths will do.
     Adaptive(PolicySpec(user_dim=2, product_dim=2), stream(0, "policy", "adaptive")).prepare()

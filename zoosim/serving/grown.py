@@ -97,6 +97,7 @@ class _Sample:
         key = (visitor, self._turns[visitor] % PER_VISITOR)
         self._turns[visitor] += 1
         self._by_turn[key] = decision
+        # Assigning to a key that is there leaves it in its place, and the oldest is what stands first.
         self._by_turn.move_to_end(key)
         if len(self._by_turn) > MOST_DECISIONS:
             self._by_turn.popitem(last=False)

@@ -94,6 +94,7 @@ class Watch:
         """Look again once there are twice as many requests as there had to be."""
         for name in due:
             threshold = self._due_at.get(name, self._first)
+            # Requests went on while the log was looked at, so that one step may not be enough.
             while threshold <= self._counts[name]:
                 threshold += min(threshold, MOST_WANTED)
             self._due_at[name] = threshold

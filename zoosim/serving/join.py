@@ -170,6 +170,8 @@ class Join:
         self._open = join_state.open
         self._touched = {name: join_state.open[name] for name in join_state.touched}
         self._ticks = join_state.ticks
+        # Not saved, since it follows from what is open. It may be in another order than before, which decides nothing:
+        # what closes at a tick is sorted.
         self._by_due = [(decision.due, decision.seq, name) for name, decision in join_state.open.items()]
         heapq.heapify(self._by_due)
         self.counts = Counter(join_state.counts)

@@ -194,6 +194,7 @@ class LogReader(Projection):
         aggregate = AGGREGATIONS[rules.aggregation]
         weights = self.fitted.weights
         by_slot: dict[int, list[Mapping[str, float]]] = {}
+        # In the order in which the learner counts it (`Join`), so that a visit earns what was learned of it.
         for feedback in sorted(self._feedback.get(number, ()), key=lambda feedback: feedback[:2]):
             by_slot.setdefault(feedback.slot, []).append(feedback.rewards)
         outcomes = {}
@@ -278,6 +279,7 @@ class LogReader(Projection):
             return
         period = self.periods[number]
         products = np.array([period.place_of[version] for version in unpack_whole(decision.versions).tolist()])
+        # The same candidates in another order are one set, of which the log of visits holds each once.
         in_order = np.sort(np.delete(products, decision.excluded)).astype("<u4").tobytes()
         candidates = period.sets.setdefault(in_order, len(self.sets))
         if candidates == len(self.sets):

@@ -139,6 +139,7 @@ def _write(lines: Mapping[str, tuple[bytes, bytes]], arrays: Mapping[str, np.nda
         full = len(target) // LINE
         inside = indices < full
         target[: full * LINE].reshape(-1, LINE)[indices[inside]] = new_lines[inside]
+        # The last line was filled up with zeros to be sent. Numbers of lines ascend, so it is the last one here, too.
         rest = len(target) - full * LINE
         if rest and not inside.all():
             target[full * LINE :] = new_lines[-1][:rest]

@@ -36,6 +36,7 @@ class Schemas:
     def of(self, digest: str) -> FittedSchema:
         """Return the schema of the model with a digest."""
         if digest not in self._schemas:
+            # The schema alone is kept, as a model may be hundreds of megabytes.
             self._schemas[digest] = self._load_model(digest).fitted
         return self._schemas[digest]
 

@@ -13,6 +13,7 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
     """Return a body; raises `TooLarge` as soon as it is."""
     parts: list[bytes] = []
     size = 0
+    # Counted as it comes: the length that a client announces may be missing, or wrong.
     async for part in request.stream():
         size += len(part)
         if size > most_bytes:

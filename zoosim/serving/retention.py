@@ -50,6 +50,8 @@ def old_before(now: int, days: float, gaps: Sequence[Gap]) -> int:
         gaps: The log's gaps, oldest first.
     """
     before = now - round(days * DAY)
+    # From the newest: each gap that lies within the days moves their beginning back by its length, and so further gaps
+    # may come to lie within them.
     for gap in reversed(gaps):
         if gap.end <= before:
             break

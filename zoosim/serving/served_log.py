@@ -179,6 +179,7 @@ class _Arrays:
 
     def _propensities(self, chances: Iterable[tuple[float, ...]]) -> FloatArray:
         """Return the probabilities of what was shown, in the shape of the log."""
+        # A mixture of arms may exceed 1 by rounding, which a log does not take.
         return np.asarray(self._shaped(np.minimum([each[: self._length] for each in chances], 1.0)))
 
     def _policy_of(self, visit: Visit) -> str:

@@ -107,6 +107,7 @@ async def _serve(
 
 async def _first_of(*events: asyncio.Event) -> None:
     """Wait until one of several events has happened, at most for `LEARNER_STARTS` seconds."""
+    # `asyncio.wait` takes tasks alone, and leaves those that are not done running, hence the end.
     tasks = [asyncio.create_task(event.wait()) for event in events]
     await asyncio.wait(tasks, timeout=LEARNER_STARTS, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -117,6 +118,7 @@ async def _ask_if_ready(host: str, port: int) -> None:
     """Send the first request of all, so that no visitor waits for what the server, the log and its disk do at first."""
     with contextlib.suppress(OSError):
         reader, writer = await asyncio.open_connection(REACHED_BY.get(host, host), port)
+        # Over a real connection, and this path, as it goes through the server, the application and the log to the disk.
         writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         await reader.read()
         writer.close()

@@ -204,6 +204,8 @@ class Service:
     @contextlib.asynccontextmanager
     async def _claimed(self, decision_id: str) -> AsyncIterator[None]:
         """Serialise requests that have the same decision id."""
+        # Several may wait for one request: whoever goes on first claims the id anew, and the others wait again. By
+        # `asyncio.wait`, which does not raise that the future was cancelled.
         while decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
         done = self._in_flight[decision_id] = self._loop.create_future()

@@ -78,6 +78,7 @@ class Tracing:
         if trace is None:
             await self._app(scope, receive, send)
             return
+        # What the server answers where the application raises before it began to.
         status = 500
 
         async def send_traced(message: Message) -> None:

@@ -85,6 +85,8 @@ class Upkeep:
 
     async def check_writing(self) -> str:
         """Return why the log cannot be written, by writing to it, at most once a second; empty when it can."""
+        # Whether a log can be written shows only where it is written. But anybody may ask, without a key, so not each
+        # time.
         now = time.monotonic()
         if now - self._checked_at < CHECK_LASTS and not self._writer.failure:
             return ""

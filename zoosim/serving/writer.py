@@ -102,8 +102,6 @@ class Writer:
             done.set_exception(StoreError(self._refusal))
             return done
         self.waiting += 1
-        # The queue keeps the order of the calls: who awaits one append before the next has its rows in that order in
-        # the log.
         self._queue.put(_Waiting(rows, durable or self._sync_all, done))
         return done
 

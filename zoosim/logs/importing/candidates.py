@@ -27,6 +27,7 @@ def read_lists(column: pl.Series, separator: str) -> CandidateLists:
         lists = column.cast(pl.List(pl.String)).fill_null([])
     else:
         lists = column.cast(pl.String).fill_null("").str.split(separator)
+    # Most rows share their list with others, so each different one is read once.
     sets = pl.DataFrame({"listed": lists}).with_row_index("row").group_by("listed", maintain_order=True).agg("row")
     texts = [map(text_of, words) for words in sets["listed"].to_list()]
     names = [[text for text in listed if text is not None] for listed in texts]

@@ -174,6 +174,7 @@ class ProductEndpoint(Endpoint):
                 by_arm[name] = own_chances
         if len(by_arm) == 1:
             return []
+        # Arms that would have decided among other candidates are able, too: they leave nothing to the champion.
         weights = self._current.assignment.weights(able)
         return mixture_of({name: weights[name] for name in by_arm}, by_arm)
 

@@ -27,6 +27,7 @@ class Learning(ABC):
 
     def decide(self, row: Row, choice: Any) -> None:
         """Enter a decision from which the model may learn."""
+        # Entered also where nothing will be learned of it, so that its feedback is not counted as unknown.
         self._replica.join.decide(row, choice, self._replica.is_within_bound(row, choice))
 
     @abstractmethod

@@ -58,6 +58,7 @@ def run(address: Address, path: Path) -> None:
         evaluation |= {"policyResults": _results(address, evaluation["from"], evaluation["to"]), "status": "completed"}
     except ZoosimError as error:
         evaluation |= {"status": "failed", "message": str(error)}
+    # Whole or not at all, as the service may read the file at any moment, or end this process.
     write_evaluation(path, evaluation)
 
 

@@ -121,6 +121,8 @@ def _candidate(service: Service, action: Action) -> str | dict[str, Any]:
     columns = service.model.fitted.products.names
     if features.keys().isdisjoint(columns) and service.catalogue.may_be_shown(name) and not service.is_warming_up:
         return name
+    # A service leaves columns that a request does not name as they were. Here an action is what its request says of it
+    # and nothing else, so what it lacks is named as missing.
     return {**dict.fromkeys(columns), **features, ID: name}
 
 

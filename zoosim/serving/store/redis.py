@@ -186,6 +186,7 @@ class RedisStore:
         count = 0
         while count < limit:
             some = min(limit - count, REMOVED_TOGETHER)
+            # One more than is removed: the script cuts in front of a row that stays, and the newest of all always does.
             entries = self._ask("XRANGE", self._log, "-", "+", "COUNT", some + 1)
             old = list(takewhile(lambda entry: int(entry[1][b"time"]) < time, entries[:-1]))
             if old:
@@ -199,8 +200,7 @@ class RedisStore:
 
     def replace(self, rows: Sequence[Row]) -> None:
         """Replace the stream, whose entries cannot be changed, by a copy with other keys and bodies."""
-        # New keys, then rows, then old keys: wherever this is cut off, each row is found by a key, and all can be
-        # repeated.
+        # New keys, then rows, then old keys: wherever it is cut off, a key finds each row, and it can be repeated.
         former = self._change_keys(rows)
         while rows and not self._replace_by_copy(rows):  # else another visitor was forgotten meanwhile
             continue
@@ -253,6 +253,7 @@ class RedisStore:
                 continue
             content = self._ask("HGET", self._files, file_name)
             if content is not None:
+                # Under another name first, as the learner, or a tool, may look for the file at this moment.
                 handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
@@ -260,8 +261,7 @@ class RedisStore:
 
     def resign(self) -> None:
         """Give the lease back, and take it no more."""
-        # First, so that no thread takes the lease again; one that is just doing so gets a lease that runs out by
-        # itself.
+        # First: no thread takes the lease again then, and one that is just doing so gets one that runs out by itself.
         self._closing.set()
         if self.leads:
             self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
@@ -282,8 +282,7 @@ class RedisStore:
 
     def _try_to_lead(self) -> None:
         """Take the lease, or renew it."""
-        # Before the request: however late the answer comes, this service stops leading before another can get the
-        # lease.
+        # Before the request: however late the answer, this service stops leading before another can get the lease.
         asked_at = machine_steady()
         values = [self._service, round(LEASE_SECONDS * 1_000), 0 if self._now is None else self._now()]
         is_leader, leader_time, age = self._run(self._lead, [self._lease, self._time], values)

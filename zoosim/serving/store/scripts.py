@@ -1,9 +1,9 @@
 """Lua scripts: operations on a log that its server does in one step, which nothing comes between."""
 
-# Why a lease on the server, and no election: services know nothing of one another, and all that a leader does twice by
-# mistake is compared with the lease again, in the script that does it. The lease ends by the server's clock alone, so
-# clocks of machines need not agree. The time of the leader expires with it: a time that nobody renews is not to be gone
-# on with.
+# Why a lease on the server, and no election: services know nothing of one another, and what would do harm if two of
+# them did it is compared with the lease again, in the script that does it. The lease ends by the server's clock alone,
+# so the clocks of machines need not agree. The time of the leader expires with it: nobody should go on by one that is
+# not renewed.
 LEAD = """
 local leader = redis.call('GET', KEYS[1])
 local time, age = redis.call('GET', KEYS[2]), tonumber(ARGV[2]) - redis.call('PTTL', KEYS[2])

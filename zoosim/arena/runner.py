@@ -65,6 +65,8 @@ def run_plan(
     there = {key for key in map(_key, tasks) if folder.trial_path(key).exists()}
 
     def list_and_report(key: TrialKey, visits: int, line: str) -> None:
+        # Listed as soon as it is written, and not at the end of the run: a run that is killed keeps each trial that was
+        # done.
         if line is TrialEvent.SAVED:  # and no line of a policy that says the same
             folder.list_trial(key)
             listed.add(key)

@@ -94,6 +94,7 @@ class RunFolder:
 
     def trials(self) -> list[TrialKey]:
         """List the finished trials, sorted."""
+        # Both are asked: a file that is not listed does not count yet, and what is listed may have been moved away.
         files = [path for path in self.path.glob("cells/*/*.parquet") if SEED.fullmatch(path.stem)]
         return sorted(
             TrialKey(path.parent.name, int(path.stem)) for path in files if self._name(path) in self._manifest

@@ -46,6 +46,7 @@ def mix(z: np.uint64) -> np.uint64:
 @jit
 def uniform(key: np.uint64, i: int, j: int) -> float:
     """Return the draw from U[0, 1) that belongs to (key, i, j)."""
+    # Mixed in one after the other: by their sum, or by `i ^ j`, (1, 2) and (2, 1) would draw the same.
     h = mix(np.uint64(mix(np.uint64(key ^ mix(np.uint64(i)))) ^ np.uint64(j)))
     # 53 bits, as many as a float holds exactly, so that 1.0 is never drawn.
     return float(h >> np.uint64(11)) * 2.0**-53

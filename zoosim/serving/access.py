@@ -41,6 +41,7 @@ class Access:
 
     def check(self, role: str, key: str) -> None:
         """Raise `Refused` or `TooMany` unless a key opens a part of the service now."""
+        # Before a token is taken, so that whoever tries keys out takes nobody's.
         key_role = self._role_of(role, key)
         if self._rate:
             self._take_token(key_role)

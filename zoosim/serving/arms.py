@@ -67,6 +67,8 @@ def mixture_of(weights: Mapping[str, float], chances: Mapping[str, Sequence[floa
     total = math.fsum(joint.values())
     mixture = []
     for part in range(len(next(iter(chances.values())))):
+        # The arm is drawn once for the whole page: what stands at the top makes one arm more likely than another, and
+        # so bears on what follows. Hence the products of all parts so far, by arm.
         joint = {name: weight * chances[name][part] for name, weight in joint.items()}
         now = math.fsum(joint.values())
         mixture.append(now / total)

@@ -57,6 +57,8 @@ ROLES = ("challenger", HOLDBACK)
 """Roles of an arm beside the champion."""
 
 
+# Records are written as arrays, without the names of their fields. So a field is only ever added behind all others,
+# with a default: rows of earlier releases end before it.
 class Arm(msgspec.Struct, array_like=True):
     """An arm beside the champion: the digest of its model, and the share of visitors for whom that decides.
 

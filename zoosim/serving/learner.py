@@ -137,6 +137,7 @@ class _Learner:
             lambda seq: parent.insist(lambda: store.row(seq)),
             _complain,
         )
+        # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
         # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
         self._publishers: dict[str, Publisher] = {}

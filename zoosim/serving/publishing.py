@@ -75,6 +75,9 @@ encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Message).decode
 
 
+# A difference does not say which state it is to. It need not: messages come through one pipe, in order, and a learner
+# that was started again begins with the whole state. Who has lost its state asks for the whole, and takes no difference
+# before that.
 class Publisher:
     """Remembers what was told of a policy, and says what is new."""
 

@@ -146,6 +146,8 @@ class _Server(uvicorn.Server):
         yield
 
 
+# A process and not a thread: while learning held the interpreter, requests would wait. It holds nothing that does not
+# follow from the log, so it may be killed at any moment, and is simply started again.
 class LearnerProcess:
     """The learner of a service, started again whenever it ends.
 

@@ -149,6 +149,7 @@ def _start_in(header: Mapping[str, Any]) -> Start:
         turn=int(header["turn"]),
         number=int(header["number"]),
         changes=str(header["changes"]).encode(),
+        # Earlier releases wrote neither arms nor a salt.
         arms=msgspec.convert(header.get("arms", []), list[Arm]),
         salt=bytes.fromhex(header.get("salt", "")),
     )

@@ -50,10 +50,13 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
     return Start(
         model=model,
         rules=rules,
+        # A model that comes again later has another turn. So it begins from its file, and is not taken for the one that
+        # decided before under the same digest.
         turn=before.turn + (model != before.model),
         number=max(before.number, 1),
         changes=packed_changes,
         arms=arms,
+        # Made once for all starts of a log: with another salt visitors would not keep theirs.
         salt=before.salt or (secrets.token_bytes(SALT_BYTES) if arms else b""),
     )
 

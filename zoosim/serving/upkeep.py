@@ -33,6 +33,11 @@ REMOVED_AT_ONCE = 10_000
 logger = logging.getLogger("zoosim.serving")
 
 
+# When a tick is due. An idle service writes no rows: a tick is appended only where it may close something. Feedback may
+# close a decision at once, so any makes the next tick due; so does the end of a wait, which is kept in a heap for the
+# decisions that this service took in. Decisions from before a restart, or of a service that is gone, are in nobody's
+# heap: for these the learner, who reads them all, tells when the next one is over, and the service that leads ticks
+# then.
 class Upkeep:
     """Keeps the log of a service in order.
 

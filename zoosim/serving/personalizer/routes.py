@@ -93,6 +93,7 @@ class Personalizer:
                 self._service.check_room()
             with self._metrics.timed(f"personalizer {'/'.join(entry.path)}"):
                 return await entry.handler(call)
+        # Clients of this API read a code from the body of whatever goes wrong, also of our own faults.
         except Exception as error:
             response = refusal(error, code)
             if response.status_code == 500:

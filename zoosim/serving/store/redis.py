@@ -275,6 +275,7 @@ class RedisStore:
     def _check_server(self) -> None:
         """Refuse a server that drops keys when its memory is full, and warn of one that keeps nothing on its disk."""
         policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
+        # Other policies drop keys that expire, which none does that holds rows.
         if policy.startswith("allkeys"):
             raise ConfigError(f"{self._name}: maxmemory-policy is {policy}, which drops rows; set it to noeviction")
         if not self._ask("INFO", "persistence").get("aof_enabled", 1):

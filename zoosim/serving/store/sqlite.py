@@ -27,6 +27,7 @@ ROWS_PER_STATEMENT = 1_000
 _sync = getattr(os, "fdatasync", os.fsync)
 
 COLUMNS = "seq, time, kind, key, body, checksum"
+# A column that is UNIQUE may be NULL in any number of rows, as the key is of those that may come again.
 TABLE = """
 CREATE TABLE IF NOT EXISTS log (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,

@@ -141,8 +141,8 @@ class Application:
                 return await handler(request)
             except ClientDisconnect:
                 return Response(status_code=400)  # to nobody
-            # A body may be no UTF-8, or be nested deeper than the decoder goes.
             except (ZoosimError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                # A body may be no UTF-8, or be nested deeper than the decoder goes.
                 return _refusal(error)
 
         return Route(path, handle, methods=[method])

@@ -74,8 +74,8 @@ def origin_of(model: Model) -> Origin | None:
 
 # Why state is never taken over from a running policy, but computed from rows. A learner may be killed at any row, may
 # start again from any older snapshot, and several of them read one log. All come to the same only if nothing enters but
-# the rows: no clock, no draw, no order of arrival beside that of the log, and what a policy refuses it refuses each
-# time. So time passes by tick rows, rules and models change by start rows, and errors are counted instead of raised.
+# the rows: no clock, no order of arrival beside that of the log, and what a policy refuses it refuses each time.
+# So time passes by tick rows, rules and models change by start rows, and errors are counted instead of raised.
 class Replica(Projection):
     """A model's policy, its products and its open decisions, as they are after some rows of the log.
 

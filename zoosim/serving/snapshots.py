@@ -101,7 +101,6 @@ def needed_position(folder: Path) -> int:
     It is that of the newest but one, 0 where there are fewer.
     """
     paths = _snapshots(folder)
-    # Not that of the newest, which nobody has read back yet.
     return int(paths[-2].name.removeprefix(PREFIX)) if len(paths) > 1 else 0
 
 

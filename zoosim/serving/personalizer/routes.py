@@ -93,8 +93,8 @@ class Personalizer:
                 self._service.check_room()
             with self._metrics.timed(f"personalizer {'/'.join(entry.path)}"):
                 return await entry.handler(call)
-        # Clients of this API read a code from the body of whatever goes wrong, also of our own faults.
         except Exception as error:
+            # Clients of this API read a code from the body of whatever goes wrong, also of our own faults.
             response = refusal(error, code)
             if response.status_code == 500:
                 logger.exception("a request of the compatible API failed")

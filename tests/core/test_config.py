@@ -12,6 +12,9 @@ from pydantic import BaseModel, ValidationError
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, read_setting, read_yaml
 from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
+from zoosim.worlds.search_shops.config import Effects as SearchEffects
+from zoosim.worlds.search_shops.config import SearchShopsConfig
+from zoosim.worlds.shops.config import Effects, ShopsConfig
 
 KEYS = (
     "n_products, n_users, personas, random_personas, persona_mix, category_sizes, noise_features, shocks, "
@@ -167,6 +170,13 @@ def test_a_value_is_refused_with_its_place_and_what_came(values: dict[str, Any],
 )
 def test_what_does_not_fit_together_is_refused(values: dict[str, Any], message: str) -> None:
     assert refused(**values) == message
+
+
+@pytest.mark.parametrize(("config", "record"), [(ShopsConfig, Effects), (SearchShopsConfig, SearchEffects)])
+def test_a_record_is_told_from_another_of_the_same_name(config: type[BaseModel], record: type[BaseModel]) -> None:
+    assert record.__name__ == "Effects"
+    keys = ", ".join(record.model_fields)
+    assert refused(config, effects=3) == f"env.effects: got 3, expected keys with values: {keys}"
 
 
 def test_what_just_fits_is_taken() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from zoosim.core import files
 from zoosim.core.files import atomic, cache_folder, write_text
 
 
@@ -58,6 +59,26 @@ def test_a_temporary_lies_beside_its_file_and_is_hidden(tmp_path: Path) -> None:
         assert temporary.parent == tmp_path
         assert temporary.name.startswith(".rows.parquet.")
         assert temporary.suffix == ".part"
+
+
+def test_a_temporary_that_was_taken_for_a_leftover_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may find it before it is locked."""
+    lock = files._lock
+    removed: list[str] = []
+
+    def remove_first(handle: int, waits: bool = False) -> bool:
+        if waits and not removed:
+            removed.extend(names(tmp_path))
+            files.remove_leftovers(tmp_path)
+        return lock(handle, waits)
+
+    monkeypatch.setattr(files, "_lock", remove_first)
+    write_text(tmp_path / "note.txt", "whole")
+    assert len(removed) == 1
+    assert names(tmp_path) == ["note.txt"]
+    assert (tmp_path / "note.txt").read_text() == "whole"
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:

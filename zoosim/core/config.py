@@ -5,7 +5,7 @@ Defaults are the shop of 50 products with 4 personas and 5 categories; every fig
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -283,10 +283,23 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"{path}: missing; give it a value"
     if first["type"] == "model_type":
-        [record_class] = [record for record in Strict.__subclasses__() if record.__name__ == first["ctx"]["class_name"]]
+        record_class = _record_in(cls, first["ctx"]["class_name"])
         return f"{path}: got {shown(first['input'])}, expected keys with values: {', '.join(record_class.model_fields)}"
     expected = message[0].lower() + message[1:]
     return f"{path}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
+
+
+def _record_in(cls: type[BaseModel], name: str) -> type[BaseModel]:
+    """Return the class of this name that a class is, or its fields hold: other classes may have the same name."""
+    waiting: list[Any] = [cls]
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if kind.__name__ == name:
+                return kind
+            waiting += [field.annotation for field in kind.model_fields.values()]
+        waiting += get_args(kind)
+    raise LookupError(f"{cls.__name__} holds no {name}")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -89,21 +90,30 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path, prefix: str) -> Iterator[Path]:
-    # Beside its target: a rename replaces a file at once within one file system alone.
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=PART, dir=path.parent)
-    temporary = Path(name)
+    handle, temporary = _new_temporary(path.parent, prefix)
     try:
-        _lock(handle)  # until the handle is closed, if only because the process was killed
         yield temporary
         # Content, then name, then the folder's list of names: a crash leaves the old file or the new one, whole.
         _flush(temporary)
-        # As a file that is simply opened: `mkstemp` lets nobody but its owner read.
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
         _flush(path.parent)
     finally:
         os.close(handle)
         temporary.unlink(missing_ok=True)
+
+
+def _new_temporary(folder: Path, prefix: str) -> tuple[int, Path]:
+    """Create a temporary file; return it and its handle, whose lock says that its writer lives, until it is closed."""
+    while True:
+        # Beside its target: a rename replaces a file at once within one file system alone. Not by `mkstemp`, which
+        # lets the owner alone read: the mask that says who else may is read by changing it, for all threads.
+        temporary = folder / f"{prefix}{secrets.token_hex(8)}{PART}"
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        _lock(handle, waits=True)
+        # Before it was locked, another process may have taken it for a leftover.
+        if temporary.exists():
+            return handle, temporary
+        os.close(handle)
 
 
 @contextmanager
@@ -124,26 +134,21 @@ def remove_leftovers(folder: Path, prefix: str = ".") -> None:
     """Remove what killed processes left in a folder: temporary files and folders whose writer is gone."""
     for path in folder.glob(f"{glob_escape(prefix)}*{PART}"):
         with suppress(OSError):
-            if _is_abandoned(path):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                # Removed while it is locked, so that a writer who waits for the lock finds it gone.
+                if _lock(handle):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            finally:
+                os.close(handle)
 
 
-def _is_abandoned(path: Path) -> bool:
-    """Return whether nobody holds the lock of a temporary file or folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        # Taking the lock is the test; closing the file gives it back.
-        return _lock(handle)
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock a file, or a folder, and say whether nobody else had."""
+def _lock(handle: int, waits: bool = False) -> bool:
+    """Lock a file, or a folder, and say whether that could be: now, or once nobody else has the lock."""
     if fcntl is None:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except OSError:
         return False
     return True
@@ -190,11 +195,3 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    """Read the process's umask (which can only be read by setting it)."""
-    # For a moment this process has none: files that other threads create meanwhile are open to all.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

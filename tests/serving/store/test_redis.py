@@ -248,6 +248,33 @@ def test_rows_that_come_while_others_are_replaced_are_kept(server: ValkeyServer)
     store.close()
 
 
+def test_a_copy_that_expired_while_it_was_made_takes_no_place(
+    server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_module, "COPIED_TOGETHER", 100)
+    store = opened(server)
+    store.append([row(f"{number}", number) for number in range(300)])
+    rows = store.read(0, 300)
+    run = store._run
+    parts = []
+
+    def run_and_expire(call: Any, *arguments: Any) -> Any:
+        if call is store._copy_rows:
+            parts.append(arguments)
+            if len(parts) == 2:
+                with server.client() as client:
+                    client.delete(store._copy)
+        return run(call, *arguments)
+
+    monkeypatch.setattr(store, "_run", run_and_expire)
+    store.replace([rows[250]._replace(body=b"gone")])
+    assert len(parts) == 6
+    after = store.read(0, 300)
+    assert [found.seq for found in after] == [row.seq for row in rows]
+    assert [found.seq for found in after if found.body == b"gone"] == [rows[250].seq]
+    store.close()
+
+
 def test_the_first_content_of_a_file_is_that_of_all(server: ValkeyServer) -> None:
     first, second = opened(server), opened(server)
     assert first.agree("secret", b"one") == second.agree("secret", b"two") == b"one"

@@ -93,6 +93,8 @@ class Evaluations:
             raise missing(f"There is no evaluation {evaluation_id!r}.", "EvaluationNotFound")
         if evaluation_id in self._running:
             self._running[evaluation_id].cancel()
+            # Its process may write the result until it is killed.
+            self._running[evaluation_id].add_done_callback(lambda _: path.unlink(missing_ok=True))
         path.unlink(missing_ok=True)
 
     async def create(self, content: bytes, evaluation_id: str) -> dict[str, Any]:
@@ -175,6 +177,7 @@ class Evaluations:
         finally:
             if job.returncode is None:
                 job.kill()
+                await job.wait()
 
     def _read(self, evaluation_id: str) -> dict[str, Any]:
         """Return an evaluation; one that was interrupted has failed."""

@@ -114,14 +114,18 @@ redis.call('EXPIRE', KEYS[2], 60)
 
 # What was appended, or removed, while the copy was made is repeated on it here, where nothing can come between. Copies
 # of two processes cannot be merged: the later one holds the rows that the former replaced as they were. So each swap
-# counts, and a copy that was begun before another swap is made anew.
+# counts, and a copy that was begun before another swap is made anew. So is one that lacks the log's oldest rows: the
+# process that makes it was suspended until it expired, and the next part began another stream.
 SWAP = """
 local is_changed = (redis.call('GET', KEYS[3]) or '') ~= ARGV[1]
 if is_changed or redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+local function first(key) return redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1][1] end
+local oldest = first(KEYS[1])
+if tonumber(string.match(first(KEYS[2]), '^%d+')) > tonumber(string.match(oldest, '^%d+')) then return 0 end
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[2], '+')) do
   redis.call('XADD', KEYS[2], entry[1], unpack(entry[2]))
 end
-redis.call('XTRIM', KEYS[2], 'MINID', redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1][1])
+redis.call('XTRIM', KEYS[2], 'MINID', oldest)
 redis.call('RENAME', KEYS[2], KEYS[1])
 redis.call('PERSIST', KEYS[1])
 redis.call('INCR', KEYS[3])

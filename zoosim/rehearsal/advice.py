@@ -78,12 +78,13 @@ class LogEvidence(NamedTuple):
 def advise(evidence: Evidence) -> list[Advice]:
     """Return what to do with each policy, the one to take or test first on top.
 
-    Of those that the log does not speak against, the one is first that earns the most over the horizon in the
-    rehearsal. Of some that are not told apart it is one that goes on learning: fitted shop and trained policies rest on
-    the same rows, so where these mislead, only what learns from visits to come will notice. It is taken first where the
-    rehearsal can be trusted and shows beyond chance that it earns more than today's choices, else tested first, if it
-    earns more at all. Without a rehearsal the log alone decides: a policy is taken first by an estimate that can be
-    trusted, and tested first by a weak one whose interval speaks for it, of however few rewards.
+    Of those that the log does not speak against, or that go on learning, the one is first that earns the most over the
+    horizon in the rehearsal. Of some that are not told apart it is one that goes on learning: fitted shop and trained
+    policies rest on the same rows, so where these mislead, only what learns from visits to come will notice. It is
+    taken first where the rehearsal can be trusted and shows beyond chance that it earns more than today's choices,
+    else tested first, if it earns more at all. Without a rehearsal the log alone decides: a policy is taken first
+    by an estimate that can be trusted, and tested first by a weak one whose interval speaks for it, of however few
+    rewards.
     """
     rehearsed = {} if evidence.rehearsal is None else {row.policy: row for row in evidence.rehearsal.policies}
     by_log = log_evidence(evidence.evaluation)

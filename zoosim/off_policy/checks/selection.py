@@ -33,9 +33,10 @@ UNSUPPORTED, UNSUPPORTED_ERRORS = 0.02, 3.0
 def check_selection(findings: Findings, probe: Probe) -> None:
     """Compare the logged choices with what their propensities say, where it counts: along predicted rewards.
 
-    For any function f of visitor and action, f(x, a) / p(a | x) - sum_b f(x, b) is 0 in expectation if a was drawn with
-    probability p, and so is its product with any feature known before. With f near p (q - mean of q), where q predicts
-    rewards, it is most likely not 0 if rows were left out by their reward, or if the feature knows the reward.
+    For any function f of visitor and action whose sum over actions is 0, f(x, a) / p(a | x) is 0 in expectation if a
+    was drawn with probability p, and so is its product with any feature known before. With f near p (q - mean of q),
+    where q predicts rewards, it is most likely not 0 if rows were left out by their reward, or if the feature knows the
+    reward.
     """
     if probe.log.n_actions * (probe.inputs.shape[1] + 1) ** 2 > MOST_MOMENTS:
         return
@@ -43,7 +44,7 @@ def check_selection(findings: Findings, probe: Probe) -> None:
     terms = contrast.terms(contrast.rewards, contrast.log_propensities)
     if terms is None:
         return
-    errors = contrast.standard_errors(*terms)
+    errors = contrast.standard_errors(terms)
     if abs(errors) > SELECTION_ERRORS:
         more = "more" if errors > 0.0 else "less"
         observation = f"actions that earn more are in the log {more} often than their propensities say"
@@ -85,8 +86,8 @@ class _Contrast:
         fitting = shared_first(None)._replace(strengths=(SHRINKAGE,))
         return fit_linear_model(inputs, self._actions, [target], self._n_actions, fold, FOLDS, fitting)
 
-    def terms(self, rewards: FloatArray, log_propensities: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return f(x, a) / p and sum_b f(x, b) of each row `(n,)`; None where visitors cannot see all actions.
+    def terms(self, rewards: FloatArray, log_propensities: FloatArray) -> FloatArray | None:
+        """Return f(x, a) / p of each row `(n,)`; None where visitors cannot see all actions.
 
         Args:
             rewards: Predicted rewards of all actions `(n, K)`.
@@ -102,14 +103,14 @@ class _Contrast:
         surplus = chances[everything, self._actions] / self._propensities - 1.0
         if surplus.mean() < -UNSUPPORTED and self._errors(surplus) < -UNSUPPORTED_ERRORS:
             return None
-        return contrast[everything, self._actions] / self._propensities, contrast.sum(axis=1)
+        weighted: FloatArray = contrast[everything, self._actions] / self._propensities
+        return weighted
 
-    def standard_errors(self, weighted: FloatArray, expected: FloatArray) -> float:
-        """Return by how many standard errors the sum of a difference is not 0; 0 where it is a trifle."""
-        difference = weighted - expected
-        if abs(float(difference.sum())) <= LEAST_SHARE * float(np.abs(weighted).sum()):
+    def standard_errors(self, weighted: FloatArray) -> float:
+        """Return by how many standard errors the sum of terms is not 0; 0 where it is a trifle."""
+        if abs(float(weighted.sum())) <= LEAST_SHARE * float(np.abs(weighted).sum()):
             return 0.0
-        return self._errors(difference)
+        return self._errors(weighted)
 
     def errors_of_feature(self, column: int) -> float:
         """Return the same for the product with a feature, which the models are not told."""
@@ -121,8 +122,7 @@ class _Contrast:
         terms = self.terms(rewards, self.log_propensities - feature[:, None] * effects)
         if terms is None:
             return 0.0
-        centred = feature - feature.mean()
-        return self.standard_errors(terms[0] * centred, terms[1] * centred)
+        return self.standard_errors(terms * (feature - feature.mean()))
 
     def _errors(self, values: FloatArray) -> float:
         """Return the sum of `values (n,)` in standard errors, those of users together."""

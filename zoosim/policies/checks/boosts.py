@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from zoosim.core.errors import PolicyError, ZoosimError
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.boosts.base import BoostPolicy
-from zoosim.policies.checks.contract import Check, must
+from zoosim.policies.checks.contract import Check, ContractViolation, must
 from zoosim.policies.checks.every_policy import Question, is_made, leaves_inputs_alone, repeats, saves
 from zoosim.policies.checks.maker import Maker, walk
 from zoosim.policies.checks.sameness import same
@@ -40,9 +40,10 @@ def _must_be_inside(action: Any, shop: BoostShop, where: str) -> None:
     n_boosts = shop.spec.product_dim
     expected = f"{n_boosts} numbers in [-{shop.a_max:g}, {shop.a_max:g}]"
     is_vector = isinstance(action, np.ndarray) and action.shape == (n_boosts,) and action.dtype == np.float64
-    must(is_vector, f"{shop.name}: {where} returned {action!r}; expected {expected}, as an array of floats")
-    is_inside = (np.abs(action) <= shop.a_max).all()
-    must(is_inside, f"{shop.name}: {where} returned {action}; expected {expected}")
+    if not is_vector:
+        raise ContractViolation(f"{shop.name}: {where} returned {action!r}; expected {expected}, as an array of floats")
+    if not (np.abs(action) <= shop.a_max).all():
+        raise ContractViolation(f"{shop.name}: {where} returned {action}; expected {expected}")
 
 
 def _learns(maker: Maker) -> None:
@@ -153,7 +154,8 @@ def _density_is_honest(maker: Maker) -> None:
         first = np.array([policy.select_action(context) for _ in range(DRAWN)])
         middle = first.mean(axis=0)
         width = first.std(axis=0) + 1e-9
-        ratios = np.array([_ratio_of_a_draw(policy, context, middle, width) for _ in range(TRIED)])
+        behind = copy.deepcopy(policy)
+        ratios = np.array([_ratio_of_a_draw(policy, behind, context, middle, width) for _ in range(TRIED)])
     except PolicyError:
         return  # it refuses where it has none
     mean = ratios.mean()
@@ -164,13 +166,19 @@ def _density_is_honest(maker: Maker) -> None:
     )
 
 
-def _ratio_of_a_draw(policy: BoostPolicy, context: Context, middle: FloatArray, width: FloatArray) -> float:
-    """Draw boosts by the policy; return the density of the normal law there over that of the policy."""
-    before = copy.deepcopy(policy)
+def _ratio_of_a_draw(
+    policy: BoostPolicy, behind: BoostPolicy, context: Context, middle: FloatArray, width: FloatArray
+) -> float:
+    """Draw boosts by the policy; return the density of the normal law there over that of the policy.
+
+    A copy, `behind`, is asked for the density before it draws the same.
+    """
     action = policy.select_action(context)
+    density = behind.density(context, action)
+    behind.select_action(context)
     normal = np.exp(-0.5 * ((action - middle) / width) ** 2) / (np.sqrt(2.0 * np.pi) * width)
     within_box = ndtr((SMALL.a_max - middle) / width) - ndtr((-SMALL.a_max - middle) / width)
-    return float((normal / within_box).prod() / before.density(context, action))
+    return float((normal / within_box).prod() / density)
 
 
 def _learns_late(maker: Maker) -> None:

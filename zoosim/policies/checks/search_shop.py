@@ -1,7 +1,7 @@
 """A small made-up search shop, where products are boosted, to check policies in."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,19 +61,13 @@ class BoostShop:
 
         All frozen contexts of all products share one table, as those of a shop do.
         """
-        rng = np.random.default_rng((self.seed, visit))
-        spec = self.spec
-        features = rng.normal(size=spec.user_dim)
-        start = 0
-        for size in self.columns[:2]:
-            features[start : start + size] = np.eye(size)[rng.integers(size)] if size else 0.0
-            start += size
+        features, base_scores, boost_features = _drawn(self, visit)
         chosen = np.arange(self.n_products) if products is None else products
         arrays: dict[str, np.ndarray] = {
-            "features": features,
+            "features": features.copy(),
             "product_ids": self.ids[chosen],
-            "base_scores": rng.normal(size=self.n_products)[chosen],
-            "boost_features": rng.normal(size=(self.n_products, spec.product_dim))[chosen],
+            "base_scores": base_scores[chosen],
+            "boost_features": boost_features[chosen],
         }
         table = self.table
         if products is not None or not frozen:
@@ -105,6 +99,19 @@ class BoostShop:
             "purchases": purchases,
             "reward_parts": {**sums, "clicks": int(clicks.sum()), "rank_change": 0},
         }
+
+
+@lru_cache(maxsize=10 * VISITS)
+def _drawn(shop: BoostShop, visit: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw the features of a visit, and the base scores and boost features of all products."""
+    rng = np.random.default_rng((shop.seed, visit))
+    spec = shop.spec
+    features = rng.normal(size=spec.user_dim)
+    start = 0
+    for size in shop.columns[:2]:
+        features[start : start + size] = np.eye(size)[rng.integers(size)] if size else 0.0
+        start += size
+    return features, rng.normal(size=shop.n_products), rng.normal(size=(shop.n_products, spec.product_dim))
 
 
 ONE_PRODUCT = BoostShop("a search shop of 1 product", n_products=1, k=1, a_max=0.5, columns=(0, 0, 0), seed=1)

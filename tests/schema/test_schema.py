@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -260,7 +260,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters='\x00\r\n"'), ma
 COUNTRY = st.one_of(st.none(), st.sampled_from(["de", "fr", "it", " de ", "NaN"]), WORDS)
 AGE = st.one_of(st.none(), st.integers(-(2**40), 2**40), st.floats(allow_nan=False), st.sampled_from([17, 55.5, 91]))
 MEMBER = st.one_of(st.none(), st.sampled_from(["yes", "no", "Y", "FALSE", "perhaps"]))
-VISITORS = st.lists(st.fixed_dictionaries({"country": COUNTRY, "age": AGE, "member": MEMBER}), min_size=1, max_size=20)
+VISITORS = st.lists(st.fixed_dictionaries({"country": COUNTRY, "age": AGE, "member": MEMBER}), min_size=10, max_size=40)
 
 
 @pytest.fixture(scope="module")
@@ -270,8 +270,9 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(visitors=VISITORS)
+@example(visitors=[{"country": None, "age": None, "member": None}])
 def test_a_visitor_has_the_same_bits_through_every_door(imported: Path, visitors: list[dict[str, Any]]) -> None:
     """Alone in a model's decision; in bulk by `import --like` from a data frame, and as CSV writes it."""
     log = read_log(imported / "log.parquet")

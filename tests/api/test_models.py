@@ -38,6 +38,26 @@ def imported(folder: Path, n: int = 3_000, seed: int = 0, drop: str | None = Non
     return path
 
 
+@pytest.fixture(scope="module")
+def log_of_300(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that no test changes."""
+    return imported(tmp_path_factory.mktemp("log"), n=300)
+
+
+@pytest.fixture(scope="module")
+def log_of_600(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that no test changes."""
+    return imported(tmp_path_factory.mktemp("log"), n=600)
+
+
+@pytest.fixture(scope="module")
+def without_times(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model `linear` of a log of 1,000 rows without times, which is beside it."""
+    folder = tmp_path_factory.mktemp("without-times")
+    zoosim.train(imported(folder, n=1_000, drop="at"), ["linear"], folder / "m.zoosim")
+    return folder / "m.zoosim"
+
+
 def true_value(model: Model) -> float:
     """Return the click rate of what a model shows, whatever else is known of the visitor."""
     values = []
@@ -124,10 +144,10 @@ def test_a_model_is_judged_by_the_rows_that_it_has_not_seen(tmp_path: Path, drop
 
 
 @pytest.mark.parametrize("kept", [slice(None), slice(0, 800), slice(None, None, -1), slice(5, None), slice(500, None)])
-def test_without_times_rows_are_known_again_wherever_they_stand(tmp_path: Path, kept: slice) -> None:
-    log = imported(tmp_path, n=1_000, drop="at")
-    path = str(tmp_path / "m.zoosim")
-    zoosim.train(log, ["linear"], path)
+def test_without_times_rows_are_known_again_wherever_they_stand(
+    without_times: Path, tmp_path: Path, kept: slice
+) -> None:
+    path = str(without_times)
     visits = np.random.default_rng(0).permutation(1_000)[kept]
     later = write_shop(tmp_path, n=400, seed=1).drop("at")
     table = pl.concat([later, write_shop(tmp_path, n=1_000).drop("at")[visits]])
@@ -219,15 +239,19 @@ def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) 
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policies: Any, options: dict[str, Any], error: Any, message: str
+    log_of_300: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    policies: Any,
+    options: dict[str, Any],
+    error: Any,
+    message: str,
 ) -> None:
-    log = imported(tmp_path, n=300)
     monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
     with pytest.raises(error, match=message) as caught:
-        zoosim.train(log, policies, **{"out": "m.zoosim", **options})
+        zoosim.train(log_of_300, policies, **{"out": "m.zoosim", **options})
     assert "\n" not in str(caught.value)
-    assert sorted(tmp_path.iterdir()) == before
+    assert list(tmp_path.iterdir()) == []
 
 
 class Fails(zoosim.Policy):
@@ -248,8 +272,8 @@ class Own(zoosim.Policy):
         assert context.user_id == 0
 
 
-def test_a_policy_that_cannot_learn_is_left_out_and_named(tmp_path: Path) -> None:
-    log = imported(tmp_path, n=600)
+def test_a_policy_that_cannot_learn_is_left_out_and_named(log_of_600: Path) -> None:
+    log = log_of_600
     training = zoosim.train(log, [Fails, "linear"])
     assert training.policy == "linear"
     assert training.evaluation is not None
@@ -278,9 +302,13 @@ def test_a_policy_that_shows_no_logged_product_is_judged_by_the_direct_method_al
 
 @pytest.mark.parametrize("policies", [["linear"], ["random", "linear"]])
 def test_what_cannot_be_judged_is_trained_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], policies: list[str]
+    log_of_600: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    policies: list[str],
 ) -> None:
-    log = imported(tmp_path, n=600)
+    log = log_of_600
 
     def refuse(*log: Any, **options: Any) -> Evaluation:
         raise DataError("no estimator applies")
@@ -309,8 +337,8 @@ def test_where_nothing_can_be_predicted_either_the_first_policy_is_kept(
     assert training.reason == "it was named first, and nothing could be predicted: too many for memory"
 
 
-def test_what_is_judged_is_what_decides_for_visitors_whom_nobody_recognises(tmp_path: Path) -> None:
-    log = imported(tmp_path, n=600)
+def test_what_is_judged_is_what_decides_for_visitors_whom_nobody_recognises(log_of_600: Path, tmp_path: Path) -> None:
+    log = log_of_600
     training = zoosim.train(log, [Own], tmp_path / "m.zoosim")
     assert training.evaluation is not None
     later = read_log(log).in_order().rows(np.arange(480, 600))

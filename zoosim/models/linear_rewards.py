@@ -21,6 +21,8 @@ SHRINKAGES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 """Rows that the model of all actions counts for beside those of one action; tried in turn."""
 MAX_BYTES = 800_000_000
 PIECES = 4
+FEW_TERMS = 1_000_000
+"""Fewer are summed in less time than threads take to start."""
 ACTIONS_AT_ONCE = 64
 
 
@@ -43,8 +45,7 @@ class RewardModel(NamedTuple):
     def predict(self, start: int, stop: int) -> FloatArray:
         """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
         out = np.empty((stop - start, self.coefficients.shape[2]))
-        for row in range(start, stop):
-            _predict_row(self, row, 0, out[row - start])
+        _predict_rows(self, start, out)
         return out if not len(self.columns) else np.asarray(out[:, self.columns])
 
 
@@ -171,7 +172,11 @@ def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
         inputs, centre, scale, fold, actions = rows
         _add_moments(parts[number], inputs[piece], centre, scale, fold[piece], actions[piece], rewards[piece])
 
-    in_threads(add, PIECES)
+    if len(rewards) * d * d < FEW_TERMS:
+        for number in range(PIECES):
+            add(number)
+    else:
+        in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
     # Sums were made of the upper half alone.
     upper = np.triu(np.ones((d, d), bool))
@@ -207,6 +212,8 @@ def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     # Nested: the strength is chosen on the other folds alone, else the guesses for this one would rest on its rewards.
     others = [f for f in range(len(moments.square)) if f != fold]
+    if len(fitting.strengths) == 1:
+        return next(_ridge(moments, others, fitting)).T
     errors = np.zeros(len(fitting.strengths))
     for held_out in others:
         train = [f for f in others if f != held_out]
@@ -281,6 +288,13 @@ def _predict_row(model: RewardModel, row: int, first: int, out: FloatArray) -> N
             out[a] += x * coefficients[j + 1, first + a]
     for a in range(out.shape[0]):
         out[a] = min(max(out[a], model.low), model.high)
+
+
+@jit
+def _predict_rows(model: RewardModel, start: int, out: FloatArray) -> None:
+    """Fill in the guesses for all actions and the rows from `start` on `(m, C)`."""
+    for i in range(out.shape[0]):
+        _predict_row(model, start + i, 0, out[i])
 
 
 @jit

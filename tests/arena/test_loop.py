@@ -1,6 +1,6 @@
 """The loop: compiled and context by context give the same rows, and what a policy does wrong is told with its place."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +125,26 @@ def _label(variant: tuple[str, dict[str, Any]]) -> str:
     return "-".join([variant[0], *(f"{key}={value}" for key, value in variant[1].items())])
 
 
+SIZES = (1, 7, 100_000)
+
+
+def _sizes(number: int, name: str) -> Iterator[tuple[tuple[int, ...], str, Any]]:
+    """Yield block sizes with the ends of their ids and their marks: one in turn, and for the slow tests all."""
+    if name not in RELATED:
+        yield (SIZES[number % len(SIZES)],), "", ()
+    yield SIZES, "-all-sizes", pytest.mark.slow
+
+
 @pytest.mark.parametrize(
-    "variant",
+    ("variant", "sizes"),
     [
-        pytest.param(variant, marks=pytest.mark.slow if variant[0] in RELATED else (), id=_label(variant))
-        for variant in VARIANTS
+        pytest.param(variant, sizes, marks=marks, id=f"{_label(variant)}{label}")
+        for number, variant in enumerate(VARIANTS)
+        for sizes, label, marks in _sizes(number, variant[0])
     ],
 )
 def test_compiled_and_context_by_context_give_the_same_rows(
-    variant: tuple[str, dict[str, Any]], world: TableWorld, monkeypatch: pytest.MonkeyPatch
+    variant: tuple[str, dict[str, Any]], sizes: tuple[int, ...], world: TableWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the last bit, and the policies have learned the same; and so they do at any block size."""
     compiled, hidden = made(world, *variant), made(world, *variant)
@@ -141,7 +152,7 @@ def test_compiled_and_context_by_context_give_the_same_rows(
     expected = rows(world, compiled)
     must_be_equal(rows(world, Hidden.around(hidden)), expected)
     same_state(compiled, hidden)
-    for size in (1, 7, 100_000):
+    for size in sizes:
         monkeypatch.setattr(block, "BLOCK", size)
         must_be_equal(rows(world, made(world, *variant)), expected)
 

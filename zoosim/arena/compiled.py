@@ -13,7 +13,7 @@ from zoosim.core.jit import bind, jit
 from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
+from zoosim.policies.kernel import DecisionDraws, Kernel, KernelPolicy, floored_choice, floored_distribution
 from zoosim.worlds.table import TableWorld, Visits, chosen_and_best, earn
 
 # `compiled_play` puts each kernel's own functions in the place of these.
@@ -136,7 +136,7 @@ def _play(
     state: Any,
     now: Any,
     then: Any,
-    draws: Draws,
+    draws: DecisionDraws,
     visits: Visits,
     past: Visits,
     floor: float,

@@ -30,14 +30,14 @@ SEARCH = "search"
 """The key of a model's file under which stands what only models of boosts have."""
 
 
-class Request(NamedTuple):
+class EncodedSearch(NamedTuple):
     """A search: its candidates as `rows (n,)` of the catalogue, and all of it as policies see it."""
 
     rows: IntArray
     context: Context
 
 
-class Ranking(NamedTuple):
+class BoostedRanking(NamedTuple):
     """A ranking to show: ids of products, best first, the `boosts (10,)` that made it, and their `density`."""
 
     ranking: tuple[str, ...]
@@ -129,7 +129,7 @@ class BoostModel(Model):
         distribution.density(boosts)
         self._named(request, boosts)
 
-    def decide(self, visitor: Mapping[str, Any], candidates: Any = None) -> Ranking:  # type: ignore[override]
+    def decide(self, visitor: Mapping[str, Any], candidates: Any = None) -> BoostedRanking:  # type: ignore[override]
         """Rank the candidates of a search; the policy may explore.
 
         Args:
@@ -147,13 +147,13 @@ class BoostModel(Model):
         request = self.request(visitor, candidates)
         distribution = self.distribution(request.context)
         boosts = distribution.draw(rng=self._rng)
-        return Ranking(self._named(request, boosts), boosts, distribution.density(boosts))
+        return BoostedRanking(self._named(request, boosts), boosts, distribution.density(boosts))
 
-    def recommend(self, visitor: Mapping[str, Any], candidates: Any = None) -> Ranking:  # type: ignore[override]
+    def recommend(self, visitor: Mapping[str, Any], candidates: Any = None) -> BoostedRanking:  # type: ignore[override]
         """Rank the candidates of a search by what seems best, without exploring; the density is infinite."""
         request = self.request(visitor, candidates)
         boosts = np.asarray(self.policy.recommend(request.context))
-        return Ranking(self._named(request, boosts), boosts, float("inf"))
+        return BoostedRanking(self._named(request, boosts), boosts, float("inf"))
 
     def propensities(self, visitor: Mapping[str, Any], candidates: Any = None) -> dict[str, float]:
         """Refuse: rankings by boosts have a density."""
@@ -192,7 +192,7 @@ class BoostModel(Model):
         self.learn_shown(request, boosts, ranking, clicks, purchases)
 
     def learn_shown(
-        self, request: Request, boosts: FloatArray, ranking: IntArray, clicks: FloatArray, purchases: FloatArray
+        self, request: EncodedSearch, boosts: FloatArray, ranking: IntArray, clicks: FloatArray, purchases: FloatArray
     ) -> None:
         """Learn what came of a ranking by boosts.
 
@@ -207,7 +207,7 @@ class BoostModel(Model):
         reward = float(purchases @ worth + self.requests.schema.reward.clicks * clicks.sum())
         self.policy.update(request.context, np.asarray(boosts, np.float64), reward, feedback)
 
-    def request(self, visitor: Mapping[str, Any], candidates: Any) -> Request:
+    def request(self, visitor: Mapping[str, Any], candidates: Any) -> EncodedSearch:
         """Return a search as policies see it; see `decide`."""
         rows, scores = self._scored(candidates)
         strangers = [key for key in visitor if key not in VISITOR] if isinstance(visitor, Mapping) else []
@@ -222,7 +222,9 @@ class BoostModel(Model):
                 f"visitor: got {shown(visitor)}, expected segment, query_type and tastes: {error}"
             ) from None
         features = self.requests.features(segment, query_type, tastes, rows, scores)
-        return Request(rows, self.requests.context(features, rows, scores, self.requests.signs(tastes, query_type)))
+        return EncodedSearch(
+            rows, self.requests.context(features, rows, scores, self.requests.signs(tastes, query_type))
+        )
 
     def _scored(self, candidates: Any) -> tuple[IntArray, FloatArray]:
         """Return rows of the catalogue and base scores of candidates; raises `PolicyError`."""
@@ -246,7 +248,7 @@ class BoostModel(Model):
             )
         return np.array([self.requests.row_of[str(name)] for name in names], np.int64), scores
 
-    def _named(self, request: Request, boosts: FloatArray) -> tuple[str, ...]:
+    def _named(self, request: EncodedSearch, boosts: FloatArray) -> tuple[str, ...]:
         ranking = self.requests.ranking(request.context, boosts)
         return tuple(self.requests.names[row] for row in request.rows[ranking])
 

@@ -35,7 +35,7 @@ from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
 from zoosim.policies.requests import (
     LARGEST,
-    Request,
+    CheckedRequest,
     checked_action,
     checked_past_features,
     checked_request,
@@ -65,19 +65,19 @@ def nothing_decided(state: Any, candidates: Any, user_id: int, user: FloatArray,
     """
 
 
-class Draws(NamedTuple):
+class DecisionDraws(NamedTuple):
     """The draws of decisions: their `key (1,)`, and how many decisions were made, `decisions (1,)`."""
 
     key: np.ndarray
     decisions: IntArray
 
 
-def new_draws(rng: np.random.Generator) -> Draws:
+def new_draws(rng: np.random.Generator) -> DecisionDraws:
     """Return the draws of a policy that has decided nothing."""
-    return Draws(np.array([draw_key(rng)]), np.zeros(1, np.int64))
+    return DecisionDraws(np.array([draw_key(rng)]), np.zeros(1, np.int64))
 
 
-class Decision(NamedTuple):
+class KernelDecision(NamedTuple):
     """An action, and the probability of each candidate `(K,)` that it was drawn from."""
 
     action: int
@@ -91,7 +91,7 @@ class DrawingPolicy(AttachingPolicy):
     `_draw_action` from what `_distribution` tabulates.
     """
 
-    draws: Draws
+    draws: DecisionDraws
     floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -109,18 +109,18 @@ class DrawingPolicy(AttachingPolicy):
         self._warned = False
 
     @abstractmethod
-    def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
+    def _draw_action(self, request: CheckedRequest, candidates: Any, draw: float) -> int:
         """Return the action that a `draw` in [0, 1) settles, the floor counted in; moves nothing."""
 
     @abstractmethod
-    def _distribution(self, request: Request, candidates: Any) -> FloatArray:
+    def _distribution(self, request: CheckedRequest, candidates: Any) -> FloatArray:
         """Return the probabilities `(K,)` of `_draw_action` over uniform draws."""
 
     @abstractmethod
-    def _exploit(self, request: Request, candidates: Any) -> int:
+    def _exploit(self, request: CheckedRequest, candidates: Any) -> int:
         """Return the action that seems best, without exploring."""
 
-    def _decided(self, request: Request, candidates: Any, action: int) -> None:
+    def _decided(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         """Move what a decision moves."""
 
     def select_action(self, context: Context) -> int:
@@ -134,7 +134,7 @@ class DrawingPolicy(AttachingPolicy):
         self._decided(request, candidates, action)
         return action
 
-    def decide(self, context: Context, draw: float | None = None) -> Decision:
+    def decide(self, context: Context, draw: float | None = None) -> KernelDecision:
         """Draw an action, with the distribution that it is drawn from, and move what a decision moves.
 
         Args:
@@ -154,7 +154,7 @@ class DrawingPolicy(AttachingPolicy):
         # A draw of the caller's uses up none of the policy's own.
         self.draws.decisions[0] += draw is None
         self._decided(request, candidates, action)
-        return Decision(action, propensities)
+        return KernelDecision(action, propensities)
 
     def note_decision(self, context: Context, action: int, is_confirmed: bool = True) -> None:
         """Move what a decision moves, for one that was made elsewhere; see `Policy.note_decision`."""
@@ -167,7 +167,7 @@ class DrawingPolicy(AttachingPolicy):
         else:
             self._move_clocks(request, candidates, chosen)
 
-    def _move_clocks(self, request: Request, candidates: Any, action: int) -> None:
+    def _move_clocks(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         """Move the `clocks` for a decision, and enter nothing new."""
 
     def reseed(self, rng: np.random.Generator) -> None:
@@ -350,10 +350,10 @@ class KernelPolicy(DrawingPolicy):
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))
 
-    def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
+    def _draw_action(self, request: CheckedRequest, candidates: Any, draw: float) -> int:
         return int(floored_choice(self.kernel)(self.state, candidates, *request, self.floor, draw))
 
-    def _distribution(self, request: Request, candidates: Any) -> FloatArray:
+    def _distribution(self, request: CheckedRequest, candidates: Any) -> FloatArray:
         out = np.zeros((1, len(request.available)))
         user_id = np.array([request.user_id], np.int64)
         first = np.zeros(1, np.int64)
@@ -361,14 +361,14 @@ class KernelPolicy(DrawingPolicy):
         _compiled_distributions(self.kernel)(self.state, candidates, *requests, self.floor, out)
         return np.asarray(out[0])
 
-    def _exploit(self, request: Request, candidates: Any) -> int:
+    def _exploit(self, request: CheckedRequest, candidates: Any) -> int:
         return int(floored_choice(self.kernel)(self._exploiting(), candidates, *request, 0.0, 0.0))
 
-    def _decided(self, request: Request, candidates: Any, action: int) -> None:
+    def _decided(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         self._teach_one(candidates, request, action, 0.0, decides=True, learns=False)
 
     def _teach_one(
-        self, candidates: Any, request: Request, action: int, reward: float, *, decides: bool, learns: bool
+        self, candidates: Any, request: CheckedRequest, action: int, reward: float, *, decides: bool, learns: bool
     ) -> None:
         visit = np.array([request.user_id], np.int64), request.user[None], np.array([action]), np.array([reward])
         _compiled_teach(self.kernel)(self.state, candidates, *visit, decides, learns)

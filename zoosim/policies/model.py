@@ -46,7 +46,7 @@ def product_ids(names: Sequence[str]) -> IntArray:
     return frozen(np.array([product_key(name) for name in names], np.int64))
 
 
-class Choice(NamedTuple):
+class ProductChoice(NamedTuple):
     """A product to show: a product by its id, the probability with which it was drawn, and that of each candidate."""
 
     product: str
@@ -128,7 +128,7 @@ class Model(TabularResult):
 
     def decide(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
-    ) -> Choice:
+    ) -> ProductChoice:
         """Choose what to show to a visitor, as the policy would online: it may explore.
 
         Args:
@@ -146,7 +146,9 @@ class Model(TabularResult):
         names, context = self._request(visitor, candidates)
         propensities = dense_propensities(self.policy, context)
         action = int(self.policy.select_action(context))
-        return Choice(names[action], float(propensities[action]), dict(zip(names, propensities.tolist(), strict=True)))
+        return ProductChoice(
+            names[action], float(propensities[action]), dict(zip(names, propensities.tolist(), strict=True))
+        )
 
     def propensities(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None

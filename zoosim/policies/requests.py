@@ -14,7 +14,7 @@ LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
 
 
-class Request(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A checked request without its candidates: `user_id`, `user (d_u,)`, `available (K,)`."""
 
     user_id: int
@@ -22,7 +22,7 @@ class Request(NamedTuple):
     available: BoolArray
 
 
-def checked_request(context: Context, spec: PolicySpec) -> Request:
+def checked_request(context: Context, spec: PolicySpec) -> CheckedRequest:
     """Return read-only views of a request.
 
     Args:
@@ -46,7 +46,7 @@ def checked_request(context: Context, spec: PolicySpec) -> Request:
     user_id = int(context.user_id)
     if not -(2**63) <= user_id < 2**63:
         raise PolicyError(f"user_id: got {shown(user_id)}, expected a whole number of 64 bits")
-    return Request(user_id, user, available)
+    return CheckedRequest(user_id, user, available)
 
 
 def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, FloatArray]:

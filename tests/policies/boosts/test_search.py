@@ -5,23 +5,25 @@ import pytest
 
 from zoosim.core.types import FloatArray
 from zoosim.optimizers import CEMConfig
-from zoosim.policies.boosts.search import LEAST, RIDGE, Request, best_boosts, projected, slate_values
+from zoosim.policies.boosts.search import LEAST, RIDGE, BoostRequest, best_boosts, projected, slate_values
 
 
-def request(products: int, d: int = 3, shown: int = 4, penalty: float = 0.0, kept: int = 3, seed: int = 0) -> Request:
+def request(
+    products: int, d: int = 3, shown: int = 4, penalty: float = 0.0, kept: int = 3, seed: int = 0
+) -> BoostRequest:
     rng = np.random.default_rng(seed)
     reach = np.cumprod(rng.uniform(0.5, 1.0, shown)).astype(np.float64)
     base, features = rng.normal(size=products), rng.normal(size=(d, products))
-    return Request(base, features, rng.exponential(size=products), reach, penalty, kept)
+    return BoostRequest(base, features, rng.exponential(size=products), reach, penalty, kept)
 
 
-def values(asked: Request, actions: FloatArray) -> FloatArray:
+def values(asked: BoostRequest, actions: FloatArray) -> FloatArray:
     out = np.full(len(actions), np.nan)
     slate_values(asked, actions, out)
     return out
 
 
-def by_sorting(asked: Request, action: FloatArray) -> float:
+def by_sorting(asked: BoostRequest, action: FloatArray) -> float:
     """Sort all products, highest first and ties to the lowest number, and add up what is reached."""
     order = np.argsort(-(asked.base + action @ asked.features), kind="stable")
     m = min(len(asked.reach), len(order))
@@ -42,7 +44,7 @@ def test_slates_are_worth_what_sorting_says(products: int, shown: int, kept: int
 
 def test_the_penalty_by_hand() -> None:
     """Scores 3, 2, 1; a boost of 5 on the last puts it first: of the first two, one leaves and is charged .4."""
-    asked = Request(
+    asked = BoostRequest(
         np.array([3.0, 2.0, 1.0]), np.array([[0.0, 0.0, 1.0]]), np.array([1.0, 2.0, 4.0]), np.ones(1), 0.4, 2
     )
     np.testing.assert_allclose(values(asked, np.array([[0.0], [5.0]])), [1.0, 4.0 - 0.4])
@@ -52,11 +54,11 @@ def test_the_penalty_by_hand() -> None:
 
 
 def test_ties_go_to_the_first_product() -> None:
-    asked = Request(np.zeros(4), np.zeros((1, 4)), np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.5]), 0.0, 2)
+    asked = BoostRequest(np.zeros(4), np.zeros((1, 4)), np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.5]), 0.0, 2)
     np.testing.assert_allclose(values(asked, np.zeros((1, 1))), [1.0 + 0.5 * 2.0])
 
 
-def by_ridge(asked: Request, a_max: float) -> FloatArray:
+def by_ridge(asked: BoostRequest, a_max: float) -> FloatArray:
     """Regress log values on an intercept and features by weighted least squares, with a ridge on the slopes alone."""
     worth = np.maximum(asked.values, LEAST * asked.values.max())
     weights = worth / worth.sum()

@@ -22,8 +22,8 @@ from zoosim.policies.boosts.item_features import COLUMNS, columns_of, pairs_of, 
 from zoosim.policies.boosts.item_memory import drop_oldest, new_memory, refit
 from zoosim.policies.boosts.item_scales import MET, SETTLED, meet, no_products, scaled, scales_of, settle
 from zoosim.policies.boosts.item_values import Goods, value_items
-from zoosim.policies.boosts.search import Request, best_boosts
-from zoosim.policies.boosts.shown_items import Shown, read_shown
+from zoosim.policies.boosts.search import BoostRequest, best_boosts
+from zoosim.policies.boosts.shown_items import ShownItems, read_shown
 from zoosim.ranking.product_table import ProductTable
 
 HELD = 2_048
@@ -154,10 +154,10 @@ class ItemCritic(BoostPolicy):
         # A position is looked at if all above it were, and the visitor went on each time.
         reach = np.cumprod(self._memory.look[kind])
         rows = np.array(features.T, order="C")  # copied even for one product: read-only arrays would compile anew
-        request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
+        request = BoostRequest(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
 
-    def _remember(self, features: FloatArray, shown: Shown) -> None:
+    def _remember(self, features: FloatArray, shown: ShownItems) -> None:
         memory = self._memory
         v = int(self._memory.held[0])
         m = len(shown.base)

@@ -32,7 +32,7 @@ class Crossed(NamedTuple):
     categories: int
 
 
-class Sizes(NamedTuple):
+class FeatureLengths(NamedTuple):
     """The lengths of u (visitor), x (product) and r (pair), and what is `crossed`."""
 
     visitor: int
@@ -52,12 +52,12 @@ def columns_of(properties: Mapping[str, Any]) -> FloatArray:
     return np.stack([np.log1p(np.maximum(price, 0.0)), *others], axis=1)
 
 
-def sizes_of(spec: BoostSpec) -> Sizes:
+def sizes_of(spec: BoostSpec) -> FeatureLengths:
     """Return the lengths of the parts of a row for a task."""
     pair = 1 + spec.product_dim + spec.n_categories
     are_few = spec.n_segments * spec.n_categories <= MOST_CROSSED
     crossed = Crossed(spec.n_segments, spec.n_categories) if are_few else Crossed(0, 0)
-    return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair, crossed)
+    return FeatureLengths(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair, crossed)
 
 
 def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +130,7 @@ def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, crossed: Cr
         product: x, features of the product.
         pair: r, features of the pair.
         crossed: How many segments and categories are crossed.
-        out: Overwritten; as long as `Sizes.row`.
+        out: Overwritten; as long as `FeatureLengths.row`.
     """
     offset = 0
     for i in range(visitor.shape[0]):

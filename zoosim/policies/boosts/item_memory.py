@@ -13,7 +13,7 @@ from zoosim.linear.logistic import Logistic, absorb, chance, new_logistic, newto
 from zoosim.models.examination import count_looks, look_table, looked_at
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.policies.boosts.item_features import COLUMNS, Crossed, join, prior_of, sizes_of
-from zoosim.policies.boosts.item_scales import Scales, scale_row
+from zoosim.policies.boosts.item_scales import ItemScales, scale_row
 
 DEPTH = 12
 """Positions from the top that are remembered."""
@@ -39,7 +39,7 @@ BUYS_WIDTH = 0.5
 SHARES = Limits(0.0, 1.0)
 
 
-class Memory(NamedTuple):
+class ItemMemory(NamedTuple):
     """The last visits, at most N, of at most m positions each, and the models that were learned from all visits.
 
     `visitors (N, u)`, `kinds (N,)`, `shown (N,)` how many positions there were, `columns (N, m, 6)` of products, not
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
     clicks: BoolArray
     purchases: BoolArray
     held: IntArray
-    scales: Scales
+    scales: ItemScales
     click: Logistic
     purchase: Logistic
     looks: Annotated[FloatArray, NOT_NEGATIVE]
@@ -83,7 +83,7 @@ class Examples(NamedTuple):
     purchased: FloatArray
 
 
-def new_memory(spec: BoostSpec, capacity: int) -> Memory:
+def new_memory(spec: BoostSpec, capacity: int) -> ItemMemory:
     """Return an empty memory, with models that have seen nothing.
 
     Args:
@@ -95,7 +95,7 @@ def new_memory(spec: BoostSpec, capacity: int) -> Memory:
     depth = min(DEPTH, spec.k)
     kinds = max(1, spec.n_kinds)
     purchase = np.append(BUYS[0], np.zeros(sizes.row)), np.append(BUYS[1], BUYS_WIDTH * deviations)
-    return Memory(
+    return ItemMemory(
         visitors=np.zeros((capacity, sizes.visitor)),
         kinds=np.zeros(capacity, np.int64),
         shown=np.zeros(capacity, np.int64),
@@ -104,7 +104,7 @@ def new_memory(spec: BoostSpec, capacity: int) -> Memory:
         clicks=np.zeros((capacity, depth), np.bool_),
         purchases=np.zeros((capacity, depth), np.bool_),
         held=np.zeros(1, np.int64),
-        scales=Scales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
+        scales=ItemScales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
         click=new_logistic(means, deviations),
         purchase=new_logistic(*purchase),
         looks=np.zeros((kinds, depth, 2)),
@@ -113,7 +113,7 @@ def new_memory(spec: BoostSpec, capacity: int) -> Memory:
 
 
 @jit
-def look_through(memory: Memory, crossed: Crossed, v: int, rows: FloatArray, seen: FloatArray) -> int:
+def look_through(memory: ItemMemory, crossed: Crossed, v: int, rows: FloatArray, seen: FloatArray) -> int:
     """Write the rows of a visit, and how probably each of its m positions was looked at.
 
     Args:
@@ -138,7 +138,7 @@ def look_through(memory: Memory, crossed: Crossed, v: int, rows: FloatArray, see
 
 
 @jit
-def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray) -> Examples:
+def examples_of(memory: ItemMemory, crossed: Crossed, visits: int, looks: FloatArray) -> Examples:
     """Return the examples of the first visits held.
 
     Args:
@@ -175,7 +175,7 @@ def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray
 
 
 @jit
-def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
+def refit(memory: ItemMemory, crossed: Crossed, rounds: int) -> None:
     """Fit both models and the table of looks to all that is held.
 
     Args:
@@ -193,7 +193,7 @@ def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
 
 
 @jit
-def drop_oldest(memory: Memory, crossed: Crossed, visits: int) -> None:
+def drop_oldest(memory: ItemMemory, crossed: Crossed, visits: int) -> None:
     """Drop the oldest visits: their curvature goes into the models' priors, their looks into the counts.
 
     Args:

@@ -18,7 +18,7 @@ LEAST_SPREAD = 1e-12
 MET, SETTLED = range(2)
 
 
-class Scales(NamedTuple):
+class ItemScales(NamedTuple):
     """Centres and scales of columns of products: `means (6,)`, `spreads (6,)`, 0 where products do not differ.
 
     What there are tastes for is not centred: a taste for price counts for more with the price, not with its distance
@@ -57,14 +57,14 @@ def no_products(columns: int) -> MetProducts:
     return MetProducts(np.zeros(ENOUGH, np.int64), np.zeros((ENOUGH, columns)), np.zeros(2, np.int64))
 
 
-def scales_of(columns: FloatArray) -> Scales:
+def scales_of(columns: FloatArray) -> ItemScales:
     """Return the scales of products with `columns (n, 6)`."""
     spreads = columns.std(axis=0)
     means = np.where(np.arange(columns.shape[1]) < TASTES, 0.0, columns.mean(axis=0))
-    return Scales(means, np.where(spreads > LEAST_SPREAD, spreads, 0.0))
+    return ItemScales(means, np.where(spreads > LEAST_SPREAD, spreads, 0.0))
 
 
-def meet(met: MetProducts, ids: IntArray, columns: FloatArray) -> Scales | None:
+def meet(met: MetProducts, ids: IntArray, columns: FloatArray) -> ItemScales | None:
     """Add products to those that scales are made from.
 
     Args:
@@ -101,7 +101,7 @@ def settle(met: MetProducts) -> None:
     met.counts[:] = 0, 1
 
 
-def scaled(scales: Scales, columns: FloatArray) -> FloatArray:
+def scaled(scales: ItemScales, columns: FloatArray) -> FloatArray:
     """Return x of n products, `(n, 7)`: 1, and the standardised columns, 0 where products do not differ.
 
     Args:
@@ -115,7 +115,7 @@ def scaled(scales: Scales, columns: FloatArray) -> FloatArray:
 
 
 @jit
-def scale_row(scales: Scales, columns: FloatArray, out: FloatArray) -> None:
+def scale_row(scales: ItemScales, columns: FloatArray, out: FloatArray) -> None:
     """Write x of one product, as `scaled` returns it.
 
     Args:

@@ -23,7 +23,7 @@ ROOM = 1e-6
 """Boosts that could not be larger by this share were scaled back to where they are."""
 
 
-class Decision(NamedTuple):
+class GuardrailDecision(NamedTuple):
     """A request for boosts, and what the guardrail made of it; for logs.
 
     `asked (d,)` by the policy inside and what was `done (d,)`, `scale` times as much; how many products leave the top k
@@ -80,7 +80,7 @@ class RankGuardrail(BoostPolicy):
         self.last = None
         self.n_decisions = self.n_changed = 0
 
-    last: Decision | None
+    last: GuardrailDecision | None
     """The last decision that was to be served."""
 
     def select_action(self, context: Context) -> FloatArray:
@@ -94,7 +94,7 @@ class RankGuardrail(BoostPolicy):
         """Return what the policy inside recommends, scaled back where need be."""
         return self.held(context, self.inside.recommend(context)).done
 
-    def held(self, context: Context, asked: FloatArray) -> Decision:
+    def held(self, context: Context, asked: FloatArray) -> GuardrailDecision:
         """Return the decision for requested boosts `(d,)`; raises `DataError` if they are not finite numbers."""
         self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
@@ -104,9 +104,9 @@ class RankGuardrail(BoostPolicy):
         done = wish if scale == 1.0 else scale * wish
         before = rank_change(*scene, wish, k)
         if scale == 1.0:
-            return Decision(wish, done, 1.0, before, before, "")
+            return GuardrailDecision(wish, done, 1.0, before, before, "")
         why = f"{before} of the top {k} would leave, the limit is {self.limit}"
-        return Decision(wish, done, scale, before, rank_change(*scene, done, k), why)
+        return GuardrailDecision(wish, done, scale, before, rank_change(*scene, done, k), why)
 
     def _params(self) -> dict[str, Any]:
         return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}

@@ -17,7 +17,7 @@ LEAST = 1e-3
 """Values are raised to this share of the highest one before their logarithm is taken."""
 
 
-class Request(NamedTuple):
+class BoostRequest(NamedTuple):
     """A request: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
 
     `reach (m,)` is the chance that each of the first m positions is looked at; `penalty` is what a product costs that
@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 @jit
-def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None:
+def slate_values(request: BoostRequest, actions: FloatArray, out: FloatArray) -> None:
     """Write what the rankings by some boosts are worth, in EUR.
 
     Args:
@@ -62,7 +62,7 @@ def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None
 
 
 @jit
-def projected(request: Request, a_max: float) -> FloatArray:
+def projected(request: BoostRequest, a_max: float) -> FloatArray:
     """Return boosts `(d,)` along which log values rise, as large as the box allows.
 
     The direction is that of the regression of log values on boost features, weighted by the values, with a ridge.
@@ -96,7 +96,7 @@ def projected(request: Request, a_max: float) -> FloatArray:
     return slope[:, 0] * (a_max / largest if largest > 0.0 else 0.0)
 
 
-def best_boosts(request: Request, config: CEMConfig, rng: np.random.Generator) -> FloatArray:
+def best_boosts(request: BoostRequest, config: CEMConfig, rng: np.random.Generator) -> FloatArray:
     """Return the boosts `(d,)` that a search from the projected ones finds best.
 
     Args:

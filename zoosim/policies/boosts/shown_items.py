@@ -17,7 +17,7 @@ PROPERTIES = (*COLUMNS, "category")
 """The columns of feedback, and those of its products."""
 
 
-class Shown(NamedTuple):
+class ShownItems(NamedTuple):
     """The first m positions of a ranking: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
 
     Boost `features (m, d)`; `clicks (m,)` and `purchases (m,)`.
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     purchases: BoolArray
 
 
-def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, depth: int) -> Shown:
+def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, depth: int) -> ShownItems:
     """Return the first positions of what a visit showed.
 
     Args:
@@ -53,7 +53,7 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     products = columns["products"]
     numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,)) for key in PROPERTIES}
     features = check_array(f"{name}: boost_features", columns["boost_features"], (n_positions, spec.product_dim))
-    everything: tuple[Any, ...] = Shown(
+    everything: tuple[Any, ...] = ShownItems(
         columns=columns_of(numbers),
         category=checked_categories(f"{name}: products category", numbers["category"], spec),
         base=check_array(f"{name}: base_scores", columns["base_scores"], (n_positions,)),
@@ -61,7 +61,7 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
         clicks=clicks,
         purchases=purchases,
     )
-    return Shown(*(column[:depth] for column in everything))
+    return ShownItems(*(column[:depth] for column in everything))
 
 
 def _checked_columns(name: str, feedback: Any) -> Mapping[str, Any]:

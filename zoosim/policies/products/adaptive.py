@@ -49,16 +49,16 @@ from zoosim.policies.products.adaptive_state import (
     NEVER,
     NUMBERS,
     PRIORS,
-    Candidates,
-    Columns,
-    State,
+    AdaptiveCandidates,
+    AdaptiveState,
+    ProductColumnKinds,
     count_tried,
     new_candidates,
     new_cells,
 )
 from zoosim.policies.products.categories import FIRST_CATEGORIES, still_binary
 from zoosim.policies.products.segments import new_segments
-from zoosim.policies.requests import Request, checked_request
+from zoosim.policies.requests import CheckedRequest, checked_request
 
 MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS = 256, 2_048, 200_000
 """Most segments, categories and (segment, category) cells."""
@@ -129,15 +129,15 @@ class Adaptive(KernelPolicy):
         0.05, low=0, high=1, help="after a log: share below the best expected reward down to which others are tried"
     )
 
-    def _move_clocks(self, request: Request, candidates: Any, action: int) -> None:
+    def _move_clocks(self, request: CheckedRequest, candidates: Any, action: int) -> None:
         move_clocks(self.state, candidates, request.user, action)
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> AdaptiveState:
         return self._state_of(FIRST_CATEGORIES, self._first_columns, FIRST_PRODUCTS, self.rng)
 
     def _state_of(
         self, categories: int, columns: int, products: int, rng: np.random.Generator, model: LogModel | None = None
-    ) -> State:
+    ) -> AdaptiveState:
         users = self.spec.user_dim
         dim = self.spec.product_dim
         claim(LANDMARKS * users + dim)
@@ -145,10 +145,10 @@ class Adaptive(KernelPolicy):
         numbers = min(dim, MAX_NUMBERS)
         crossed = min(numbers, MAX_CROSSED // max(1, users))
         curved = 1 + users + LANDMARKS
-        return State(
+        return AdaptiveState(
             segments=new_segments(segments, users),
             categories=new_id_table(categories),
-            columns=Columns(
+            columns=ProductColumnKinds(
                 np.ones(dim, np.bool_), np.zeros(dim, np.int64), np.zeros(numbers, np.int64), np.array([1, 0])
             ),
             cells=new_cells(segments, categories),
@@ -174,8 +174,8 @@ class Adaptive(KernelPolicy):
             sampling=True,
         )
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(due=0.0, sampling=False)
+    def _exploiting(self) -> AdaptiveState:
+        state: AdaptiveState = self.state._replace(due=0.0, sampling=False)
         return state
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
@@ -223,14 +223,14 @@ class Adaptive(KernelPolicy):
     def _first_columns(self) -> int:
         return min(FIRST_COLUMNS, self._most_columns)
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> AdaptiveCandidates:
         return new_candidates(ids, products, still_binary(self.state.columns.binary, products), self.state.model)
 
     def _forget_learned(self) -> None:
         for attached in (*self._attached, *self._singles.values()):
             attached.candidates.learned[:] = NEVER
 
-    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+    def _make_room(self, candidates: AdaptiveCandidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
         # must be the same in compiled runs as for single requests.
         self._tell_columns(candidates)
@@ -241,7 +241,7 @@ class Adaptive(KernelPolicy):
         if products > len(self.state.products.ids):
             self._grow_effects(self.state.effects.columns.shape[1], products)
 
-    def _room_for(self, candidates: Candidates) -> int:
+    def _room_for(self, candidates: AdaptiveCandidates) -> int:
         """Return how many categories there must be room for so that all candidates may be shown."""
         return capacity_for(self.state.categories, candidates.keys, len(candidates.keys), MAX_CATEGORIES)
 
@@ -255,7 +255,7 @@ class Adaptive(KernelPolicy):
         reader._make_room(reader.attach(context), 1)
         return reader
 
-    def _tell_columns(self, candidates: Candidates) -> None:
+    def _tell_columns(self, candidates: AdaptiveCandidates) -> None:
         """Enter columns that turn out to hold other numbers than 0 and 1, and binary ones that are 1 for once."""
         columns = self.state.columns
         binary = candidates.binary
@@ -295,7 +295,7 @@ class Adaptive(KernelPolicy):
         count_tried(cells)
         self.state = state._replace(segments=segments, categories=grown(state.categories, categories), cells=cells)
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+    def _shaped_as(self, saved: Mapping[str, Any]) -> AdaptiveState:
         categories = saved_length(saved, "categories.ids")
         products = saved_length(saved, "products.ids")
         column_times = saved.get("effects.columns_time")
@@ -308,7 +308,7 @@ class Adaptive(KernelPolicy):
         fits = fits and self._first_columns <= columns <= self._most_columns
         fits = fits and -1 <= logged <= MAX_LOGGED and 0 <= traits <= self.spec.product_dim + MOST_TRAITS
         if not fits:
-            unfit: State = self.state
+            unfit: AdaptiveState = self.state
             return unfit
         model = new_log_model(self.spec, logged, traits)
         return self._state_of(categories, columns, products, np.random.default_rng(0), model)

@@ -29,12 +29,12 @@ from zoosim.policies.products.adaptive_sizes import (
     LOSS,
     RAW,
     SIGN,
-    Sizes,
+    RewardSizeModels,
     are_losses,
     goes_by_logarithms,
     size_of,
 )
-from zoosim.policies.products.adaptive_state import Candidates, State, expected_click
+from zoosim.policies.products.adaptive_state import AdaptiveCandidates, AdaptiveState, expected_click
 from zoosim.policies.products.segments import find
 
 PRIOR_VISITS, PRIOR_EVENTS = 2.0, 1.0
@@ -91,13 +91,13 @@ class Beliefs(NamedTuple):
 
 
 @jit
-def room(state: State) -> int:
+def room(state: AdaptiveState) -> int:
     """Return how many segments there is room for."""
     return int(state.cells.shown.shape[0])
 
 
 @jit
-def per_category(state: State, candidates: Candidates, chance: float) -> float:
+def per_category(state: AdaptiveState, candidates: AdaptiveCandidates, chance: float) -> float:
     """Return the share of one category in a chance that is given for all of a segment's."""
     known = state.categories.counts[IN_USE] - 1
     share: float = chance / max(known, candidates.keys.shape[0])
@@ -111,7 +111,7 @@ def prior_visits(chance: float) -> float:
 
 
 @jit
-def believe(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> Beliefs:
+def believe(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, available: BoolArray) -> Beliefs:
     """Return what is believed of the candidates that may be chosen.
 
     Those are the candidates of a category that is overdue, where there is one; after a log, those that are expected to
@@ -161,7 +161,7 @@ def believe(state: State, candidates: Candidates, user: FloatArray, available: B
 
 
 @jit
-def _cells_of(state: State, candidates: Candidates, s: int, available: BoolArray) -> SegmentCells:
+def _cells_of(state: AdaptiveState, candidates: AdaptiveCandidates, s: int, available: BoolArray) -> SegmentCells:
     """Return what is known of the categories of available candidates for segment s, -1 for a new one."""
     firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
     groups = firsts.shape[0]
@@ -179,7 +179,12 @@ def _cells_of(state: State, candidates: Candidates, s: int, available: BoolArray
 
 @jit
 def _without_overdue(
-    state: State, candidates: Candidates, weight: float, cells: SegmentCells, available: BoolArray, mean: FloatArray
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    weight: float,
+    cells: SegmentCells,
+    available: BoolArray,
+    mean: FloatArray,
 ) -> BoolArray:
     """Return which candidates are allowed `(K,)`: where cells lead and a category is overdue for a segment, its own."""
     allowed = available.copy()
@@ -204,7 +209,7 @@ def _without_overdue(
 
 
 @jit
-def _expected_sizes(state: State, mean: FloatArray) -> FloatArray:
+def _expected_sizes(state: AdaptiveState, mean: FloatArray) -> FloatArray:
     """Return what each candidate `(K,)` earns on average if it earns something; 1 or -1 while all earn the same."""
     if not state.sizes.several[0]:
         return np.full(mean.shape[1], -1.0 if state.sizes.first[0] < 0.0 else 1.0)
@@ -238,7 +243,7 @@ def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: 
 
 
 @jit
-def _margin(state: State) -> float:
+def _margin(state: AdaptiveState) -> float:
     """Return by what share less than the best a candidate may be expected to earn and still be tried.
 
     It grows with what was learned since the log was read.
@@ -248,7 +253,7 @@ def _margin(state: State) -> float:
 
 
 @jit
-def _near_best(state: State, values: FloatArray, allowed: BoolArray) -> IntArray:
+def _near_best(state: AdaptiveState, values: FloatArray, allowed: BoolArray) -> IntArray:
     """Return which allowed candidates may be chosen by their expected `values (K,)`, as places in order.
 
     Where nothing is sampled it is the best alone; after a log, those that are expected to earn nearly as much as the
@@ -279,7 +284,7 @@ def _near_best(state: State, values: FloatArray, allowed: BoolArray) -> IntArray
 
 
 @jit
-def draw_best(state: State, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray) -> None:
+def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray) -> None:
     """Write the candidates of the highest values in draws `first`, `first + 1`, ... to `chosen (n,)`.
 
     Many draws to a call: handing a state over takes longer than a draw.
@@ -318,7 +323,7 @@ def _draw_row(beliefs: Beliefs, row: int, width: float, normals: FloatArray, out
 
 @jit
 def _fill_worth(
-    state: State,
+    state: AdaptiveState,
     mean: FloatArray,
     cells: FloatArray,
     groups: IntArray,
@@ -350,7 +355,7 @@ def _fill_worth(
 
 
 @jit
-def _fill_sizes(sizes: Sizes, scores: FloatArray, out: FloatArray) -> None:
+def _fill_sizes(sizes: RewardSizeModels, scores: FloatArray, out: FloatArray) -> None:
     """Write what candidates earn if they earn something to `out (K,)`, by `scores (1 + MODELS, K)` of sizes."""
     for k in range(out.shape[0]):
         if not goes_by_logarithms(sizes):

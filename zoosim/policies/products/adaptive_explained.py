@@ -10,7 +10,7 @@ from zoosim.models.shrunk_effects import Offer, View, add_own, add_slopes, look
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive_from_log import model_weight
 from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, shares_of, with_curves
-from zoosim.policies.products.adaptive_state import Candidates, State
+from zoosim.policies.products.adaptive_state import AdaptiveCandidates, AdaptiveState
 from zoosim.policies.products.segments import find
 
 PART_NAMES = ("cells", "effects, shrunk", "effects", "effects, slow to forget", "effects, quick to forget", "curves")
@@ -52,7 +52,9 @@ class Explanation:
     candidates: tuple[CandidateBelief, ...]
 
 
-def explanation(state: State, candidates: Candidates, user: FloatArray, propensities: FloatArray) -> Explanation:
+def explanation(
+    state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, propensities: FloatArray
+) -> Explanation:
     """Return what is believed of a request whose slots have been looked up."""
     weights = part_weights(state)
     # Not the cells, part 0: they have chances by category, and no logit that terms add up to.
@@ -99,7 +101,7 @@ class _Moves:
         return float(middle), float(low), float(high)
 
 
-def _moves(state: State, candidates: Candidates, user: FloatArray, part: int) -> _Moves:
+def _moves(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, part: int) -> _Moves:
     """Return what the logits are made of by a part, one of the effects or the curves."""
     effects = state.effects
     model = part - 1
@@ -123,7 +125,7 @@ def _moves(state: State, candidates: Candidates, user: FloatArray, part: int) ->
     )
 
 
-def _chances_of_segment(state: State, candidates: Candidates, user: FloatArray) -> list[float | None]:
+def _chances_of_segment(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray) -> list[float | None]:
     """Return the expected chance of each candidate's category in the visitor's segment, None for never shown."""
     segment = find(state.segments, user, len(state.cells.shown))
     numbers = candidates.numbers[candidates.group_of]

@@ -29,9 +29,9 @@ from zoosim.policies.products.adaptive_state import (
     NUMBERS,
     PRIORS,
     TRIED,
-    Candidates,
+    AdaptiveCandidates,
+    AdaptiveState,
     Cells,
-    State,
     clear_cells,
     expected_click,
 )
@@ -49,14 +49,14 @@ NEAR = 0.7
 
 
 @jit
-def _information(state: State) -> float:
+def _information(state: AdaptiveState) -> float:
     """Return how much whether a visit pays tells, as a share of what it tells where half of the visits pay."""
     chance = expected_click(state.cells.tally)
     return max(4.0 * chance * (1.0 - chance), LEAST_INFORMATION)
 
 
 @jit
-def _see_landmark(state: State, user: FloatArray) -> None:
+def _see_landmark(state: AdaptiveState, user: FloatArray) -> None:
     """Make a visitor a landmark who is far from all others, while there is room."""
     found = state.landmarks_found[0]
     if found < state.landmarks.shape[0]:
@@ -68,7 +68,12 @@ def _see_landmark(state: State, user: FloatArray) -> None:
 
 @jit
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     beliefs = believe(state, candidates, user, available)
     chosen = np.empty(1, np.int64)
@@ -78,7 +83,12 @@ def _choose(
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     beliefs = believe(state, candidates, user, available)
     chosen = np.empty(DRAWS, np.int64)
@@ -88,7 +98,7 @@ def _distribution(
 
 
 @jit
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(state: AdaptiveState, candidates: AdaptiveCandidates, user_id: int, user: FloatArray, action: int) -> None:
     s = _segment_of(state, user)
     g = _category_of(state, candidates, action)
     state.segments.decided[s] += 1.0
@@ -96,7 +106,7 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 
 @jit
-def move_clocks(state: State, candidates: Candidates, user: FloatArray, action: int) -> None:
+def move_clocks(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, action: int) -> None:
     """Move the clocks that a decision moves: those of what is new stand for the segment's other new categories."""
     renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
     s = find(state.segments, user, room(state))
@@ -106,7 +116,9 @@ def move_clocks(state: State, candidates: Candidates, user: FloatArray, action: 
 
 
 @jit
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: AdaptiveState, candidates: AdaptiveCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     paid = abs(reward) >= LEAST_REWARD
     s = _segment_of(state, user)
     g = _category_of(state, candidates, action)
@@ -147,7 +159,7 @@ def _log_loss(chance: float, paid: bool) -> float:
 
 
 @jit
-def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool) -> float:
+def _learn_cell(state: AdaptiveState, candidates: AdaptiveCandidates, s: int, g: int, paid: bool) -> float:
     """Update the cell of a segment and a category; return the loss of what it had predicted."""
     cells = state.cells
     reward = 1.0 if paid else 0.0
@@ -177,7 +189,7 @@ def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool
 
 
 @jit
-def _row(state: State, candidates: Candidates, user: FloatArray, action: int) -> Row:
+def _row(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, action: int) -> Row:
     """Return what the effects learn from."""
     numbers = np.empty((state.columns.counts[NUMBERS], 1))
     fill_numbers(state, candidates.products[action : action + 1], numbers)
@@ -208,7 +220,7 @@ def _suspect_others(cells: Cells, s: int, g: int, categories: int, yes: float, n
 
 
 @jit
-def _segment_of(state: State, user: FloatArray) -> int:
+def _segment_of(state: AdaptiveState, user: FloatArray) -> int:
     """Return the segment of a visitor, with its cells cleared if it is new."""
     cells = state.cells
     if shed(state.segments, user):
@@ -226,7 +238,7 @@ def _segment_of(state: State, user: FloatArray) -> int:
 
 
 @jit
-def _category_of(state: State, candidates: Candidates, action: int) -> int:
+def _category_of(state: AdaptiveState, candidates: AdaptiveCandidates, action: int) -> int:
     """Return the number of a product's category, with cells that know nothing if it is new."""
     number, is_new = claim_slot(state.categories, candidates.keys[candidates.group_of[action]])
     if is_new:

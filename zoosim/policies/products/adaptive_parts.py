@@ -9,10 +9,10 @@ from zoosim.linear.dense import dot, joined
 from zoosim.models.shrunk_effects import Effects, Offer, add_own, add_slopes, add_up, fill_spreads
 from zoosim.models.standard_scores import clipped, length_factor, scale_of
 from zoosim.policies.products.adaptive_sizes import GAIN, LOSS, MODELS, RAW, SIGN, goes_by_logarithms
-from zoosim.policies.products.adaptive_state import NUMBERS, Candidates, State
+from zoosim.policies.products.adaptive_state import NUMBERS, AdaptiveCandidates, AdaptiveState
 
 CHANCES = 4
-"""Linear models of the chance of a reward, the first of `State.effects`."""
+"""Linear models of the chance of a reward, the first of `AdaptiveState.effects`."""
 
 CELLS, CURVES, PARTS = 0, 1 + CHANCES, 2 + CHANCES
 """Places in `losses`: the cells, then the linear models, then the curves."""
@@ -38,7 +38,7 @@ FEW_NUMBERS = 4.0
 
 
 @jit
-def part_weights(state: State) -> FloatArray:
+def part_weights(state: AdaptiveState) -> FloatArray:
     """Return how much each part is believed `(PARTS,)`; cells not where numbers alone tell visitors apart."""
     one_segment = state.segments.found[0] <= 1 and not state.segments.binary.all()
     out = np.empty(PARTS)
@@ -59,7 +59,7 @@ def part_weights(state: State) -> FloatArray:
 
 
 @jit
-def nearness(state: State, unit: FloatArray) -> FloatArray:
+def nearness(state: AdaptiveState, unit: FloatArray) -> FloatArray:
     """Return how near a visitor [1, u] `(1 + d_u,)` is to each landmark, 1 for the same features, towards 0 `(J,)`."""
     users = unit.shape[0] - 1
     found = state.landmarks_found[0]
@@ -80,7 +80,7 @@ def nearness(state: State, unit: FloatArray) -> FloatArray:
 
 
 @jit
-def with_curves(state: State, unit: FloatArray) -> FloatArray:
+def with_curves(state: AdaptiveState, unit: FloatArray) -> FloatArray:
     """Return [1, u, nearness to landmarks, of length 1] `(1 + d_u + J,)` for [1, u] `(1 + d_u,)`.
 
     A network of radial basis functions (Broomhead & Lowe 1988), normalised.
@@ -94,7 +94,7 @@ def with_curves(state: State, unit: FloatArray) -> FloatArray:
 
 
 @jit
-def fill_numbers(state: State, products: FloatArray, out: FloatArray) -> None:
+def fill_numbers(state: AdaptiveState, products: FloatArray, out: FloatArray) -> None:
     """Write the numbers of products `(K, d_p)`, standardised, to `out (n, K)`."""
     factor = min(1.0, np.sqrt(FEW_NUMBERS / max(1.0, out.shape[0])))
     for n in range(out.shape[0]):
@@ -106,7 +106,7 @@ def fill_numbers(state: State, products: FloatArray, out: FloatArray) -> None:
 
 
 @jit
-def shares_of(state: State, weights: FloatArray) -> FloatArray:
+def shares_of(state: AdaptiveState, weights: FloatArray) -> FloatArray:
     """Return how much each part, and after these each model of sizes, counts in what it helps to predict.
 
     `(PARTS + MODELS,)`: shares of the effects, 0 where they have no say; 0 for cells; 1 for models that are asked.
@@ -137,7 +137,7 @@ def parts_of(row: int) -> range:
 
 
 @jit
-def _effects_of(state: State, part: int) -> tuple[Effects, int]:
+def _effects_of(state: AdaptiveState, part: int) -> tuple[Effects, int]:
     """Return the effects of a part, and which of their models it is."""
     if part == CURVES:
         return state.curves, 0
@@ -145,7 +145,7 @@ def _effects_of(state: State, part: int) -> tuple[Effects, int]:
 
 
 @jit
-def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
+def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: FloatArray) -> Offer:
     """Return the candidates as the effects read them.
 
     Their numbers, and what they add whoever visits, are worked out anew only when something was learned since.
@@ -171,11 +171,11 @@ def offer_of(state: State, candidates: Candidates, shares: FloatArray) -> Offer:
 
 
 @jit
-def expect(state: State, shares: FloatArray, unit: FloatArray, offer: Offer, own: FloatArray) -> FloatArray:
+def expect(state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: Offer, own: FloatArray) -> FloatArray:
     """Return what is expected of candidates `(1 + MODELS, K)`: the logit of a reward, and scores of its size.
 
-    `own (1 + MODELS, K)` is what they add whoever visits, see `Candidates`. Rows of models that are not asked hold
-    anything.
+    `own (1 + MODELS, K)` is what they add whoever visits, see `AdaptiveCandidates`. Rows of models that are not asked
+    hold anything.
     """
     out = np.empty(own.shape)
     clock = float(state.updates[0])
@@ -197,7 +197,7 @@ def expect(state: State, shares: FloatArray, unit: FloatArray, offer: Offer, own
 
 @jit
 def spread(
-    state: State, shares: FloatArray, unit: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
+    state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
 ) -> None:
     """Write how far what is expected may be off to `of_columns (1 + MODELS, A)` and `own (1 + MODELS, K)`.
 
@@ -215,7 +215,7 @@ def spread(
 
 
 @jit
-def widen(state: State, offer: Offer, of_columns: FloatArray, own: FloatArray) -> None:
+def widen(state: AdaptiveState, offer: Offer, of_columns: FloatArray, own: FloatArray) -> None:
     """Widen spreads of chances, by columns `of_columns (A,)` and by candidates `own (K,)`, of some of an offer."""
     by_columns, by_products = how_much_wider(state, offer)
     for a in range(of_columns.shape[0]):
@@ -225,7 +225,7 @@ def widen(state: State, offer: Offer, of_columns: FloatArray, own: FloatArray) -
 
 
 @jit
-def how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
+def how_much_wider(state: AdaptiveState, offer: Offer) -> tuple[float, float]:
     """Return how much wider the effects of columns, and what differs between single products, are drawn.
 
     A shop finds what is best by trying, but cannot try it all where there is more to try than rewards to tell it by.

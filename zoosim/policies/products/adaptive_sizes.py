@@ -48,7 +48,7 @@ LEAST_NOISE = 1e-4
 LOG_TAU = float(np.log(2.0 * np.pi))
 
 
-class Sizes(NamedTuple):
+class RewardSizeModels(NamedTuple):
     """State of the models of rewards that are not 0.
 
     `unit (1,)`, a power of two, 0 before the first one; `first (1,)` in that unit; `several (1,)` is 1 once another
@@ -75,9 +75,9 @@ class Sizes(NamedTuple):
             yield f"unit holds {unit:g}, expected 0 or a power of two"
 
 
-def new_sizes() -> Sizes:
+def new_sizes() -> RewardSizeModels:
     """Return what is known before the first reward."""
-    return Sizes(
+    return RewardSizeModels(
         unit=np.zeros(1),
         first=np.zeros(1),
         several=np.zeros(1, np.int64),
@@ -91,7 +91,9 @@ def new_sizes() -> Sizes:
 
 
 @jit
-def learn_size(sizes: Sizes, effects: Effects, first_model: int, clock: float, row: Row, reward: float) -> None:
+def learn_size(
+    sizes: RewardSizeModels, effects: Effects, first_model: int, clock: float, row: Row, reward: float
+) -> None:
     """Learn from a reward that is not 0."""
     if sizes.unit[0] == 0.0:
         sizes.unit[0] = 2.0 ** np.floor(np.log2(abs(reward)))
@@ -117,7 +119,7 @@ def learn_size(sizes: Sizes, effects: Effects, first_model: int, clock: float, r
 
 @jit
 def _learn(
-    sizes: Sizes,
+    sizes: RewardSizeModels,
     effects: Effects,
     first_model: int,
     model: int,
@@ -146,19 +148,19 @@ def _learn(
 
 
 @jit
-def are_losses(sizes: Sizes) -> bool:
+def are_losses(sizes: RewardSizeModels) -> bool:
     """Return whether rewards that are not 0 are losses on average."""
     return bool((sizes.mean[RAW] if sizes.several[0] else sizes.first[0]) < 0.0)
 
 
 @jit
-def goes_by_logarithms(sizes: Sizes) -> bool:
+def goes_by_logarithms(sizes: RewardSizeModels) -> bool:
     """Return whether sizes are believed to be near to log-normal."""
     return bool(sizes.losses[LOGARITHMIC] <= sizes.losses[PLAIN])
 
 
 @jit
-def size_of(sizes: Sizes, model: int, standard: float) -> float:
+def size_of(sizes: RewardSizeModels, model: int, standard: float) -> float:
     """Return the size, in its unit, that a model's `standard` score stands for."""
     size: float = sizes.mean[model] + np.sqrt(sizes.variance[model]) * standard
     if model != RAW:

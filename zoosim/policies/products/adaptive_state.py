@@ -13,7 +13,7 @@ from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import Effects, prior_flaws
 from zoosim.models.standard_scores import Scales
 from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights
-from zoosim.policies.products.adaptive_sizes import MODELS, Sizes
+from zoosim.policies.products.adaptive_sizes import MODELS, RewardSizeModels
 from zoosim.policies.products.categories import distinct_patterns
 from zoosim.policies.products.segments import Segments
 
@@ -45,7 +45,7 @@ CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 """Variances of the effects of curves, which are not learned."""
 
 NEVER = -1.0
-"""Value of `Candidates.learned` where nothing was worked out since they came, or since a change from outside."""
+"""Value of `AdaptiveCandidates.learned` where nothing was worked out since they came, or a change from outside."""
 
 
 MAX_NUMBERS = 128
@@ -75,7 +75,7 @@ class Cells(NamedTuple):
             yield f"tally holds a sum of chances of {self.tally[MEANS]:g}, expected 0 to {tried:,}"
 
 
-class Columns(NamedTuple):
+class ProductColumnKinds(NamedTuple):
     """Kinds of the products' columns: `binary (d_p,)` whether a column held nothing but 0 and 1 so far.
 
     A binary column of which a product was 1 has a block of effects: `block_of (d_p,)`, 0 without. The others are
@@ -101,7 +101,7 @@ class Columns(NamedTuple):
 BLOCKS, NUMBERS = 0, 1
 
 
-class State(NamedTuple):
+class AdaptiveState(NamedTuple):
     """All that `Adaptive` has learned, and its parameters.
 
     `categories` gives those that were shown a number, from their hashed patterns in binary columns; number 0 stands for
@@ -114,7 +114,7 @@ class State(NamedTuple):
 
     segments: Segments
     categories: IdTable
-    columns: Columns
+    columns: ProductColumnKinds
     cells: Cells
     products: IdTable
     scales: Scales
@@ -124,7 +124,7 @@ class State(NamedTuple):
     landmarks: Annotated[FloatArray, INPUTS]
     landmarks_found: IntArray
     losses: Annotated[FloatArray, NOT_NEGATIVE]
-    sizes: Sizes
+    sizes: RewardSizeModels
     model: LogModel
     key: np.ndarray
     updates: IntArray
@@ -163,7 +163,7 @@ class State(NamedTuple):
             yield f"effects were reckoned later than the last of {self.updates[0]:,} rewards"
 
 
-class Candidates(NamedTuple):
+class AdaptiveCandidates(NamedTuple):
     """The K products of a request and the R categories among them.
 
     `ids (K,)`, `products (K, d_p)`; `binary (d_p,)`, the columns that held nothing but 0 and 1 so far; `group_of (K,)`
@@ -232,12 +232,12 @@ def clear_cells(cells: Cells, g: int) -> None:
             change_filter.clear(cells.filters[s, g])
 
 
-def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model: LogModel) -> Candidates:
+def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model: LogModel) -> AdaptiveCandidates:
     """Return the candidates with features `products (K, d_p)`; the columns in `binary (d_p,)` tell categories."""
     weights, size_weights = candidate_weights(model, ids, products)
     keys, group_of = distinct_patterns(products, binary)
     columns, starts, active = _ones(products, binary)
-    return Candidates(
+    return AdaptiveCandidates(
         ids=ids,
         products=products,
         binary=binary,

@@ -28,7 +28,7 @@ MAX_BYTES = 2**30
 FIRST_PRODUCTS = 64
 
 
-class State(NamedTuple):
+class LinUCBState(NamedTuple):
     """A ridge model over x = [user, product] for each product that was shown, by the slots of `products`.
 
     Model 0 has seen nothing: it speaks for products that were never shown.
@@ -40,7 +40,7 @@ class State(NamedTuple):
     alpha: float
 
 
-class Candidates(NamedTuple):
+class LinUCBCandidates(NamedTuple):
     """The candidates' `ids (K,)`, features `products (K, d_p)`, and the model `slots (K,)` of each.
 
     `active (K, d_p)` the columns where a product is not 0, the first `n_active (K,)` of each row; `version (1,)` of the
@@ -56,7 +56,7 @@ class Candidates(NamedTuple):
 
 
 @inlined
-def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+def _best(state: LinUCBState, candidates: LinUCBCandidates, user: FloatArray, available: BoolArray) -> int:
     renew_slots(state.products, candidates.ids, candidates.slots, candidates.version)
     theta = state.ridge.theta
     inverse = widths_of(state.widths, state.ridge).inverse
@@ -117,20 +117,25 @@ def _active_columns(products: FloatArray) -> tuple[IntArray, IntArray]:
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: LinUCBState, candidates: LinUCBCandidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
 ) -> int:
     return _best(state, candidates, user, available)
 
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: LinUCBState,
+    candidates: LinUCBCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     out[_best(state, candidates, user, available)] = 1.0
 
 
 @jit
-def _model_of(state: State, product_id: int) -> int:
+def _model_of(state: LinUCBState, product_id: int) -> int:
     """Return the model of a product, cleared if it is new."""
     slot, is_new = claim_slot(state.products, product_id)
     if is_new:
@@ -140,13 +145,15 @@ def _model_of(state: State, product_id: int) -> int:
 
 
 @inlined
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(state: LinUCBState, candidates: LinUCBCandidates, user_id: int, user: FloatArray, action: int) -> None:
     x = joined(user, candidates.products[action])
     count_decision(state.widths, state.ridge, _model_of(state, candidates.ids[action]), x)
 
 
 @inlined
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: LinUCBState, candidates: LinUCBCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     x = joined(user, candidates.products[action])
     model = _model_of(state, candidates.ids[action])
     observe(state.ridge, model, x, nonzeros(x), reward)
@@ -177,14 +184,14 @@ class LinUCB(KernelPolicy):
         # A gram and an inverse in float64, both in the ridge of rewards and in that of late widths.
         return max(2, MAX_BYTES // (4 * 8 * self._dim**2))
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> LinUCBState:
         return self._state_of(min(FIRST_PRODUCTS, self._most))
 
-    def _state_of(self, capacity: int) -> State:
+    def _state_of(self, capacity: int) -> LinUCBState:
         ridge, ahead = (new_ridge(capacity, self._dim, self.regularization) for _ in range(2))
-        return State(ridge, new_id_table(capacity), new_late_widths(ahead), self.alpha)
+        return LinUCBState(ridge, new_id_table(capacity), new_late_widths(ahead), self.alpha)
 
-    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+    def _make_room(self, candidates: LinUCBCandidates, decisions: int) -> None:
         state = self.state
         capacity = capacity_for(state.products, candidates.ids, decisions, self._most)
         if capacity > len(state.products.ids):
@@ -194,14 +201,14 @@ class LinUCB(KernelPolicy):
                 widths=grown_widths(state.widths, capacity),
             )
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> LinUCBCandidates:
         active, n_active = _active_columns(products)
-        return Candidates(ids, products, active, n_active, np.zeros(len(ids), np.int64), np.full(1, -1))
+        return LinUCBCandidates(ids, products, active, n_active, np.zeros(len(ids), np.int64), np.full(1, -1))
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0)
+    def _exploiting(self) -> LinUCBState:
+        state: LinUCBState = self.state._replace(alpha=0.0)
         return state
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+    def _shaped_as(self, saved: Mapping[str, Any]) -> LinUCBState:
         capacity = saved_length(saved, "products.ids")
         return self._state_of(capacity) if 2 <= capacity <= self._most else self.state

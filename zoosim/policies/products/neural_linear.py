@@ -50,7 +50,7 @@ NOISE_RATE = 1 / 500
 SCALE, VARIANCE = 0, 1
 
 
-class Candidates(NamedTuple):
+class NeuralLinearCandidates(NamedTuple):
     """Candidates in G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
 
     A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
@@ -66,7 +66,7 @@ class Candidates(NamedTuple):
     steps: IntArray
 
 
-class State(NamedTuple):
+class NeuralLinearState(NamedTuple):
     """Ridge models of the heads over scaled z, the network's learner, and the categories that have heads.
 
     `layers` is the table of the network's hidden layer; `levels (2,)`: what z is multiplied by, and the variance of
@@ -92,7 +92,7 @@ class State(NamedTuple):
 
 
 @jit
-def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[FloatArray, int]:
+def features_of(candidates: NeuralLinearCandidates, user: FloatArray, action: int) -> tuple[FloatArray, int]:
     """Return x `(d,)` that the network reads for a user and a product, and the product's head."""
     group = candidates.group_of[action]
     if candidates.joint:
@@ -101,7 +101,7 @@ def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[
 
 
 @jit
-def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: FloatArray) -> Float32Array:
+def hidden_layers(learner: heads_net.Learner, candidates: NeuralLinearCandidates, user: FloatArray) -> Float32Array:
     """Return z `(R, h)` of a user with each row of the candidates."""
     weights, bias = heads_net.first_layer(learner)
     lower = candidates.lower
@@ -119,7 +119,7 @@ def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: Floa
 
 
 @jit
-def _embed(state: State, x: FloatArray) -> FloatArray:
+def _embed(state: NeuralLinearState, x: FloatArray) -> FloatArray:
     """Return the scaled z `(h,)` of x `(d,)`."""
     z: FloatArray = heads_net.hidden_layer(state.learner, x).astype(np.float64)
     scale_vector(z, state.levels[SCALE])
@@ -128,7 +128,7 @@ def _embed(state: State, x: FloatArray) -> FloatArray:
 
 @jit
 def _estimates(
-    state: State, candidates: Candidates, user: FloatArray, found: IntArray
+    state: NeuralLinearState, candidates: NeuralLinearCandidates, user: FloatArray, found: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
     ridge = state.ridge
@@ -190,7 +190,12 @@ def _best(
 
 @jit
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: NeuralLinearState,
+    candidates: NeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     found = first_of_each(candidates.group_of, available, candidates.groups)
     means, deviations = _estimates(state, candidates, user, found)
@@ -200,7 +205,12 @@ def _choose(
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: NeuralLinearState,
+    candidates: NeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     found = first_of_each(candidates.group_of, available, candidates.groups)
     means, deviations = _estimates(state, candidates, user, found)
@@ -211,7 +221,14 @@ def _distribution(
 
 
 @jit
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: NeuralLinearState,
+    candidates: NeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    action: int,
+    reward: float,
+) -> None:
     x, head = features_of(candidates, user, action)
     z = _embed(state, x)
     # Before the model learns from it: the error of a prediction, not of a fit.
@@ -225,7 +242,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
 
 
 @jit
-def _renew(state: State, slots: IntArray) -> None:
+def _renew(state: NeuralLinearState, slots: IntArray) -> None:
     """Scale z to a mean square norm of 1 over the memory, and compute the sums of all models from it."""
     memory = state.learner.memory
     ridge = state.ridge
@@ -274,8 +291,8 @@ class NeuralLinear(KernelPolicy):
     thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
     regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
 
-    def _new_state(self) -> State:
-        return State(
+    def _new_state(self) -> NeuralLinearState:
+        return NeuralLinearState(
             ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
             learner=self._new_learner(),
             layers=heads_net.hidden_layer_table(self.spec.user_dim + self.spec.product_dim, self.hidden),
@@ -286,8 +303,8 @@ class NeuralLinear(KernelPolicy):
             thompson=self.thompson,
         )
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0)
+    def _exploiting(self) -> NeuralLinearState:
+        state: NeuralLinearState = self.state._replace(alpha=0.0)
         return state
 
     @property
@@ -320,7 +337,7 @@ class NeuralLinear(KernelPolicy):
             keep=keep,
         )
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> NeuralLinearCandidates:
         if not self.state.joint[0]:
             group_of = self._number(products)
         if self.state.joint[0]:  # as it may have become just now
@@ -330,7 +347,7 @@ class NeuralLinear(KernelPolicy):
             rows = np.zeros((1, products.shape[1]))
             groups = count(self.state.categories)
         lower = np.zeros((len(rows), self.hidden), np.float32)
-        return Candidates(rows, group_of, groups, bool(self.state.joint[0]), lower, np.full(1, -1))
+        return NeuralLinearCandidates(rows, group_of, groups, bool(self.state.joint[0]), lower, np.full(1, -1))
 
     def _number(self, products: FloatArray) -> IntArray:
         """Return the category `(K,)` of each product; with more of them than heads, one head decides from now on."""
@@ -367,8 +384,8 @@ class NeuralLinear(KernelPolicy):
         _, products = checked_candidates(context, self.spec)
         return self if all_numbered(self.state.categories, products) else copy.deepcopy(self)
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        state: State = self.state
+    def _shaped_as(self, saved: Mapping[str, Any]) -> NeuralLinearState:
+        state: NeuralLinearState = self.state
         heads = saved_length(saved, "ridge.b")
         if FIRST_HEADS <= heads <= MAX_HEADS:
             state = state._replace(ridge=new_ridge(heads, self.hidden, self.regularization))

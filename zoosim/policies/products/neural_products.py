@@ -22,7 +22,7 @@ def _hashes(rows: FloatArray) -> IntArray:
     return out
 
 
-class Products:
+class DistinctProducts:
     """The distinct products `rows (R, d_p)` of a request, the row `row_of (K,)` of each, and its visitors so far."""
 
     def __init__(self, products: FloatArray) -> None:

@@ -38,10 +38,10 @@ from zoosim.policies.choice import (
     posterior_key,
 )
 from zoosim.policies.kernel import DrawingPolicy
-from zoosim.policies.products.neural_products import Products
+from zoosim.policies.products.neural_products import DistinctProducts
 from zoosim.policies.requests import (
     LARGEST,
-    Request,
+    CheckedRequest,
     checked_action,
     checked_candidates,
     checked_request,
@@ -176,15 +176,15 @@ class _Neural(DrawingPolicy):
             )
 
     @abstractmethod
-    def _multipliers(self, products: Products, draw: float) -> FloatArray:
+    def _multipliers(self, products: DistinctProducts, draw: float) -> FloatArray:
         """Return what each distinct row's deviation `(R,)` counts in the decision that a `draw` settles."""
 
     @abstractmethod
-    def _add_chances(self, request: Request, products: Products, out: FloatArray) -> None:
+    def _add_chances(self, request: CheckedRequest, products: DistinctProducts, out: FloatArray) -> None:
         """Add the probabilities of choices above the floor to `out (K,)`, which holds zeros."""
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Products:
-        return Products(products)
+    def _candidates(self, ids: IntArray, products: FloatArray) -> DistinctProducts:
+        return DistinctProducts(products)
 
     def _reader(self, context: Context) -> "_Neural":
         """Return the policy itself, or a copy where gradients have yet to be measured or rows to be numbered."""
@@ -194,14 +194,14 @@ class _Neural(DrawingPolicy):
         # By this memo the copy begins with an empty list, rather than with copies of all remembered candidates.
         return copy.deepcopy(self, {id(self._attached): []})
 
-    def _draw_action(self, request: Request, candidates: Products, draw: float) -> int:
+    def _draw_action(self, request: CheckedRequest, candidates: DistinctProducts, draw: float) -> int:
         if draw < self.floor:
             return int(pick(request.available, draw / self.floor))
         # One uniform serves for both: given on which side of the floor it fell, it is even there.
         above = (draw - self.floor) / (1.0 - self.floor)
         return self._best(request, candidates, self._multipliers(candidates, above))
 
-    def _distribution(self, request: Request, candidates: Products) -> FloatArray:
+    def _distribution(self, request: CheckedRequest, candidates: DistinctProducts) -> FloatArray:
         out = np.zeros(len(request.available))
         self._add_chances(request, candidates, out)
         if self.floor > 0.0:
@@ -209,17 +209,17 @@ class _Neural(DrawingPolicy):
             add_share(request.available, self.floor, out)
         return out
 
-    def _exploit(self, request: Request, candidates: Products) -> int:
+    def _exploit(self, request: CheckedRequest, candidates: DistinctProducts) -> int:
         return self._best(request, candidates, np.zeros(len(candidates.rows)))
 
-    def _best(self, request: Request, products: Products, z: FloatArray) -> int:
+    def _best(self, request: CheckedRequest, products: DistinctProducts, z: FloatArray) -> int:
         """Return the available product of the highest mean plus z deviations, the lowest index on ties."""
         candidates = self._meet(request, products)
         if len(z) > LAZY_ABOVE and not self._learner.in_rows:
             return self._lazy(products, candidates, z, request.available)
         return int(best_of(self._scores(candidates, z), products.row_of, request.available))
 
-    def _meet(self, request: Request, products: Products) -> Candidates:
+    def _meet(self, request: CheckedRequest, products: DistinctProducts) -> Candidates:
         candidates = products.seen_by(request.user)
         self._learner.network.meet(candidates.xs)
         return candidates
@@ -239,7 +239,7 @@ class _Neural(DrawingPolicy):
             means = candidates.means if which is None else candidates.means[which]
         return means, self.alpha * np.sqrt(variances)
 
-    def _lazy(self, products: Products, candidates: Candidates, z: FloatArray, available: BoolArray) -> int:
+    def _lazy(self, products: DistinctProducts, candidates: Candidates, z: FloatArray, available: BoolArray) -> int:
         """Choose as a scan of all candidates does, by bounds: cheap means, and variances of earlier decisions."""
         self._learner.look(candidates, at_posterior=self.mean == "posterior")
         firsts = first_of_each(products.row_of, available, len(z))
@@ -307,10 +307,10 @@ class NeuralUCB(_Neural):
     name = "neural-ucb"
     alpha: float = parameter(0.8, low=0, high=100, help="width of the bonus, in standard deviations")
 
-    def _multipliers(self, products: Products, draw: float) -> FloatArray:
+    def _multipliers(self, products: DistinctProducts, draw: float) -> FloatArray:
         return products.ones
 
-    def _add_chances(self, request: Request, products: Products, out: FloatArray) -> None:
+    def _add_chances(self, request: CheckedRequest, products: DistinctProducts, out: FloatArray) -> None:
         out[self._best(request, products, self._multipliers(products, 0.0))] = 1.0
 
 
@@ -334,12 +334,12 @@ class NeuralTS(_Neural):
     def _posterior_key(self) -> np.uint64:
         return np.uint64(posterior_key(self._key, np.array([self._learner.history.time])))
 
-    def _multipliers(self, products: Products, draw: float) -> FloatArray:
+    def _multipliers(self, products: DistinctProducts, draw: float) -> FloatArray:
         z = np.empty(len(products.rows))
         _normals(self._posterior_key, draw_number(draw), products.hashes, self.optimistic, z)
         return z
 
-    def _add_chances(self, request: Request, products: Products, out: FloatArray) -> None:
+    def _add_chances(self, request: CheckedRequest, products: DistinctProducts, out: FloatArray) -> None:
         means, deviations = self._posterior(self._meet(request, products))
         draws = (products.hashes, products.row_of, request.available, self.optimistic, self._posterior_key)
         _add_wins(means, deviations, *draws, out)

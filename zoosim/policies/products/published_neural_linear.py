@@ -35,7 +35,7 @@ LONGEST_EMBEDDING = 1e4
 """The length that embeddings are shortened to: sums of squares of longer ones drown the regularization in rounding."""
 
 
-class Candidates(NamedTuple):
+class PublishedNeuralLinearCandidates(NamedTuple):
     """The distinct products among the candidates, and their embeddings as the network was after so many `steps (1,)`.
 
     `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
@@ -50,7 +50,7 @@ class Candidates(NamedTuple):
     steps: IntArray
 
 
-class Memory(NamedTuple):
+class ObservationRing(NamedTuple):
     """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`; `order (C,)` to draw from."""
 
     xs: Float32Array
@@ -66,7 +66,7 @@ class Memory(NamedTuple):
 SEEN, STEPS = 0, 1
 
 
-class State(NamedTuple):
+class PublishedNeuralLinearState(NamedTuple):
     """Ridge sums over embeddings, the network with its optimiser, and the memory.
 
     `trained (3, p)` weights and their moments, `layers` their table; `counts (2,)` observations seen and gradient steps
@@ -77,7 +77,7 @@ class State(NamedTuple):
     trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     layers: IntArray
     counts: IntArray
-    memory: Memory
+    memory: ObservationRing
     key: np.ndarray
     alpha: float
     rate: float
@@ -88,7 +88,9 @@ class State(NamedTuple):
 
 
 @jit
-def _slot(trained: Float32Array, layers: IntArray, steps: int, candidates: Candidates, user: FloatArray) -> int:
+def _slot(
+    trained: Float32Array, layers: IntArray, steps: int, candidates: PublishedNeuralLinearCandidates, user: FloatArray
+) -> int:
     """Return where in `candidates.z` the embeddings `(R, e)` of this user with every distinct product stand."""
     if candidates.steps[0] != steps:  # those of a network that has moved are forgotten
         candidates.users[:] = np.nan
@@ -132,7 +134,12 @@ def _shorten(z: FloatArray) -> None:
 
 
 @inlined
-def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+def _best(
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user: FloatArray,
+    available: BoolArray,
+) -> int:
     z = candidates.z[_slot(state.trained, state.layers, state.counts[STEPS], candidates, user)]
     scores = _scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha)
     return best_of(scores, candidates.row_of, available)
@@ -152,21 +159,36 @@ def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float)
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     return _best(state, candidates, user, available)
 
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     out[_best(state, candidates, user, available)] = 1.0
 
 
 @inlined
 def _learn_online(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    action: int,
+    reward: float,
 ) -> None:
     row = candidates.row_of[action]
     z = candidates.z[_slot(state.trained, state.layers, state.counts[STEPS], candidates, user), row]
@@ -195,7 +217,12 @@ def _kept(gradient: Float32Array) -> float:
 
 @inlined
 def _learn_stable(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    action: int,
+    reward: float,
 ) -> None:
     row = candidates.row_of[action]
     memory = state.memory
@@ -223,7 +250,7 @@ def _learn_stable(
 
 
 @jit
-def _recompute(params: Float32Array, layers: IntArray, ridge: Ridge, memory: Memory, held: int) -> None:
+def _recompute(params: Float32Array, layers: IntArray, ridge: Ridge, memory: ObservationRing, held: int) -> None:
     """Compute the sums anew from the `held` observations in memory, as the network now embeds them."""
     z = np.empty((held, ridge.b.shape[1]))
     nets.embed(params, layers, memory.xs[:held], z)
@@ -257,12 +284,12 @@ class _NeuralLinear(KernelPolicy):
 
     def _make(
         self, memory: int, batch_size: int, train_every: int, training_steps: int = 1, recompute: bool = False
-    ) -> State:
+    ) -> PublishedNeuralLinearState:
         dim = self.spec.user_dim + self.spec.product_dim
         claim((dim + self.embedding) * self.hidden + memory)
         params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
-        store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
-        return State(
+        store = ObservationRing(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
+        return PublishedNeuralLinearState(
             ridge=new_ridge(1, self.embedding),
             trained=with_moments(params),
             layers=nets.embedding_layers(dim, self.hidden, self.embedding),
@@ -277,14 +304,14 @@ class _NeuralLinear(KernelPolicy):
             recompute=recompute,
         )
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0)
+    def _exploiting(self) -> PublishedNeuralLinearState:
+        state: PublishedNeuralLinearState = self.state._replace(alpha=0.0)
         return state
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> PublishedNeuralLinearCandidates:
         rows, row_of = distinct_rows(products)
         users = int(np.clip(MAX_CACHED // len(rows), 1, 64))
-        return Candidates(
+        return PublishedNeuralLinearCandidates(
             rows=rows,
             row_of=row_of,
             users=np.full((users, self.spec.user_dim), np.nan),
@@ -304,7 +331,7 @@ class NeuralLinearOnline(_NeuralLinear):
     kernel = Kernel("neural_linear_online", _choose, _distribution, _learn_online, nothing_decided)
     alpha: float = parameter(0.2, low=0, high=100, help="width of the confidence bound, in standard deviations")
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> PublishedNeuralLinearState:
         return self._make(memory=1, batch_size=1, train_every=1)
 
 
@@ -324,6 +351,6 @@ class NeuralLinearStable(_NeuralLinear):
     training_steps: int = parameter(1, low=1, high=1000, help="steps of a training")
     recompute: bool = parameter(False, help="compute the sums anew from the memory after each training")
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> PublishedNeuralLinearState:
         batch_size = min(self.batch_size, self.memory)
         return self._make(self.memory, batch_size, self.train_every, self.training_steps, self.recompute)

@@ -8,7 +8,7 @@ from zoosim.policies.choice import add_share, pick
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 
-class State(NamedTuple):
+class RandomPolicyState(NamedTuple):
     """Nothing: there is nothing to learn."""
 
 
@@ -18,20 +18,32 @@ class NoCandidates(NamedTuple):
 
 @jit
 def _choose(
-    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: RandomPolicyState,
+    candidates: NoCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     return pick(available, draw)
 
 
 @jit
 def _distribution(
-    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: RandomPolicyState,
+    candidates: NoCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     add_share(available, 1.0, out)
 
 
 @jit
-def _learn(state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: RandomPolicyState, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     pass
 
 
@@ -42,8 +54,8 @@ class Random(KernelPolicy):
     learns = False
     kernel = Kernel("random", _choose, _distribution, _learn, nothing_decided)
 
-    def _new_state(self) -> State:
-        return State()
+    def _new_state(self) -> RandomPolicyState:
+        return RandomPolicyState()
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> NoCandidates:
         return NoCandidates()

@@ -9,13 +9,19 @@ from zoosim.policies.choice import DRAWS, best_of, draw_number, posterior_key
 from zoosim.policies.kernel import Kernel
 from zoosim.policies.open_decisions import hash_decision
 from zoosim.policies.products.late_widths import count_decision_in_group, settle_in_group, widths_of
-from zoosim.policies.products.segment_state import Candidates, State, enter_product, enter_segment, read_slots
-from zoosim.policies.products.segment_view import View, arms_of, look, scores_of
+from zoosim.policies.products.segment_state import (
+    SegmentCandidates,
+    SegmentState,
+    enter_product,
+    enter_segment,
+    read_slots,
+)
+from zoosim.policies.products.segment_view import VisitorModels, arms_of, look, scores_of
 from zoosim.policies.products.segments import find
 
 
 @inlined
-def _look(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> View:
+def _look(state: SegmentState, candidates: SegmentCandidates, user: FloatArray, available: BoolArray) -> VisitorModels:
     """Return what a visitor sees of the models of its segment.
 
     One who is new looks at the next segment, whose models know nothing.
@@ -33,7 +39,7 @@ def _look(state: State, candidates: Candidates, user: FloatArray, available: Boo
 
 
 @inlined
-def _features_of(candidates: Candidates, user: FloatArray, arm: int) -> FloatArray:
+def _features_of(candidates: SegmentCandidates, user: FloatArray, arm: int) -> FloatArray:
     """Return the joint features of an arm for a visitor: left (x) right."""
     rows = candidates.rows.shape[0]
     return joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
@@ -41,7 +47,12 @@ def _features_of(candidates: Candidates, user: FloatArray, arm: int) -> FloatArr
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: SegmentState,
+    candidates: SegmentCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     view = _look(state, candidates, user, available)
     key = posterior_key(state.key, state.updates)
@@ -51,7 +62,12 @@ def _choose(
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: SegmentState,
+    candidates: SegmentCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     view = _look(state, candidates, user, available)
     key = posterior_key(state.key, state.updates)
@@ -62,7 +78,7 @@ def _distribution(
 
 
 @inlined
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(state: SegmentState, candidates: SegmentCandidates, user_id: int, user: FloatArray, action: int) -> None:
     segments = state.segments
     s = enter_segment(state, user)
     arm = candidates.arm_of[action]
@@ -77,7 +93,9 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 
 @inlined
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: SegmentState, candidates: SegmentCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     s = enter_segment(state, user)
     arm = candidates.arm_of[action]
     state.updates[0] += 1

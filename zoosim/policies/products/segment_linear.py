@@ -28,8 +28,8 @@ from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.late_widths import new_late_widths
 from zoosim.policies.products.segment_kernels import KERNEL
 from zoosim.policies.products.segment_state import (
-    Candidates,
-    State,
+    SegmentCandidates,
+    SegmentState,
     hash_rows,
     move_models,
     new_candidates,
@@ -98,10 +98,10 @@ class _SegmentLinear(KernelPolicy):
         """Return the most products that there may be, unknown ones included."""
         return 1 if self.shared else max(2, MAX_ENTRIES // self._entries)
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SegmentState:
         return self._state_of(min(FIRST_PRODUCTS, self._most), draw_key(self.rng))
 
-    def _state_of(self, products: int, key: np.uint64) -> State:
+    def _state_of(self, products: int, key: np.uint64) -> SegmentState:
         left_dim, right_dim = self._sides
         fades = self.memory == "discount"
         segments = self._segments_beside(products)
@@ -110,7 +110,7 @@ class _SegmentLinear(KernelPolicy):
         learning = (left_dim * right_dim, self.regularization, discount)
         # What a policy does not use has room for one.
         ahead, groups = (models, segments) if self._runs_ahead else (1, 1)
-        return State(
+        return SegmentState(
             segments=new_segments(segments, self.spec.user_dim),
             products=new_id_table(products),
             turns=np.zeros(products, np.int64),
@@ -124,13 +124,13 @@ class _SegmentLinear(KernelPolicy):
             alpha=self.alpha,
         )
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> SegmentCandidates:
         if self.shared:
             rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
             return new_candidates(rows, np.ones(1), row_of, hash_rows(rows), is_dense(rows))
         return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids, False)
 
-    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+    def _make_room(self, candidates: SegmentCandidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
         # must be the same in compiled runs as for single requests.
         state = self.state
@@ -157,11 +157,11 @@ class _SegmentLinear(KernelPolicy):
         )
         self.state = larger._replace(products=grown(state.products, products), widths=widths, updates=state.updates)
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0, sampling=False)
+    def _exploiting(self) -> SegmentState:
+        state: SegmentState = self.state._replace(alpha=0.0, sampling=False)
         return state
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+    def _shaped_as(self, saved: Mapping[str, Any]) -> SegmentState:
         capacity = saved_length(saved, "turns")
         fits = not self.shared and 2 <= capacity <= self._most
         return self._state_of(capacity, self.state.key[0]) if fits else self.state

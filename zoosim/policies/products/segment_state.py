@@ -18,7 +18,7 @@ from zoosim.policies.products.late_widths import LateWidths, forget_decisions
 from zoosim.policies.products.segments import Segments, enter, shed
 
 
-class State(NamedTuple):
+class SegmentState(NamedTuple):
     """The models of segments and products.
 
     `products` gives products their slots, P in all, of which the first one stands for all that were never shown;
@@ -44,7 +44,7 @@ class State(NamedTuple):
             yield f"turns holds {self.turns.max()}, expected a turn below {period_of(self.ridge)}"
 
 
-class Candidates(NamedTuple):
+class SegmentCandidates(NamedTuple):
     """The V models and R rows of candidates, which make V R arms, of which one of V and R is 1.
 
     `rows (R, w)` on the right of the features; `leads (V,)` the first on their left, before the user's; `arm_of (K,)`;
@@ -61,9 +61,11 @@ class Candidates(NamedTuple):
     dense: bool
 
 
-def new_candidates(rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray, dense: bool) -> Candidates:
+def new_candidates(
+    rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray, dense: bool
+) -> SegmentCandidates:
     """Return candidates whose slots have not been read."""
-    return Candidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), np.full(1, -1), dense)
+    return SegmentCandidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), np.full(1, -1), dense)
 
 
 @jit
@@ -76,14 +78,14 @@ def hash_rows(rows: FloatArray) -> IntArray:
 
 
 @jit
-def read_slots(products: IdTable, candidates: Candidates) -> None:
+def read_slots(products: IdTable, candidates: SegmentCandidates) -> None:
     """Look up the slots of candidates, unless no product has got or lost one since."""
     models = candidates.models
     renew_slots(products, candidates.keys[: models.shape[0]], models, candidates.version)
 
 
 @inlined
-def enter_segment(state: State, user: FloatArray) -> int:
+def enter_segment(state: SegmentState, user: FloatArray) -> int:
     """Return the segment of a visitor; all models are cleared when segments begin anew."""
     found = state.segments.found[0]
     if shed(state.segments, user):
@@ -94,7 +96,7 @@ def enter_segment(state: State, user: FloatArray) -> int:
 
 
 @inlined
-def enter_product(state: State, candidates: Candidates, arm: int) -> int:
+def enter_product(state: SegmentState, candidates: SegmentCandidates, arm: int) -> int:
     """Return the slot of an arm's product, with models that know nothing if it is new; 0 with one model for all."""
     if state.turns.shape[0] == 1:
         return 0
@@ -107,7 +109,7 @@ def enter_product(state: State, candidates: Candidates, arm: int) -> int:
 
 
 @jit
-def _forget_models(state: State, segments: int, first: int, stop: int) -> None:
+def _forget_models(state: SegmentState, segments: int, first: int, stop: int) -> None:
     """Clear the models of the first so many segments for the products with slots `first` to `stop` - 1."""
     for s in range(segments):
         for model in range(s * state.turns.shape[0] + first, s * state.turns.shape[0] + stop):
@@ -116,7 +118,7 @@ def _forget_models(state: State, segments: int, first: int, stop: int) -> None:
                 clear(state.widths.ahead, model)
 
 
-def move_models(old: State, new: State) -> None:
+def move_models(old: SegmentState, new: SegmentState) -> None:
     """Copy what was learned into a state with room for more products, and maybe for fewer segments."""
     segments = int(old.segments.found[0])
     products = len(old.turns)
@@ -135,14 +137,14 @@ def move_models(old: State, new: State) -> None:
         getattr(new.segments, name)[:] = getattr(old.segments, name)
 
 
-def _by_model(state: State) -> Iterator[np.ndarray]:
+def _by_model(state: SegmentState) -> Iterator[np.ndarray]:
     """Yield the arrays whose first axis numbers the models of segments and products."""
     ridges = (state.ridge, state.widths.ahead) if state.ahead else (state.ridge,)
     for ridge in ridges:
         yield from (ridge.gram, ridge.inverse, ridge.b, ridge.theta, ridge.age, ridge.condition[:-1])
 
 
-def _by_segment(state: State) -> Iterator[np.ndarray]:
+def _by_segment(state: SegmentState) -> Iterator[np.ndarray]:
     yield from (state.segments.patterns, state.segments.decided, state.segments.clock)
     if state.ahead:
         yield state.widths.clock

@@ -15,7 +15,7 @@ from zoosim.linear.posterior import bounds, draws, root
 from zoosim.linear.ridge import Ridge, variance
 
 
-class View(NamedTuple):
+class VisitorModels(NamedTuple):
     """Models for one visitor: `means (V, w)`, `spreads (V, w, w)` (or roots); `arms (V, R)` tells what can be shown."""
 
     means: FloatArray
@@ -51,7 +51,7 @@ def look(
     user: FloatArray,
     first: int,
     rooted: bool,
-) -> View:
+) -> VisitorModels:
     """Look at the models `first` + `models (V,)` from one user; roots in place of spreads if `rooted`.
 
     Means are those of `ridge`, spreads those of `widths`.
@@ -68,7 +68,7 @@ def look(
             _see(ridge, widths, first + models[v], left, nonzero, means[v], spreads[v])
             if rooted:
                 root(spreads[v])
-    return View(means, spreads, arms)
+    return VisitorModels(means, spreads, arms)
 
 
 @jit
@@ -93,7 +93,7 @@ def _see(
 
 @jit
 def scores_of(
-    view: View, rows: FloatArray, dense: bool, alpha: float, sampling: bool, key: np.uint64, i: int
+    view: VisitorModels, rows: FloatArray, dense: bool, alpha: float, sampling: bool, key: np.uint64, i: int
 ) -> FloatArray:
     """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
     models, count = view.arms.shape

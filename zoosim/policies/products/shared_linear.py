@@ -21,7 +21,7 @@ from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.products.late_widths import LateWidths, count_decision, new_late_widths, settle, widths_of
 
 
-class State(NamedTuple):
+class SharedLinearState(NamedTuple):
     """One ridge model over [1, user] (x) [1, product], whose first entry is always 0."""
 
     ridge: Ridge
@@ -30,7 +30,7 @@ class State(NamedTuple):
     epsilon: float
 
 
-class Candidates(NamedTuple):
+class SharedLinearCandidates(NamedTuple):
     """The distinct [1, product] among the candidates, `rows (R, 1 + d_p)`, and the row of each, `row_of (K,)`.
 
     `dense` tells whether most of their numbers are not 0.
@@ -42,7 +42,7 @@ class Candidates(NamedTuple):
 
 
 @inlined
-def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+def _best(state: SharedLinearState, candidates: SharedLinearCandidates, user: FloatArray, available: BoolArray) -> int:
     left = with_one(user)
     rows = candidates.rows
     width = rows.shape[1]
@@ -61,7 +61,12 @@ def _best(state: State, candidates: Candidates, user: FloatArray, available: Boo
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: SharedLinearState,
+    candidates: SharedLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     if draw < state.epsilon:
         return pick(available, draw / state.epsilon)
@@ -70,7 +75,12 @@ def _choose(
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: SharedLinearState,
+    candidates: SharedLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     out[_best(state, candidates, user, available)] = 1.0 - state.epsilon
     if state.epsilon > 0.0:
@@ -78,19 +88,28 @@ def _distribution(
 
 
 @jit
-def _features_of(candidates: Candidates, user: FloatArray, action: int) -> FloatArray:
+def _features_of(candidates: SharedLinearCandidates, user: FloatArray, action: int) -> FloatArray:
     return joint(with_one(user), candidates.rows[candidates.row_of[action]])
 
 
 @inlined
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(
+    state: SharedLinearState, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, action: int
+) -> None:
     # Without bounds nobody reads widths.
     if state.alpha > 0.0:
         count_decision(state.widths, state.ridge, 0, _features_of(candidates, user, action))
 
 
 @inlined
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: SharedLinearState,
+    candidates: SharedLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    action: int,
+    reward: float,
+) -> None:
     x = _features_of(candidates, user, action)
     observe(state.ridge, 0, x, nonzeros(x), reward)
     if state.alpha > 0.0:
@@ -107,17 +126,17 @@ class _SharedLinear(KernelPolicy):
     learned = ("ridge", "widths")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
 
-    def _make(self, alpha: float, epsilon: float, discount: float) -> State:
+    def _make(self, alpha: float, epsilon: float, discount: float) -> SharedLinearState:
         dim = (1 + self.spec.user_dim) * (1 + self.spec.product_dim)
         ridge, ahead = (new_joint_ridge(1, dim, self.regularization, discount) for _ in range(2))
-        return State(ridge, new_late_widths(ahead), alpha, epsilon)
+        return SharedLinearState(ridge, new_late_widths(ahead), alpha, epsilon)
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> SharedLinearCandidates:
         rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-        return Candidates(rows, row_of, is_dense(rows))
+        return SharedLinearCandidates(rows, row_of, is_dense(rows))
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0, epsilon=0.0)
+    def _exploiting(self) -> SharedLinearState:
+        state: SharedLinearState = self.state._replace(alpha=0.0, epsilon=0.0)
         return state
 
 
@@ -127,7 +146,7 @@ class Greedy(_SharedLinear):
     name = "greedy"
     epsilon: float = parameter(0.05, low=0, high=1, help="share of visits spent on a random product")
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SharedLinearState:
         return self._make(alpha=0.0, epsilon=self.epsilon, discount=1.0)
 
 
@@ -138,5 +157,5 @@ class DiscountedLinUCB(_SharedLinear):
     alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
     discount: float = parameter(1 - 1 / 8000, low=0.9, high=1, help="weight that an observation keeps, a visit")
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SharedLinearState:
         return self._make(alpha=self.alpha, epsilon=0.0, discount=self.discount)

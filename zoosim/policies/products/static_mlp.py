@@ -18,7 +18,7 @@ MAX_REMEMBERED = 25_000_000
 """Scores kept for a set of candidates (users x products); those of a larger shop are computed anew at every visit."""
 
 
-class State(NamedTuple):
+class StaticMLPState(NamedTuple):
     """The network, its first layer split: `upper (U, 64)` of users with bias, `lower (P + 1, 64)` of products.
 
     `product_ids (P,)`, ascending, are those of the log; the last row of `lower` is the mean of all, for other products.
@@ -38,7 +38,7 @@ class State(NamedTuple):
             yield "product_ids are not ascending"
 
 
-class Candidates(NamedTuple):
+class StaticMLPCandidates(NamedTuple):
     """The products' part of the first layer, `lower (K, 64)`.
 
     `scores (U or 1, K)` are filled at a user's first visit, `known (U or 1,)`.
@@ -50,7 +50,7 @@ class Candidates(NamedTuple):
 
 
 @inlined
-def _scores_of(state: State, candidates: Candidates, user_id: int) -> Float32Array:
+def _scores_of(state: StaticMLPState, candidates: StaticMLPCandidates, user_id: int) -> Float32Array:
     """Return the logits `(K,)` of a user's products, up to a constant."""
     slot = user_id if candidates.scores.shape[0] > 1 else 0
     if not candidates.known[slot] or candidates.scores.shape[0] == 1:
@@ -78,7 +78,7 @@ def _score(
 
 
 @inlined
-def _best(state: State, candidates: Candidates, user_id: int, available: BoolArray) -> int:
+def _best(state: StaticMLPState, candidates: StaticMLPCandidates, user_id: int, available: BoolArray) -> int:
     scores = _scores_of(state, candidates, user_id)
     best = -1
     for k in range(available.shape[0]):
@@ -89,20 +89,32 @@ def _best(state: State, candidates: Candidates, user_id: int, available: BoolArr
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: StaticMLPState,
+    candidates: StaticMLPCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     return _best(state, candidates, user_id, available)
 
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: StaticMLPState,
+    candidates: StaticMLPCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     out[_best(state, candidates, user_id, available)] = 1.0
 
 
 @jit
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: StaticMLPState, candidates: StaticMLPCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     pass
 
 
@@ -123,12 +135,12 @@ class StaticMLP(KernelPolicy):
     learning_rate: float = parameter(0.001, low=1e-8, high=10, help="step size of Adam")
     embedding: int = parameter(32, low=1, high=1024, help="length of the user and product embeddings")
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> StaticMLPState:
         if self.spec.n_users < 1:
             raise ConfigError("static-mlp: needs visitors with known ids (n_users of at least 1); leave it out here")
         self._seed = int(self.rng.integers(2**31))
         self._fitted = False
-        return State(
+        return StaticMLPState(
             upper=np.zeros((self.spec.n_users, 64), np.float32),
             product_ids=np.zeros(0, np.int64),
             lower=np.zeros((1, 64), np.float32),
@@ -137,12 +149,12 @@ class StaticMLP(KernelPolicy):
             w3=np.zeros(32, np.float32),
         )
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> StaticMLPCandidates:
         known_ids = self.state.product_ids
         places = np.searchsorted(known_ids, ids)
         is_known = np.isin(ids, known_ids)
         rows = self.spec.n_users if self.spec.n_users * len(ids) <= MAX_REMEMBERED else 1
-        return Candidates(
+        return StaticMLPCandidates(
             lower=self.state.lower[np.where(is_known, places, len(known_ids))],
             scores=np.zeros((rows, len(ids)), np.float32),
             known=np.zeros(rows, np.bool_),
@@ -179,20 +191,20 @@ class StaticMLP(KernelPolicy):
         self.state.b2[:] = weights["fc2.bias"]
         self.state.w3[:] = weights["output.weight"][0]
 
-    def attach(self, context: Context) -> Candidates:
+    def attach(self, context: Context) -> StaticMLPCandidates:
         """Take in the candidates; refuses to decide before `fit`, and for visitors it does not know."""
         if not self._fitted:
             raise PolicyError("static-mlp: not trained; call fit(log) first, or load a saved state")
         self._check_user(context.get("user_id", 0))  # a block of visits has candidates, but no visitor
-        candidates: Candidates = super().attach(context)
+        candidates: StaticMLPCandidates = super().attach(context)
         return candidates
 
     def _check_user(self, user_id: int) -> None:
         if not 0 <= user_id < self.spec.n_users:
             raise PolicyError(f"static-mlp: user {user_id} is not one of 0 to {self.spec.n_users - 1}")
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        state: State = self.state
+    def _shaped_as(self, saved: Mapping[str, Any]) -> StaticMLPState:
+        state: StaticMLPState = self.state
         n = saved_length(saved, "product_ids")
         if n >= 0:
             state = state._replace(product_ids=np.zeros(n, np.int64), lower=np.zeros((n + 1, 64), np.float32))

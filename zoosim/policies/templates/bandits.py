@@ -47,7 +47,7 @@ FIRST_TEMPLATES, MOST_TEMPLATES = 16, 256
 """Room for templates at first and at most; then the one that was shown or rewarded longest ago is dropped."""
 
 
-class State(NamedTuple):
+class TemplateState(NamedTuple):
     """A ridge model a template over [1, features], by the slots of `templates`; the first has seen nothing.
 
     `turns (slots,)` when each fades; `moments (2,)`: the variance of rewards around their estimates, and how many made
@@ -72,7 +72,7 @@ class State(NamedTuple):
             yield f"moments holds {self.moments[1]:g} rewards, expected at most {MOST:,}"
 
 
-class Candidates(NamedTuple):
+class TemplateCandidates(NamedTuple):
     """The `ids (K,)` of templates, and the model `slots (K,)` of each, read at the `version (1,)` of their table."""
 
     ids: IntArray
@@ -81,7 +81,7 @@ class Candidates(NamedTuple):
 
 
 @jit
-def _read_slots(templates: IdTable, candidates: Candidates) -> None:
+def _read_slots(templates: IdTable, candidates: TemplateCandidates) -> None:
     if candidates.version[0] != templates.counts[VERSION]:
         find_slots(templates, candidates.ids, candidates.slots)
         candidates.version[0] = templates.counts[VERSION]
@@ -122,7 +122,7 @@ def _best_drawn(means: FloatArray, deviations: FloatArray, alpha: float, key: np
 
 @inlined
 def _estimates(
-    state: State, candidates: Candidates, user: FloatArray, available: BoolArray
+    state: TemplateState, candidates: TemplateCandidates, user: FloatArray, available: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return each template's estimate and the standard deviation of it."""
     _read_slots(state.templates, candidates)
@@ -136,7 +136,12 @@ def _estimates(
 
 @inlined
 def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+    state: TemplateState,
+    candidates: TemplateCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    draw: float,
 ) -> int:
     means, deviations = _estimates(state, candidates, user, available)
     if state.sampling:
@@ -146,7 +151,12 @@ def _choose(
 
 @jit
 def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+    state: TemplateState,
+    candidates: TemplateCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    out: FloatArray,
 ) -> None:
     means, deviations = _estimates(state, candidates, user, available)
     if state.sampling:
@@ -158,7 +168,7 @@ def _distribution(
 
 
 @jit
-def _model_of(state: State, template: int) -> int:
+def _model_of(state: TemplateState, template: int) -> int:
     """Return the model of a template, cleared if it is new."""
     slot, is_new = claim_slot(state.templates, template)
     if is_new:
@@ -169,7 +179,7 @@ def _model_of(state: State, template: int) -> int:
 
 
 @inlined
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(state: TemplateState, candidates: TemplateCandidates, user_id: int, user: FloatArray, action: int) -> None:
     if state.alpha > 0.0 and not state.sampling:
         x = with_one(user)
         template = candidates.ids[action]
@@ -182,7 +192,9 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 
 @inlined
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _learn(
+    state: TemplateState, candidates: TemplateCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     x = with_one(user)
     moments = state.moments
     template = candidates.ids[action]
@@ -213,12 +225,12 @@ class TemplateBandit(KernelPolicy):
     discount: float = parameter(1.0, low=0.9, high=1, help="weight that an observation keeps, a visit")
     alpha: float
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> TemplateState:
         return self._state_of(FIRST_TEMPLATES, draw_key(self.rng))
 
-    def _state_of(self, capacity: int, key: np.uint64) -> State:
+    def _state_of(self, capacity: int, key: np.uint64) -> TemplateState:
         learning = self.spec.user_dim + 1, self.regularization, self.discount
-        return State(
+        return TemplateState(
             ridge=new_ridge(capacity, *learning),
             templates=new_id_table(capacity),
             turns=np.zeros(capacity, np.int64),
@@ -230,7 +242,7 @@ class TemplateBandit(KernelPolicy):
             sampling=self.sampling,
         )
 
-    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+    def _make_room(self, candidates: TemplateCandidates, decisions: int) -> None:
         state = self.state
         capacity = capacity_for(state.templates, candidates.ids, decisions, MOST_TEMPLATES)
         if capacity > len(state.turns):
@@ -241,14 +253,14 @@ class TemplateBandit(KernelPolicy):
                 widths=grown_widths(state.widths, capacity),
             )
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
-        return Candidates(ids, np.zeros(len(ids), np.int64), np.full(1, -1))
+    def _candidates(self, ids: IntArray, products: FloatArray) -> TemplateCandidates:
+        return TemplateCandidates(ids, np.zeros(len(ids), np.int64), np.full(1, -1))
 
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0, sampling=False)
+    def _exploiting(self) -> TemplateState:
+        state: TemplateState = self.state._replace(alpha=0.0, sampling=False)
         return state
 
-    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+    def _shaped_as(self, saved: Mapping[str, Any]) -> TemplateState:
         capacity = saved_length(saved, "turns")
         return self._state_of(capacity, self.state.key[0]) if 2 <= capacity <= MOST_TEMPLATES else self.state
 

@@ -39,7 +39,7 @@ from zoosim.off_policy.actions.base import PolicyEvaluation
 from zoosim.off_policy.checks.checks import LogChecks
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.findings import Estimate
-from zoosim.off_policy.options import Options
+from zoosim.off_policy.options import EvaluationOptions
 from zoosim.off_policy.results import Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 
@@ -196,7 +196,7 @@ def _judge(case: Case) -> tuple[list[Result], list[Result]]:
     estimates = findings._estimates
     unchecked: list[Result] = []
 
-    def both(policy: str, evaluated: PolicyEvaluation, options: Options, checks: LogChecks) -> list[Estimate]:
+    def both(policy: str, evaluated: PolicyEvaluation, options: EvaluationOptions, checks: LogChecks) -> list[Estimate]:
         unchecked.extend(result for result, _ in estimates(policy, evaluated, options, None))
         return estimates(policy, evaluated, options, checks)
 

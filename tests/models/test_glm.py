@@ -8,7 +8,7 @@ from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.sizes import fit_sizes
-from zoosim.models.glm import Model, Response, RowsByProduct, expected_probability, fit_glm
+from zoosim.models.glm import FittedGLM, Response, RowsByProduct, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design
 from zoosim.models.row_effects import Family
 
@@ -20,7 +20,7 @@ DESIGN = Design(
 )
 
 
-def fit_clicks(x: FloatArray, actions: IntArray, clicks: FloatArray, families: Sequence[Family] = ()) -> Model:
+def fit_clicks(x: FloatArray, actions: IntArray, clicks: FloatArray, families: Sequence[Family] = ()) -> FittedGLM:
     return fit_glm(Response.CLICKS, x, actions, clicks, DESIGN, families)
 
 

@@ -8,22 +8,22 @@ import torch
 
 from zoosim.core.types import FloatArray
 from zoosim.models import heads_net
-from zoosim.models.heads_net import Learner, draw_by_weight, hidden_layer_table, learn, new_params
+from zoosim.models.heads_net import HeadsLearner, draw_by_weight, hidden_layer_table, learn, new_params
 from zoosim.models.row_memory import new_row_memory
 
 DIM, HIDDEN, HEADS = 4, 7, 3
 TABLE = hidden_layer_table(DIM, HIDDEN)
 
 
-def parts(mine: Learner) -> list[FloatArray]:
+def parts(mine: HeadsLearner) -> list[FloatArray]:
     """Return `w1 (d, h)`, `b1 (h,)`, and of each head `w2 (n, h)`, `b2 (n,)`, as views."""
     w1, b1, w2, b2 = np.split(mine.trained[0], np.cumsum([DIM * HIDDEN, HIDDEN, HEADS * HIDDEN]))
     return [w1.reshape(DIM, HIDDEN), b1, w2.reshape(HEADS, HIDDEN), b2]
 
 
-def learner(**changes: Any) -> Learner:
+def learner(**changes: Any) -> HeadsLearner:
     params = new_params(DIM, HIDDEN, HEADS, rng=np.random.default_rng(0))
-    made = Learner(
+    made = HeadsLearner(
         trained=np.stack([params, 0 * params, 0 * params]),
         counts=np.zeros(2, np.int64),
         memory=new_row_memory(64, DIM),

@@ -7,8 +7,8 @@ from zoosim.core.types import FloatArray
 from zoosim.models.hierarchy import (
     INTERCEPT_VARIANCE,
     Design,
-    Part,
-    Sums,
+    PrecisionBlock,
+    ProductSums,
     Variances,
     draw_coefficients,
     fit_hierarchy,
@@ -20,11 +20,11 @@ from zoosim.models.hierarchy import (
 K, Q, R = 6, 2, 3
 
 
-def whole(precision: FloatArray, target: FloatArray) -> Sums:
-    return Sums((Part(np.arange(len(target)), precision),), target)
+def whole(precision: FloatArray, target: FloatArray) -> ProductSums:
+    return ProductSums((PrecisionBlock(np.arange(len(target)), precision),), target)
 
 
-def small() -> tuple[Design, Sums, Variances]:
+def small() -> tuple[Design, ProductSums, Variances]:
     rng = np.random.default_rng(0)
     products = np.column_stack([np.ones(K), rng.normal(size=(K, R - 1))])
     design = Design(products, np.array([0, 1]), np.array([0, 1, 1]))
@@ -35,7 +35,7 @@ def small() -> tuple[Design, Sums, Variances]:
     return design, whole(precision, target), Variances(np.array([[0.5, 0.2], [0.1, 0.3]]), np.array([0.4, 0.05]))
 
 
-def dense(design: Design, sums: Sums, variances: Variances) -> tuple[FloatArray, FloatArray]:
+def dense(design: Design, sums: ProductSums, variances: Variances) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the covariance of all b_k by one large matrix over M and all a_k."""
     size = Q * R + K * Q
     precision, target = np.zeros((size, size)), np.zeros(size)
@@ -75,7 +75,9 @@ def test_fewer_rows_than_coefficients_give_the_posterior_of_their_precisions(
     rows = rng.normal(size=(k, rows_a_product, q))
     precision = rows.transpose(0, 2, 1) @ rows
     target = np.einsum("kij,kj->ki", precision, rng.normal(size=(k, q)))
-    by_rows = Sums(tuple(Part(part, rows[part]) for part in np.split(np.arange(k), [128, 200])), target)
+    by_rows = ProductSums(
+        tuple(PrecisionBlock(part, rows[part]) for part in np.split(np.arange(k), [128, 200])), target
+    )
     plain = fit_hierarchy(design, whole(precision, target), start_variances(design), 3)
     monkeypatch.setattr("zoosim.models.hierarchy.PRODUCTS_AT_ONCE", 100)
     fast = fit_hierarchy(design, by_rows, start_variances(design), 3)

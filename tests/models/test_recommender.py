@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from benchmarks.plain import PlainStaticMLP
 from zoosim.models import recommender
-from zoosim.models.recommender import Training, Weights, load_or_train, train
+from zoosim.models.recommender import TrainingSettings, Weights, load_or_train, train
 from zoosim.nets.network import LINEAR, RELU, count_weights, make_layers, new_workspace
 
 USERS, PRODUCTS = 12, 9
-TRAINING = Training(embedding=4, epochs=2, batch_size=32, learning_rate=0.01)
+TRAINING = TrainingSettings(embedding=4, epochs=2, batch_size=32, learning_rate=0.01)
 
 
 def make_log(n: int = 300, seed: int = 0) -> dict[str, np.ndarray]:
@@ -31,7 +31,9 @@ class Calls:
     def __init__(self) -> None:
         self.trained = 0
 
-    def get(self, training: Training = TRAINING, seed: int = 3, **log: np.ndarray) -> tuple[Weights, dict[str, float]]:
+    def get(
+        self, training: TrainingSettings = TRAINING, seed: int = 3, **log: np.ndarray
+    ) -> tuple[Weights, dict[str, float]]:
         return load_or_train(make_log() | log, USERS, PRODUCTS, training, seed, quiet)
 
 
@@ -76,7 +78,7 @@ def test_it_learns_who_likes_what() -> None:
     A network that ignores who comes, or what is shown, has at best the entropy of the click rate of 1/3, .637.
     """
     lines: list[str] = []
-    training = Training(embedding=32, epochs=8, batch_size=32, learning_rate=0.01)
+    training = TrainingSettings(embedding=32, epochs=8, batch_size=32, learning_rate=0.01)
     weights, losses = train(make_log(6_000), USERS, PRODUCTS, training, 0, lines.append)
     plain = PlainStaticMLP(USERS, PRODUCTS, as_plain(weights))
     for user in range(USERS):

@@ -5,9 +5,9 @@ import pytest
 
 from zoosim.core.types import FloatArray
 from zoosim.models.shrunk_effects import (
-    Effects,
-    Offer,
-    Row,
+    CandidateInputs,
+    FeatureRow,
+    ShrunkEffects,
     draw,
     forget_product,
     grown_effects,
@@ -35,16 +35,16 @@ def priors(**changed: float) -> FloatArray:
     return np.array([list({**values, **changed}.values())])
 
 
-def row(user: list[float], numbers: list[float] = [], columns: list[int] = [], product: int = 0) -> Row:  # noqa: B006
-    return Row(np.array([1.0, *user]), np.array(numbers, float), np.array(columns, np.int64), product)
+def row(user: list[float], numbers: list[float] = [], columns: list[int] = [], product: int = 0) -> FeatureRow:  # noqa: B006
+    return FeatureRow(np.array([1.0, *user]), np.array(numbers, float), np.array(columns, np.int64), product)
 
 
-def offer_of(*rows: Row) -> Offer:
+def offer_of(*rows: FeatureRow) -> CandidateInputs:
     columns = np.unique(np.concatenate([one.columns for one in rows]))
     starts = np.cumsum([0, *(len(one.columns) for one in rows)])
     active = np.searchsorted(columns, np.concatenate([one.columns for one in rows]))
     numbers = np.ascontiguousarray(np.array([one.numbers for one in rows]).reshape(len(rows), -1).T)
-    return Offer(numbers, columns, starts, active, np.array([one.product for one in rows]))
+    return CandidateInputs(numbers, columns, starts, active, np.array([one.product for one in rows]))
 
 
 def test_one_block_is_bayesian_linear_regression() -> None:
@@ -85,7 +85,7 @@ def test_a_product_is_shrunk_towards_its_column() -> None:
     assert np.allclose(out - view.mean, [0.0, 0.5 * view.of_columns[1]] * 2)
 
 
-def full_of(effects: Effects, clock: float, rows: list[Row]) -> FloatArray:
+def full_of(effects: ShrunkEffects, clock: float, rows: list[FeatureRow]) -> FloatArray:
     return look(effects, 0, clock, rows[0].user, offer_of(*rows)).mean
 
 
@@ -136,7 +136,7 @@ def test_learned_variances_are_as_if_they_had_held_from_the_start(variances: dic
     visitors = np.random.default_rng(3).normal(size=64)
     rows = [row([visitors[t]], [], [1 + t % 3], 1 + t % 7) for t in range(64)]
 
-    def learned(prior: FloatArray) -> Effects:
+    def learned(prior: FloatArray) -> ShrunkEffects:
         effects = new_effects(prior, 2, 0, 0, 4, 9)
         for t, one in enumerate(rows):
             learn_amount(effects, 0, 0.0, one, 0.5 * (t % 7 - 3) + visitors[t] * (t % 3), 1.0)

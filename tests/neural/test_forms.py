@@ -13,7 +13,7 @@ from zoosim.neural.dual import Dual
 from zoosim.neural.forms import DUAL_UP_TO, FORMS, MAX_ROWS, cheapest, new_form
 from zoosim.neural.kernel import column, cross, norm
 from zoosim.neural.primal import Primal
-from zoosim.neural.rows import Rows
+from zoosim.neural.rows import RowPosterior
 
 COMPARED: dict[str, Any] = {"jacobian": Jacobian, "diagonal": Diagonal}
 NETWORKS = [([4, 7, 5, 1], 0), ([4, 7, 5, 1], 2), ([9, 64, 1], 0), ([9, 64, 1], 1), ([3, 1], 0)]
@@ -74,7 +74,7 @@ def test_exact_forms_follow_the_sums(sizes: list[int], first: int) -> None:
     counts[:20], sums[:20] = 5 * rng.random(20), rng.random(20)
     for row in range(20):
         truth.add(row, counts[row], sums[row])
-    rows = Rows(shape, first, noise)
+    rows = RowPosterior(shape, first, noise)
     others: list[Any] = [Dual(shape, first, noise), Primal(shape, first, noise)]
     rows.fit(factors, counts, sums)
     for form in others:
@@ -133,7 +133,7 @@ def test_thousands_of_equal_rows() -> None:
     factors = factors_of(shape, np.array([[1.0, 0, 0, 1], [0, 1, 1, 0]]))
     kernel = float(norm(factors[0], shape, 0))
     counts, sums = np.zeros((2, 2))
-    rows, primal = Rows(shape, 0, noise), Primal(shape, 0, noise)
+    rows, primal = RowPosterior(shape, 0, noise), Primal(shape, 0, noise)
     rows.fit(factors, counts, sums)
     for step in range(n):
         counts[0] += 1

@@ -16,8 +16,8 @@ from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
 from zoosim.fitting.sizes import fit_sizes
 from zoosim.logs.log import Log
-from zoosim.models.glm import Model, Response, fit_glm
-from zoosim.models.row_effects import Effects, Family
+from zoosim.models.glm import FittedGLM, Response, fit_glm
+from zoosim.models.row_effects import Family, RowEffects
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.worlds.fitted.shop import Change, FittedShop, Tastes
@@ -44,7 +44,7 @@ class FittedModels(NamedTuple):
     """
 
     shop: FittedShop
-    clicks: Model
+    clicks: FittedGLM
     features: Features
     segments: Groups
     hours: FloatArray
@@ -172,18 +172,18 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundCh
     return _Kinds(tuple(families), users, taste_keys, days)
 
 
-def _tastes(keys: IntArray, effects: Effects) -> Tastes:
+def _tastes(keys: IntArray, effects: RowEffects) -> Tastes:
     spreads = (effects.spread, effects.estimate, effects.error)
     return Tastes(keys, effects.information, effects.target, *spreads)
 
 
-def _level_of_rows(kinds: _Kinds, hours: Effects, days: Effects) -> FloatArray:
+def _level_of_rows(kinds: _Kinds, hours: RowEffects, days: RowEffects) -> FloatArray:
     _, _, of_hour, of_day, *_ = kinds.families
     return of_hour.of_rows(hours.mean) + of_day.of_rows(days.mean)
 
 
 def _change_tables(
-    changes: list[FoundChange], effects: list[Effects], n_segments: int, n_categories: int
+    changes: list[FoundChange], effects: list[RowEffects], n_segments: int, n_categories: int
 ) -> tuple[Change, ...]:
     tables = []
     for change, of_change in zip(changes, effects, strict=True):
@@ -198,7 +198,7 @@ def _facts(
     reward: str,
     responses: FloatArray,
     kinds: _Kinds,
-    effects: tuple[Effects, ...],
+    effects: tuple[RowEffects, ...],
     segments: Groups,
 ) -> dict[str, object]:
     """Say what a world rests on."""

@@ -19,17 +19,17 @@ from scipy import special
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.models.hierarchy import (
     Design,
-    Part,
     Posterior,
-    Sums,
+    PrecisionBlock,
+    ProductSums,
     draw_coefficients,
     fit_hierarchy,
     start_variances,
 )
 from zoosim.models.row_effects import (
     LARGEST_STEP,
-    Effects,
     Family,
+    RowEffects,
     estimate_spread,
     no_effects,
     pair_moments,
@@ -57,7 +57,7 @@ class Response(Enum):
         self.updates = updates
 
 
-class Model(NamedTuple):
+class FittedGLM(NamedTuple):
     """A fitted model: coefficients of all products with their posterior, and effects of each family.
 
     `sums` and `posterior` are those of responses less `level`, over `unit`, with `noise` as their variance around the
@@ -65,9 +65,9 @@ class Model(NamedTuple):
     """
 
     design: Design
-    sums: Sums
+    sums: ProductSums
     posterior: Posterior
-    effects: tuple[Effects, ...]
+    effects: tuple[RowEffects, ...]
     level: float
     unit: float
     noise: float
@@ -112,7 +112,7 @@ def fit_glm(
     *,
     rounds: int | None = None,
     progress: Progress = lambda line: None,
-) -> Model:
+) -> FittedGLM:
     """Fit the model to rows.
 
     Args:
@@ -164,7 +164,7 @@ def fit_glm(
         mean = mean + rows.limited(posterior.mean - mean) if are_clicks else posterior.mean
         linear, spread = rows.predictor(mean, posterior.covariance)
         effects = _fit_effects(linear, spread, values, families, effects)
-    return Model(design, sums, posterior, tuple(effects), level, unit, noise, residuals)
+    return FittedGLM(design, sums, posterior, tuple(effects), level, unit, noise, residuals)
 
 
 class RowsByProduct:
@@ -200,7 +200,7 @@ class RowsByProduct:
             variances[rows] = ((x @ covariance[products]) * x).sum(axis=2)
         return linear[:-1], variances[:-1]
 
-    def sums(self, scores: FloatArray, weights: FloatArray, mean: FloatArray) -> Sums:
+    def sums(self, scores: FloatArray, weights: FloatArray, mean: FloatArray) -> ProductSums:
         """Return the quadratic approximation to the log likelihood of each product's coefficients around `mean`.
 
         Args:
@@ -219,8 +219,8 @@ class RowsByProduct:
             # X'(score + W X b), b being the coefficients so far.
             target[products] = (turned @ (scores[rows][:, :, None] + of_rows * (x @ mean[products, :, None])))[:, :, 0]
             has_few = x.shape[1] < x.shape[2]
-            parts.append(Part(products, x * np.sqrt(of_rows) if has_few else turned @ (x * of_rows)))
-        return Sums(tuple(parts), target)
+            parts.append(PrecisionBlock(products, x * np.sqrt(of_rows) if has_few else turned @ (x * of_rows)))
+        return ProductSums(tuple(parts), target)
 
     def limited(self, step: FloatArray) -> FloatArray:
         """Return a step of the coefficients `(K, q)`, for each product as long as its rows' predictors permit."""
@@ -236,7 +236,7 @@ def _chances(
     logits: FloatArray,
     variances: FloatArray,
     families: Sequence[Family],
-    effects: Sequence[Effects],
+    effects: Sequence[RowEffects],
     without: Sequence[int] = (),
 ) -> FloatArray:
     """Return each row's expected probability `(n,)`.
@@ -262,8 +262,8 @@ def _fit_effects(
     variances: FloatArray,
     clicks: FloatArray,
     families: Sequence[Family],
-    effects: Sequence[Effects],
-) -> list[Effects]:
+    effects: Sequence[RowEffects],
+) -> list[RowEffects]:
     """Return the effects of each family, the others and the coefficients being as they are; see `_chances`."""
     fitted = list(effects)
     for number, family in enumerate(families):
@@ -288,7 +288,7 @@ def _related(families: Sequence[Family], number: int) -> list[int]:
 
 
 def _spread(
-    chances: FloatArray, clicks: FloatArray, families: Sequence[Family], effects: Sequence[Effects], number: int
+    chances: FloatArray, clicks: FloatArray, families: Sequence[Family], effects: Sequence[RowEffects], number: int
 ) -> tuple[float, float]:
     """Estimate the variance of a family's effects by chances `(n,)` in which neither they nor related effects count."""
     family = families[number]

@@ -24,7 +24,7 @@ SEEN = 0
 STEPS = 1
 
 
-class Learner(NamedTuple):
+class HeadsLearner(NamedTuple):
     """A network, its optimiser, and the memory that it is trained on.
 
     `trained (3, p)` weights and their moments; `counts (2,)` visits learned from and training steps done; every
@@ -65,7 +65,7 @@ def new_params(dim: int, hidden: int, heads: int, *, rng: np.random.Generator) -
 
 
 @jit
-def first_layer(learner: Learner) -> tuple[Float32Array, Float32Array]:
+def first_layer(learner: HeadsLearner) -> tuple[Float32Array, Float32Array]:
     """Return the weights `(d, h)` and the bias `(h,)` of the hidden layer, as views."""
     end = learner.memory.xs.shape[1] * learner.hidden
     params = learner.trained[0]
@@ -73,7 +73,7 @@ def first_layer(learner: Learner) -> tuple[Float32Array, Float32Array]:
 
 
 @jit
-def hidden_layer(learner: Learner, x: FloatArray) -> Float32Array:
+def hidden_layer(learner: HeadsLearner, x: FloatArray) -> Float32Array:
     """Return z `(h,)` of x `(d,)`."""
     weights, bias = first_layer(learner)
     z = bias.copy()
@@ -84,7 +84,7 @@ def hidden_layer(learner: Learner, x: FloatArray) -> Float32Array:
 
 
 @jit
-def learn(learner: Learner, layers: IntArray, x: FloatArray, head: int, reward: float) -> IntArray:
+def learn(learner: HeadsLearner, layers: IntArray, x: FloatArray, head: int, reward: float) -> IntArray:
     """Remember (x, head, reward) and train when it is time; return the memory's slots in use if the network moved."""
     counts = learner.counts
     counts[SEEN] += 1
@@ -98,7 +98,7 @@ def learn(learner: Learner, layers: IntArray, x: FloatArray, head: int, reward: 
 
 
 @jit
-def _train(learner: Learner, layers: IntArray, slots: IntArray) -> None:
+def _train(learner: HeadsLearner, layers: IntArray, slots: IntArray) -> None:
     """Train on all slots `(n,)` when they make a batch, else on some drawn by weight."""
     memory = learner.memory
     counts = learner.counts

@@ -80,7 +80,7 @@ class Variances(NamedTuple):
         return self.own[design.visitor_block]
 
 
-class Part(NamedTuple):
+class PrecisionBlock(NamedTuple):
     """Precisions A that the data give some `products (B,)`, as `matrices (B, q, q)` or as fewer rows of each.
 
     With m < q rows `matrices (B, m, q)` are F with A = F' F: then all costs what the rows tell, not q^3.
@@ -164,10 +164,10 @@ class _Deviations(NamedTuple):
         return np.asarray(self.prior * known)
 
 
-class Sums(NamedTuple):
+class ProductSums(NamedTuple):
     """The data's sums for each product: precisions in `parts`, each product being in one, and `target (K, q)`."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PrecisionBlock, ...]
     target: FloatArray
 
 
@@ -200,7 +200,7 @@ def start_variances(design: Design) -> Variances:
     return Variances(np.full((n_visitor, n_product), START_VARIANCE), np.full(n_visitor, START_VARIANCE))
 
 
-def fit_hierarchy(design: Design, sums: Sums, start: Variances, updates: int = UPDATES) -> Posterior:
+def fit_hierarchy(design: Design, sums: ProductSums, start: Variances, updates: int = UPDATES) -> Posterior:
     """Return the posterior at the variances that the data favour (MacKay 1992, fixed-point updates)."""
     variances = start
     for _ in range(updates):
@@ -214,7 +214,7 @@ def fit_hierarchy(design: Design, sums: Sums, start: Variances, updates: int = U
     return posterior_at(design, sums, variances)
 
 
-def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covariance: bool = True) -> Posterior:
+def posterior_at(design: Design, sums: ProductSums, variances: Variances, *, with_covariance: bool = True) -> Posterior:
     """Return the posterior of all coefficients where the variances are known.
 
     Without covariance those of the products' coefficients are left out, `(0, q, q)`, which saves time.
@@ -242,7 +242,7 @@ def posterior_at(design: Design, sums: Sums, variances: Variances, *, with_covar
     return Posterior(shared, mean, of_product, variances, _freedom(design, variances, covariance, known_own))
 
 
-def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
+def _solve(design: Design, sums: ProductSums, variances: Variances) -> _Solution:
     """Solve for M with the deviations summed out, so that only a matrix of M's size is factored."""
     q, r = design.shape
     n_products = len(design.products)
@@ -251,7 +251,7 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     marginal = np.empty((n_products, len(upper)))
     target = np.empty((n_products, q))
 
-    def sum_out(part: Part) -> _Deviations:
+    def sum_out(part: PrecisionBlock) -> _Deviations:
         deviations = part.summed_out(prior)
         marginal[part.products] = np.take(deviations.marginal.reshape(len(part.products), -1), upper, axis=1)
         # D^-1 (A + D^-1)^-1 r: what the target says of M z once the deviations are integrated out.
@@ -356,7 +356,7 @@ def _updated(design: Design, posterior: Posterior) -> Variances:
 
 def draw_coefficients(
     design: Design,
-    sums: Sums,
+    sums: ProductSums,
     posterior: Posterior,
     draws: int,
     *,

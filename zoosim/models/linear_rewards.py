@@ -49,7 +49,7 @@ class RewardModel(NamedTuple):
         return out if not len(self.columns) else np.asarray(out[:, self.columns])
 
 
-class Moments(NamedTuple):
+class FoldMoments(NamedTuple):
     """Sums over rows by fold and action: `gram (F, K, D, D)`, `cross (F, K, D)` with rewards, `square (F, K)`."""
 
     gram: FloatArray
@@ -141,7 +141,7 @@ def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting
         )
 
 
-class Rows(NamedTuple):
+class ScaledRows(NamedTuple):
     """Rows without their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
 
     inputs: FloatArray
@@ -151,20 +151,20 @@ class Rows(NamedTuple):
     actions: IntArray
 
 
-def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
+def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> ScaledRows:
     """Return rows with the mean and the inverse of the standard deviation of each input, 1 where it does not vary."""
     # Of all rows, held-out ones too: scales read no reward, so a fold's guesses still have not seen its own.
     centre = inputs.mean(axis=0)
     spread = inputs.std(axis=0)
     spread[spread == 0.0] = 1.0
-    return Rows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
+    return ScaledRows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
 
 
-def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
+def sum_moments(rows: ScaledRows, rewards: FloatArray, folds: int, k: int) -> FoldMoments:
     """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits."""
     d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
-    parts = [Moments(*map(np.zeros, shapes)) for _ in range(PIECES)]
+    parts = [FoldMoments(*map(np.zeros, shapes)) for _ in range(PIECES)]
     bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
     def add(number: int) -> None:
@@ -180,12 +180,12 @@ def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
     # Sums were made of the upper half alone.
     upper = np.triu(np.ones((d, d), bool))
-    return Moments(np.where(upper, gram, gram.swapaxes(-1, -2)), cross, square)
+    return FoldMoments(np.where(upper, gram, gram.swapaxes(-1, -2)), cross, square)
 
 
 @jit
 def _add_moments(
-    moments: Moments,
+    moments: FoldMoments,
     inputs: FloatArray,
     centre: FloatArray,
     scale: FloatArray,
@@ -208,7 +208,7 @@ def _add_moments(
                 moments.gram[f, a, j, k] += x[j] * x[k]
 
 
-def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
+def _fit_without(moments: FoldMoments, fold: int, fitting: Fitting) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     # Nested: the strength is chosen on the other folds alone, else the guesses for this one would rest on its rewards.
     others = [f for f in range(len(moments.square)) if f != fold]
@@ -223,7 +223,7 @@ def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     return next(_ridge(moments, others, fitting._replace(strengths=(best,)))).T
 
 
-def _ridge(moments: Moments, folds: list[int], fitting: Fitting) -> Iterator[FloatArray]:
+def _ridge(moments: FoldMoments, folds: list[int], fitting: Fitting) -> Iterator[FloatArray]:
     """Yield coefficients `(K, D)` for each strength: what actions share, and ridge deviations of each from it."""
     gram, cross = _summed(moments, folds)
     shared = fitting.shared(gram, cross)
@@ -237,7 +237,7 @@ def _ridge(moments: Moments, folds: list[int], fitting: Fitting) -> Iterator[Flo
         yield np.asarray(shared + np.linalg.solve(gram + np.diag(penalty), rest[..., None])[..., 0])
 
 
-def _summed(moments: Moments, folds: list[int]) -> tuple[FloatArray, FloatArray]:
+def _summed(moments: FoldMoments, folds: list[int]) -> tuple[FloatArray, FloatArray]:
     """Return `gram (K, D, D)` and `cross (K, D)` of some folds."""
     return moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
 
@@ -269,7 +269,7 @@ def _shared_weights(gram: FloatArray, cross: FloatArray, traits: FloatArray | No
     return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
 
 
-def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:
+def _squared_error(moments: FoldMoments, fold: int, coefficients: FloatArray) -> float:
     """Return the sum of squared errors on a fold, from its sums alone."""
     # (r - x'b)^2 = r^2 - 2 r x'b + b' xx' b, summed over the rows.
     fitted = np.einsum("kij,kj->ki", moments.gram[fold], coefficients)

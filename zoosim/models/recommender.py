@@ -42,7 +42,7 @@ LOSSES = ("train_loss", "validation_loss")
 COLUMNS = ("user_id", "action", "reward")
 
 
-class Training(NamedTuple):
+class TrainingSettings(NamedTuple):
     """Settings of the recommender's training."""
 
     embedding: int = 32
@@ -53,7 +53,7 @@ class Training(NamedTuple):
 
 
 def load_or_train(
-    log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
+    log: Mapping[str, Any], n_users: int, n_products: int, training: TrainingSettings, seed: int, progress: Progress
 ) -> tuple[Weights, dict[str, float]]:
     """Return the weights trained on `log` and their losses: from the cache on disk when they are there and whole.
 
@@ -71,7 +71,7 @@ def load_or_train(
 
 
 def train(
-    log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
+    log: Mapping[str, Any], n_users: int, n_products: int, training: TrainingSettings, seed: int, progress: Progress
 ) -> tuple[Weights, dict[str, float]]:
     """Train on `log` (arrays `user_id`, `action`, `reward`); return the weights and the last losses."""
     rng = np.random.default_rng(seed)

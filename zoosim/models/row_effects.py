@@ -37,7 +37,7 @@ class Family(NamedTuple):
         return np.where(self.groups >= 0, values[self.groups], 0.0) if self.n_groups else np.zeros(len(self.groups))
 
 
-class Effects(NamedTuple):
+class RowEffects(NamedTuple):
     """The effects of a family: mean and variance of each effect `(n_groups,)`, and the variance of all.
 
     `spread` is the variance of the family's effects before the data, 0 where none are shown; `estimate`, which may be
@@ -65,10 +65,10 @@ class PairMoments(NamedTuple):
     information: FloatArray
 
 
-def no_effects(family: Family) -> Effects:
+def no_effects(family: Family) -> RowEffects:
     """Return effects that are all 0."""
     nothing = np.zeros(family.n_groups)
-    return Effects(nothing, nothing, 0.0, 0.0, 0.0, nothing, nothing)
+    return RowEffects(nothing, nothing, 0.0, 0.0, 0.0, nothing, nothing)
 
 
 def pair_moments(family: Family, residuals: FloatArray, weights: FloatArray) -> PairMoments:
@@ -97,8 +97,8 @@ def estimate_spread(moments: PairMoments, at: float) -> tuple[float, float]:
 
 
 def shrunk_effects(
-    family: Family, before: Effects, estimate: float, error: float, residuals: FloatArray, weights: FloatArray
-) -> Effects:
+    family: Family, before: RowEffects, estimate: float, error: float, residuals: FloatArray, weights: FloatArray
+) -> RowEffects:
     """Return each effect after a Newton step: what the rows' residuals say of it, shrunk towards 0.
 
     Optional effects are all 0 where the `estimate` of their variance does not exceed 0 by its standard `error`.
@@ -106,7 +106,7 @@ def shrunk_effects(
     information = family.sums(weights)
     # Newton in its full form: residuals are left by the effect as it was, so what that explains is added back.
     target = information * before.mean + family.sums(residuals)
-    known = Effects(np.zeros(len(target)), np.zeros(len(target)), 0.0, estimate, error, information, target)
+    known = RowEffects(np.zeros(len(target)), np.zeros(len(target)), 0.0, estimate, error, information, target)
     if estimate <= (ERRORS * error if family.optional else 0.0):
         return known
     variance = 1.0 / (1.0 / estimate + information)

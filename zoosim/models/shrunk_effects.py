@@ -56,7 +56,7 @@ MODERATION = np.pi / 8
 """Weight of a logit's variance, which draws its probability to one half (MacKay 1992)."""
 
 
-class Effects(NamedTuple):
+class ShrunkEffects(NamedTuple):
     """The posteriors of M models over visitors [1, x_u] `(d,)`, n numbers, c of them crossed, B columns, P products.
 
     `priors (M, 8)` are the prior variances, some of them learned. `shared (M, d + n)`, `crossed (M, (d - 1) c)`,
@@ -95,7 +95,7 @@ class Effects(NamedTuple):
         return float(max(time.max() for time in times))
 
 
-class Row(NamedTuple):
+class FeatureRow(NamedTuple):
     """One visitor and product: `user (d,)` with a leading 1, `numbers (n,)`, `columns (b,)` and `product`, as slots."""
 
     user: FloatArray
@@ -114,11 +114,11 @@ class Gains(NamedTuple):
     variance: float
 
 
-def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns: int, products: int) -> Effects:
-    """Return models that have seen nothing: `priors (M, 8)`, and the dimensions of `Effects`."""
+def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns: int, products: int) -> ShrunkEffects:
+    """Return models that have seen nothing: `priors (M, 8)`, and the dimensions of `ShrunkEffects`."""
     models = len(priors)
     size = (d - 1) * crossed
-    effects = Effects(
+    effects = ShrunkEffects(
         priors=priors.copy(),
         shared=np.zeros((models, d + numbers)),
         shared_cov=np.zeros((models, d + numbers, d + numbers)),
@@ -140,7 +140,7 @@ def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns:
     return effects
 
 
-def grown_effects(effects: Effects, columns: int, products: int) -> Effects:
+def grown_effects(effects: ShrunkEffects, columns: int, products: int) -> ShrunkEffects:
     """Return the models with room for more columns and products, of which nothing is known."""
     d = effects.columns.shape[2]
     numbers = effects.shared.shape[1] - d
@@ -152,7 +152,7 @@ def grown_effects(effects: Effects, columns: int, products: int) -> Effects:
 
 
 @jit
-def forget_product(effects: Effects, product: int) -> None:
+def forget_product(effects: ShrunkEffects, product: int) -> None:
     """Forget a product."""
     for m in range(effects.priors.shape[0]):
         effects.own[m, product] = 0.0
@@ -191,7 +191,7 @@ def _fade_shared(mean: FloatArray, cov: FloatArray, kept: float, prior: FloatArr
 
 
 @jit
-def _settle(effects: Effects, m: int, clock: float, row: Row) -> None:
+def _settle(effects: ShrunkEffects, m: int, clock: float, row: FeatureRow) -> None:
     """Reckon the blocks of a row up to now."""
     prior = effects.priors[m]
     if prior[TAU] > 0.0:
@@ -225,7 +225,7 @@ def _times(matrix: FloatArray, x: FloatArray, out: FloatArray) -> float:
 
 
 @jit
-def _shared_features(row: Row) -> FloatArray:
+def _shared_features(row: FeatureRow) -> FloatArray:
     d = row.user.shape[0]
     x = np.empty(d + row.numbers.shape[0])
     for i in range(d):
@@ -236,7 +236,7 @@ def _shared_features(row: Row) -> FloatArray:
 
 
 @jit
-def _crossed_features(row: Row, size: int) -> FloatArray:
+def _crossed_features(row: FeatureRow, size: int) -> FloatArray:
     x = np.zeros(size)
     users = row.user.shape[0] - 1
     crossed = size // users if users > 0 else 0
@@ -247,7 +247,7 @@ def _crossed_features(row: Row, size: int) -> FloatArray:
 
 
 @jit
-def predict(effects: Effects, m: int, clock: float, row: Row) -> Gains:
+def predict(effects: ShrunkEffects, m: int, clock: float, row: FeatureRow) -> Gains:
     """Return mean and variance of the sum of effects, reckoned up to now, for `correct` to learn by."""
     _settle(effects, m, clock, row)
     x = _shared_features(row)
@@ -284,7 +284,7 @@ def _move(mean: FloatArray, cov: FloatArray, gain: FloatArray, step: float, told
 
 
 @jit
-def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told: float) -> None:
+def correct(effects: ShrunkEffects, m: int, row: FeatureRow, gains: Gains, step: float, told: float) -> None:
     """Move the effects of a row by the slope of the log-likelihood at the prediction, `step`, and its curve, `told`."""
     # By the gains of `predict`, which were all made before any block moved.
     used = gains.shared.shape[0]
@@ -300,7 +300,7 @@ def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told:
 
 
 @jit
-def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> None:
+def learn_priors(effects: ShrunkEffects, first_priors: FloatArray, visits: int) -> None:
     """Learn how large the effects of columns, of visitors' features in them, and of single products are.
 
     One step towards the variance under which the observations are likeliest (MacKay 1992, "Bayesian Interpolation";
@@ -343,7 +343,7 @@ def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> Non
 
 @jit
 def _add_effect(
-    effects: Effects, m: int, kind: int, mean: float, variance: float, squares: FloatArray, determined: FloatArray
+    effects: ShrunkEffects, m: int, kind: int, mean: float, variance: float, squares: FloatArray, determined: FloatArray
 ) -> None:
     """Add an effect to the sums of its kind `(7,)`: of squares, and of how far observations determine it, 0 to 1."""
     prior = effects.priors[m, kind]
@@ -353,7 +353,7 @@ def _add_effect(
 
 
 @jit
-def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
+def _change_prior(effects: ShrunkEffects, m: int, kind: int, new: float) -> None:
     """Give effects of a kind another prior variance.
 
     This adds 1 / new - 1 / old to the precision of each (Sherman & Morrison 1950): exact within a block. Other blocks
@@ -406,7 +406,7 @@ def chance_of(logit: float, variance: float) -> float:
 
 
 @jit
-def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) -> float:
+def learn_chance(effects: ShrunkEffects, m: int, clock: float, row: FeatureRow, yes: bool) -> float:
     """Learn whether a yes came, by moments (Opper 1998); return the probability that was expected."""
     gains = predict(effects, m, clock, row)
     chance = chance_of(gains.mean, gains.variance)
@@ -419,7 +419,9 @@ def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) ->
 
 
 @jit
-def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float, noise: float) -> tuple[float, float]:
+def learn_amount(
+    effects: ShrunkEffects, m: int, clock: float, row: FeatureRow, amount: float, noise: float
+) -> tuple[float, float]:
     """Learn an amount whose own variance is `noise`; return the error of its prediction, and the variance of that."""
     gains = predict(effects, m, clock, row)
     error = amount - gains.mean
@@ -430,7 +432,7 @@ def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float
     return error, noise + gains.variance
 
 
-class Offer(NamedTuple):
+class CandidateInputs(NamedTuple):
     """K candidates before one visitor: `numbers (n, K)`; the A columns they are 1 of, as slots `columns (A,)`.
 
     Candidate k is 1 in `columns[active[i]]` for i from `starts[k]` to `starts[k + 1]`, `starts (K + 1,)`; `products
@@ -444,7 +446,7 @@ class Offer(NamedTuple):
     products: IntArray
 
 
-class View(NamedTuple):
+class CandidatePredictions(NamedTuple):
     """The prediction for a visitor's K candidates: `mean (K,)`, and how far it may be off, in standard deviations.
 
     Of the A columns, `of_columns (A,)`, which all candidates that are 1 of a column share; of single candidates, `own
@@ -457,11 +459,13 @@ class View(NamedTuple):
 
 
 @jit
-def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer) -> View:
+def look(
+    effects: ShrunkEffects, m: int, clock: float, user: FloatArray, offer: CandidateInputs
+) -> CandidatePredictions:
     """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads; moves nothing."""
     count = offer.products.shape[0]
     columns = offer.columns.shape[0]
-    view = View(np.empty(count), np.zeros(columns), np.zeros(count))
+    view = CandidatePredictions(np.empty(count), np.zeros(columns), np.zeros(count))
     of_numbers = np.zeros(offer.numbers.shape[0])
     by_column = np.zeros(columns)
     add_own(effects, m, clock, offer.products, 1.0, view.own)
@@ -472,7 +476,7 @@ def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer)
 
 
 @jit
-def add_own(effects: Effects, m: int, clock: float, products: IntArray, share: float, out: FloatArray) -> None:
+def add_own(effects: ShrunkEffects, m: int, clock: float, products: IntArray, share: float, out: FloatArray) -> None:
     """Add a share of what candidates are expected to add by themselves, whoever visits, to `out (K,)`."""
     prior = effects.priors[m]
     for k in range(products.shape[0]):
@@ -483,7 +487,7 @@ def add_own(effects: Effects, m: int, clock: float, products: IntArray, share: f
 
 @jit
 def add_slopes(
-    effects: Effects,
+    effects: ShrunkEffects,
     m: int,
     clock: float,
     user: FloatArray,
@@ -515,7 +519,7 @@ def add_slopes(
 
 @jit
 def add_up(
-    offer: Offer, base: float, of_numbers: FloatArray, by_column: FloatArray, own: FloatArray, out: FloatArray
+    offer: CandidateInputs, base: float, of_numbers: FloatArray, by_column: FloatArray, own: FloatArray, out: FloatArray
 ) -> None:
     """Write what each candidate adds up to, by the effects of its numbers and columns and its own, to `out (K,)`."""
     for k in range(out.shape[0]):
@@ -528,9 +532,15 @@ def add_up(
 
 @jit
 def fill_spreads(
-    effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
+    effects: ShrunkEffects,
+    m: int,
+    clock: float,
+    user: FloatArray,
+    offer: CandidateInputs,
+    of_columns: FloatArray,
+    own: FloatArray,
 ) -> None:
-    """Write how far what candidates add up to may be off for a visitor `[1, x_u]`, as in `View`."""
+    """Write how far what candidates add up to may be off for a visitor `[1, x_u]`, as in `CandidatePredictions`."""
     prior = effects.priors[m]
     numbers = offer.numbers.shape[0]
     _spread_columns(effects, m, clock, user, offer.columns, of_columns)
@@ -545,7 +555,7 @@ def fill_spreads(
 
 
 @jit
-def offer_among(offer: Offer, places: IntArray) -> Offer:
+def offer_among(offer: CandidateInputs, places: IntArray) -> CandidateInputs:
     """Return some of the candidates, and the columns of which these are 1."""
     count = places.shape[0]
     numbers = np.empty((offer.numbers.shape[0], count))
@@ -569,11 +579,13 @@ def offer_among(offer: Offer, places: IntArray) -> Offer:
                 columns[seen] = offer.columns[column]
                 seen += 1
             active[starts[i] + j] = active_among[column]
-    return Offer(numbers, columns[:seen], starts, active, products)
+    return CandidateInputs(numbers, columns[:seen], starts, active, products)
 
 
 @jit
-def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: FloatArray) -> None:
+def draw(
+    view: CandidatePredictions, offer: CandidateInputs, width: float, normals: FloatArray, out: FloatArray
+) -> None:
     """Write one draw of what each candidate adds up to, to `out (K,)`: `normals (A + K,)`, scaled by a width."""
     columns = view.of_columns.shape[0]
     for k in range(out.shape[0]):
@@ -585,7 +597,7 @@ def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: Float
 
 
 @jit
-def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> float:
+def of_visitor(effects: ShrunkEffects, m: int, clock: float, user: FloatArray) -> float:
     """Return what a visitor adds, whatever is shown."""
     d = user.shape[0]
     kept = kept_of(effects.priors[m], clock - effects.shared_time[m])
@@ -594,7 +606,7 @@ def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> floa
 
 
 @jit
-def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
+def _numbers_covariance(effects: ShrunkEffects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
     """Return the covariance `(n, n)` of the effects of numbers for a visitor."""
     d = user.shape[0]
     users = user.shape[0] - 1
@@ -621,7 +633,7 @@ def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray,
 
 @jit
 def _spread_columns(
-    effects: Effects, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
+    effects: ShrunkEffects, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
 ) -> None:
     """Write the standard deviation of what each column adds for a visitor to `out (A,)`."""
     prior = effects.priors[m]

@@ -15,7 +15,7 @@ LEAST_SHARE = 1e-9
 """Least standard deviation of a feature, as a share of its mean: less is rounding."""
 
 
-class Scales(NamedTuple):
+class FeatureScales(NamedTuple):
     """Mean and sum of squares around it of each of d features, `mean (d,)` and `squares (d,)`, of so many `rows (1,)`.
 
     `norm (1,)` is the mean square length of the standardised rows.
@@ -27,9 +27,9 @@ class Scales(NamedTuple):
     rows: Annotated[FloatArray, COUNTS]
 
 
-def new_scales(dim: int) -> Scales:
+def new_scales(dim: int) -> FeatureScales:
     """Return scales of rows that were never seen."""
-    return Scales(np.zeros(dim), np.zeros(dim), np.ones(1), np.zeros(1))
+    return FeatureScales(np.zeros(dim), np.zeros(dim), np.ones(1), np.zeros(1))
 
 
 @jit
@@ -39,14 +39,14 @@ def clipped(score: float) -> float:
 
 
 @jit
-def scale_of(scales: Scales, i: int) -> float:
+def scale_of(scales: FeatureScales, i: int) -> float:
     """Return 1 / standard deviation of feature i, 0 where it does not vary."""
     deviation = np.sqrt(scales.squares[i] / max(scales.rows[0], 1.0))
     return 0.0 if deviation <= LEAST_SHARE * abs(scales.mean[i]) else float(1.0 / deviation)
 
 
 @jit
-def _scored(scales: Scales, row: FloatArray, binary: BoolArray, out: FloatArray) -> float:
+def _scored(scales: FeatureScales, row: FloatArray, binary: BoolArray, out: FloatArray) -> float:
     """Write a row, standardised where it is not binary, to `out (d,)`; return its square length."""
     length = 0.0
     for i in range(row.shape[0]):
@@ -56,7 +56,7 @@ def _scored(scales: Scales, row: FloatArray, binary: BoolArray, out: FloatArray)
 
 
 @jit
-def see_row(scales: Scales, row: FloatArray, binary: BoolArray) -> None:
+def see_row(scales: FeatureScales, row: FloatArray, binary: BoolArray) -> None:
     """Take in a row `(d,)` (Welford 1962); columns that are `binary (d,)` are not scaled."""
     scales.rows[0] += 1.0
     count = scales.rows[0]
@@ -70,13 +70,13 @@ def see_row(scales: Scales, row: FloatArray, binary: BoolArray) -> None:
 
 
 @jit
-def length_factor(scales: Scales) -> float:
+def length_factor(scales: FeatureScales) -> float:
     """Return what standardised rows are multiplied by so that their mean square length is 1."""
     return float(1.0 / np.sqrt(max(scales.norm[0], 1e-12)))
 
 
 @jit
-def unit_row(scales: Scales, row: FloatArray, binary: BoolArray) -> FloatArray:
+def unit_row(scales: FeatureScales, row: FloatArray, binary: BoolArray) -> FloatArray:
     """Return [1, row] `(1 + d,)`, the row standardised and of mean square length 1."""
     out = np.empty(1 + row.shape[0])
     out[0] = 1.0

@@ -13,7 +13,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.neural.dual import Dual
 from zoosim.neural.mlp import count_weights
 from zoosim.neural.primal import Primal
-from zoosim.neural.rows import Rows
+from zoosim.neural.rows import RowPosterior
 
 FORMS = ("auto", "rows", "dual", "primal", "last-layer")
 MAX_ROWS = 512
@@ -77,7 +77,11 @@ def matrix_bytes(requested: str, sizes: tuple[int, ...]) -> int:
     return 8 * p * (p + 1) if requested == "primal" else 0
 
 
-def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:
+def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | RowPosterior:
     """Return an empty posterior over the parameters of layers `first` and up."""
-    makers: dict[str, Callable[[IntArray, int, float], Form | Rows]] = {"rows": Rows, "dual": Dual, "primal": Primal}
+    makers: dict[str, Callable[[IntArray, int, float], Form | RowPosterior]] = {
+        "rows": RowPosterior,
+        "dual": Dual,
+        "primal": Primal,
+    }
     return makers[name](sizes, first, noise)

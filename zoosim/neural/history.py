@@ -14,7 +14,7 @@ FORGOTTEN = 1e-9
 """A weight below which a row's observations count for nothing."""
 
 
-class History(Stateful):
+class RowHistory(Stateful):
     """Rows `xs (n, d)` in the order they came up, their `counts (n,)` and `sums (n,)`, and when each was `last` seen.
 
     A row that was a candidate and never observed has count 0; `n_observed` is how many have another.

@@ -23,10 +23,10 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
-from zoosim.neural.history import History
+from zoosim.neural.history import RowHistory
 from zoosim.neural.kernel import trace
 from zoosim.neural.network import Network
-from zoosim.neural.rows import Rows
+from zoosim.neural.rows import RowPosterior
 
 MOST_ROWS = 4_096
 """Distinct rows, candidates included, that the rows form keeps at most when it is asked for by name."""
@@ -39,8 +39,8 @@ CHUNK = 64
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of a `Learner`.
+class NeuralLearnerSettings:
+    """Settings of a `NeuralLearner`.
 
     `hidden` layer sizes; `fresh` or as published; `form`; `noise` lambda; `normalise` gradients to a mean squared
     length of 1 or not; `discount` a decision; `memory` in distinct rows; and the training.
@@ -59,7 +59,7 @@ class Settings:
     learning_rate: float
 
 
-class Candidates:
+class CandidateRows:
     """One user with every distinct product: rows `xs (R, d)`, and what is remembered of them between decisions.
 
     At `version` of the network: `means (R,)`, its outputs or, with `errors (R,)`, the posterior's; `norms (R,)`, the
@@ -80,7 +80,7 @@ class Candidates:
         return self.xs.size + 5 * len(self.xs)
 
 
-class Learner(Stateful):
+class NeuralLearner(Stateful):
     """A network, its history, and the posterior over its parameters in whichever form is cheapest."""
 
     learned: ClassVar = {
@@ -93,23 +93,23 @@ class Learner(Stateful):
     }
     trace: Annotated[float, NOT_NEGATIVE]
 
-    def __init__(self, settings: Settings, dim: int, rng: np.random.Generator) -> None:
+    def __init__(self, settings: NeuralLearnerSettings, dim: int, rng: np.random.Generator) -> None:
         """`dim` is the length of a row [user, product]."""
         self.settings = settings
         first = len(settings.hidden) if settings.form == "last-layer" else 0
         self.network = Network((dim, *settings.hidden, 1), first, settings.learning_rate, settings.normalise, rng)
-        self.history = History(dim)
+        self.history = RowHistory(dim)
         self.since = 0
         self.trace = 0.0
         self.few = settings.fresh
         self.numbering = 0
         self.form = self._new_form(self._wanted())
 
-    def look(self, candidates: Candidates, *, at_posterior: bool) -> None:
+    def look(self, candidates: CandidateRows, *, at_posterior: bool) -> None:
         """Bring the means, norms and bounds of candidates up to date; a posterior mean moves with every observation."""
         is_new = candidates.version != self.network.version
         if at_posterior:
-            assert not isinstance(self.form, Rows)
+            assert not isinstance(self.form, RowPosterior)
             theta = self.form.theta
             self.network.look_along(theta, candidates.xs, candidates.means, candidates.norms)
             # |g'theta| <= |g| |theta| (Cauchy & Schwarz), and rounding is a share of that: bounds are raised by it.
@@ -127,7 +127,7 @@ class Learner(Stateful):
         """A bound on the condition number of A: 1 + (sum of weights times squared gradient lengths) / lambda."""
         return 1.0 + self.trace / self.settings.noise
 
-    def knows(self, candidates: Candidates) -> bool:
+    def knows(self, candidates: CandidateRows) -> bool:
         """Return whether a decision among these candidates would move nothing."""
         numbered = candidates.numbering == self.numbering
         return self.network.length > 0.0 and (numbered or not self.in_rows)
@@ -135,13 +135,13 @@ class Learner(Stateful):
     @property
     def in_rows(self) -> bool:
         """True while the rows form runs, which holds every posterior ready."""
-        return isinstance(self.form, Rows)
+        return isinstance(self.form, RowPosterior)
 
-    def posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def posterior(self, candidates: CandidateRows, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return posterior mean and variance of the candidates `which (m,)`, or of all."""
         if self.in_rows and candidates.numbering != self.numbering:
             self._enter(candidates)
-        if isinstance(self.form, Rows):
+        if isinstance(self.form, RowPosterior):
             return self.form.posterior(candidates.numbers if which is None else candidates.numbers[which])
         xs = candidates.xs if which is None else candidates.xs[which]
         means, variances = np.empty((2, len(xs)))
@@ -164,11 +164,11 @@ class Learner(Stateful):
         name = saved.get("form")
         if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
             raise ValueError(f"form is {shown(name)}, expected {self.settings.form}")
-        return {"form": name, "form.": self._new_form(name), "history.": History(self.network.sizes[0])}
+        return {"form": name, "form.": self._new_form(name), "history.": RowHistory(self.network.sizes[0])}
 
     def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
         rows = len(values["history."].values["xs"])
-        if values["form"] == Rows.name and len(values["form."].values["mean"]) != rows:
+        if values["form"] == RowPosterior.name and len(values["form."].values["mean"]) != rows:
             yield f"form.mean is of another number of rows than the {rows:,} of history.xs"
 
     def _state_loaded(self) -> None:
@@ -190,7 +190,7 @@ class Learner(Stateful):
         self.since += 1
         if self.since >= self.settings.train_every:
             self._train()
-        elif isinstance(self.form, Rows):
+        elif isinstance(self.form, RowPosterior):
             self._learn_row(number, reward)
         elif self._outgrown():
             self._refit()
@@ -198,7 +198,7 @@ class Learner(Stateful):
             self._observe(self.form, x, reward)
 
     def _learn_row(self, number: int, reward: float) -> None:
-        assert isinstance(self.form, Rows)
+        assert isinstance(self.form, RowPosterior)
         if number < len(self.form.mean):
             self.trace += self.form.prior[number, number]
             self.form.observe(number, reward, self.history.counts, self.history.sums)
@@ -218,7 +218,7 @@ class Learner(Stateful):
 
     def _learn_published(self, x: FloatArray, reward: float) -> None:
         old = self.form
-        assert not isinstance(old, Rows)
+        assert not isinstance(old, RowPosterior)
         # Before the step: A keeps the gradient at the weights that the decision was made with.
         self._observe(old, x, reward)
         self.history.time += 1
@@ -237,7 +237,7 @@ class Learner(Stateful):
         self.network.train(self.history, self.settings.steps, self.settings.batch_size)
         self._refit()
 
-    def _enter(self, candidates: Candidates) -> None:
+    def _enter(self, candidates: CandidateRows) -> None:
         """Number the candidates' rows and condition the new ones, or leave the rows form if there are too many."""
         self._make_room(candidates.xs)
         known_rows = len(self.history)
@@ -270,7 +270,7 @@ class Learner(Stateful):
         name = self._wanted()
         if name != self.form.name:
             self.form = self._new_form(name)
-        if not isinstance(self.form, Rows):
+        if not isinstance(self.form, RowPosterior):
             self.few = False
             self._drop_unobserved()
         factors = self.network.factors(self.history.xs)
@@ -282,5 +282,5 @@ class Learner(Stateful):
         observations = self.history.n_observed if self.settings.fresh else self.history.time
         return cheapest(self.settings.form, self.network.slopes, len(self.history), observations, self.few)
 
-    def _new_form(self, name: str) -> Form | Rows:
+    def _new_form(self, name: str) -> Form | RowPosterior:
         return new_form(name, self.network.sizes, self.network.first, self.settings.noise)

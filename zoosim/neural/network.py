@@ -12,7 +12,7 @@ from zoosim.core.types import FloatArray
 from zoosim.nets.heads import fit_heads
 from zoosim.nets.network import fresh_weights, with_moments
 from zoosim.neural import mlp
-from zoosim.neural.history import History
+from zoosim.neural.history import RowHistory
 from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 
 SHORTEST = 1e-30
@@ -66,7 +66,7 @@ class Network(Stateful):
             self.trained[0], self.layers, self.sizes, self.first, 1.0 / self.length, xs, theta, means, norms
         )
 
-    def train(self, history: History, steps: int, batch_size: int) -> None:
+    def train(self, history: RowHistory, steps: int, batch_size: int) -> None:
         """Take Adam steps on the distinct rows of `history`, or on observations drawn where they exceed a batch."""
         seen = history.observed()
         for _ in range(steps if len(seen) else 0):

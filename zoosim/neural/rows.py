@@ -81,7 +81,7 @@ def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, n
             spread[i, j] -= scale * column[j]
 
 
-class Rows(Stateful):
+class RowPosterior(Stateful):
     """The posterior mean and covariance over U distinct rows, made anew from their counts every max(64, U) pulls."""
 
     name: ClassVar[str] = "rows"

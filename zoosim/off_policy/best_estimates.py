@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zoosim.core.statistics import Interval, sign_of
 from zoosim.off_policy.compare import LOGGED, Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
-from zoosim.off_policy.intervals.comparisons import Ranked, rank_policies
+from zoosim.off_policy.intervals.comparisons import PolicyRank, rank_policies
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def best_differences(evaluation: "Evaluation") -> list[Difference]:
     ]
 
 
-def best_ranking(evaluation: "Evaluation") -> Sequence[Ranked]:
+def best_ranking(evaluation: "Evaluation") -> Sequence[PolicyRank]:
     """List the policies whose best estimates are compared, with the logged choices if not with one another.
 
     The highest value comes first, which orders only those by the same estimator. A policy may be the best unless a

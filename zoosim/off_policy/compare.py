@@ -8,10 +8,10 @@ from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.diagnostics import ROUNDING
 from zoosim.off_policy.intervals.bootstrap import bootstraps
-from zoosim.off_policy.intervals.clusters import Sums, difference, standard_error
-from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
+from zoosim.off_policy.intervals.clusters import ClusterSums, difference, standard_error
+from zoosim.off_policy.intervals.comparisons import PairedLead, PolicyRank, correct, rank_policies
 from zoosim.off_policy.intervals.intervals import asymptotic_interval, ratio_interval, rows_to_decide
-from zoosim.off_policy.options import Options
+from zoosim.off_policy.options import EvaluationOptions
 from zoosim.off_policy.verdict import WORDS
 
 LOGGED = "logged"
@@ -61,10 +61,10 @@ class Compared(NamedTuple):
 
     differences: tuple[Difference, ...] = ()
     lifts: tuple[Lift, ...] = ()
-    ranking: tuple[Ranked, ...] = ()
+    ranking: tuple[PolicyRank, ...] = ()
 
 
-class Comparison:
+class EstimateComparison:
     """Compares estimates with the logged choices and with one another.
 
     Args:
@@ -72,12 +72,12 @@ class Comparison:
         options: How to estimate.
     """
 
-    def __init__(self, logged: Sums, options: Options) -> None:
+    def __init__(self, logged: ClusterSums, options: EvaluationOptions) -> None:
         self._logged = logged
         self._options = options
-        self._estimates: dict[str, dict[str, tuple[Sums, str]]] = {}
+        self._estimates: dict[str, dict[str, tuple[ClusterSums, str]]] = {}
 
-    def add(self, policy: str, estimator: str, sums: Sums, verdict: str) -> None:
+    def add(self, policy: str, estimator: str, sums: ClusterSums, verdict: str) -> None:
         """Take in one more estimate that bears a comparison, given as `sums` by group."""
         self._estimates.setdefault(estimator, {})[policy] = (sums, verdict)
 
@@ -85,12 +85,12 @@ class Comparison:
         """Compare the estimates of some `policies`; `values`, by estimator and policy, are those that are ranked."""
         differences: list[Difference] = []
         lifts: list[Lift] = []
-        ranking: list[Ranked] = []
+        ranking: list[PolicyRank] = []
         for estimator in self._options.estimators:
             estimates = {name: kept for name, kept in self._estimates.get(estimator, {}).items() if name in policies}
             if not estimates:
                 continue
-            family = _Family(estimator, estimates, self._logged, self._options)
+            family = _EstimatorComparisons(estimator, estimates, self._logged, self._options)
             differences += family.differences
             lifts += family.lifts
             if estimator in values:
@@ -100,11 +100,15 @@ class Comparison:
         return Compared(tuple(differences), tuple(lifts), tuple(ranking))
 
 
-class _Family:
+class _EstimatorComparisons:
     """All comparisons by one estimator, corrected for being several."""
 
     def __init__(
-        self, estimator: str, estimates: Mapping[str, tuple[Sums, str]], logged: Sums, options: Options
+        self,
+        estimator: str,
+        estimates: Mapping[str, tuple[ClusterSums, str]],
+        logged: ClusterSums,
+        options: EvaluationOptions,
     ) -> None:
         self._estimator = estimator
         self._estimates = estimates
@@ -119,10 +123,10 @@ class _Family:
         self._corrected = dict(zip(leads, correct(list(leads.values()), options.level), strict=True))
         self.differences = [self._difference(pair, sums[pair], leads[pair]) for pair in pairs]
 
-    def _sums(self, name: str) -> Sums:
+    def _sums(self, name: str) -> ClusterSums:
         return self._logged if name == LOGGED else self._estimates[name][0]
 
-    def _lead(self, pair: tuple[str, str], sums: Sums, ratios: FloatArray) -> PairedLead:
+    def _lead(self, pair: tuple[str, str], sums: ClusterSums, ratios: FloatArray) -> PairedLead:
         """Return how far the first of a pair is ahead: not at all where they differ by rounding alone."""
         error = standard_error(sums)
         size = max(abs(self._sums(name).value) for name in pair)
@@ -133,7 +137,7 @@ class _Family:
     def _verdict(self, pair: tuple[str, str]) -> str:
         return max((self._estimates[name][1] for name in pair if name != LOGGED), key=WORDS.index)
 
-    def _difference(self, pair: tuple[str, str], sums: Sums, lead: PairedLead) -> Difference:
+    def _difference(self, pair: tuple[str, str], sums: ClusterSums, lead: PairedLead) -> Difference:
         corrected = self._corrected[pair]
         is_settled_by_rows = lead.value != 0.0 and math.isfinite(lead.error)
         reach = corrected.below if lead.value > 0.0 else corrected.above
@@ -167,7 +171,7 @@ class _Family:
             lifts.append(Lift(row.policy, self._estimator, value, low, high, held, row.verdict))
         return lifts
 
-    def ranking(self, values: Mapping[str, float]) -> tuple[Ranked, ...]:
+    def ranking(self, values: Mapping[str, float]) -> tuple[PolicyRank, ...]:
         """Rank the policies that have `values`."""
         rows = {(row.policy, row.other): row for row in self.differences}
         intervals = {pair: Interval(row.value, row.low, row.high) for pair, row in rows.items()}

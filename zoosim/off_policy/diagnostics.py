@@ -7,7 +7,7 @@ import numpy as np
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, group_sums, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, dot, group_sums, standard_error
 from zoosim.off_policy.mean_weight import has_light_tail, is_surely_below_one
 
 SHORTFALL_ERRORS = 3.0
@@ -151,7 +151,7 @@ def unsupported_mass(actions: IntArray, weights: FloatArray, mass: FloatArray, n
     return float(lost.sum()) / n, int(lost.argmax()) if lost.any() else None
 
 
-def error_figures(sums: Sums, clipped: float | None, drift: Drift | None = None) -> ErrorFigures:
+def error_figures(sums: ClusterSums, clipped: float | None, drift: Drift | None = None) -> ErrorFigures:
     """Compute the figures of an estimate's error; `clipped` is its value with the largest weights clipped."""
     error = standard_error(sums)
     squares = sums.influence**2

@@ -13,7 +13,7 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import evaluator_of
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
-from zoosim.off_policy.findings import Findings
+from zoosim.off_policy.findings import EstimateCollector
 from zoosim.off_policy.groups import group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.options import read_options
@@ -134,7 +134,7 @@ def evaluate(
     if not prepared:
         raise ConfigError("policies: got none, expected at least one to judge")
 
-    findings = Findings(log, clusters, evaluator.unit, options, compare, estimated)
+    findings = EstimateCollector(log, clusters, evaluator.unit, options, compare, estimated)
     groups = None
     if overlap:
         segments = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS)

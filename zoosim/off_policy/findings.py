@@ -14,16 +14,16 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation, evaluator_of
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
-from zoosim.off_policy.compare import Compared, Comparison
+from zoosim.off_policy.compare import Compared, EstimateComparison
 from zoosim.off_policy.diagnostics import Drift, RewardCount, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evidence import count_rewards, rewarded_rows
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.bootstrap import bootstraps
-from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, go_together, group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
 from zoosim.off_policy.intervals.sequences import confidence_sequence
-from zoosim.off_policy.options import Options
+from zoosim.off_policy.options import EvaluationOptions
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import plan_randomisation
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
@@ -50,10 +50,10 @@ class Estimate(NamedTuple):
     """A result, and the sums by group that it comes from; None where there is no estimate."""
 
     result: Result
-    sums: Sums | None
+    sums: ClusterSums | None
 
 
-class Findings:
+class EstimateCollector:
     """Collects estimates of policies, for the objective and for each other reward of a log.
 
     Args:
@@ -70,7 +70,7 @@ class Findings:
         log: Log,
         clusters: Clusters,
         unit: str,
-        options: Options,
+        options: EvaluationOptions,
         compare: bool,
         estimated: EstimatedPropensities | None,
     ) -> None:
@@ -109,7 +109,9 @@ class Findings:
 class _RewardFindings:
     """Collects estimates of one reward, of one policy after another."""
 
-    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool, reward: str) -> None:
+    def __init__(
+        self, log: Log, clusters: Clusters, unit: str, options: EvaluationOptions, compare: bool, reward: str
+    ) -> None:
         logged = group_sums(clusters, Terms(log.visit_rewards))
         self._log = log
         self._options = options
@@ -121,7 +123,7 @@ class _RewardFindings:
             self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)
-        self._comparison = Comparison(logged, options) if compare else None
+        self._comparison = EstimateComparison(logged, options) if compare else None
         self._results: list[Result] = []
         self._overlaps: dict[str, Overlap] = {}
         self._notes: dict[str, tuple[str, ...]] = {}
@@ -172,7 +174,7 @@ def _comparable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]
 
 
 def _estimates(
-    policy: str, evaluated: PolicyEvaluation, options: Options, log_checks: LogChecks | None
+    policy: str, evaluated: PolicyEvaluation, options: EvaluationOptions, log_checks: LogChecks | None
 ) -> list[Estimate]:
     """Return the estimates of a policy's value, in the order of the options; raises `DataError` if there are none."""
     estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
@@ -231,7 +233,7 @@ def _worse_verdict(estimate: Verdict, general: Verdict) -> Verdict:
     return Verdict(general.word, (*general.reasons, *estimate.reasons))
 
 
-def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
+def _general_verdict(evaluated: PolicyEvaluation, options: EvaluationOptions) -> Verdict:
     """Return what speaks against the kind of interval and of propensities, whatever the estimate."""
     if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
         return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
@@ -257,7 +259,9 @@ def _result(
     )
 
 
-def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Options) -> tuple[Sums, Drift | None] | None:
+def _sums_and_drift(
+    evaluated: PolicyEvaluation, estimator: str, options: EvaluationOptions
+) -> tuple[ClusterSums, Drift | None] | None:
     """Return an estimate as sums by group, and how it differs between the log's halves; None if all weights are 0."""
     terms = evaluated.terms(estimator)
     if terms.bottom is not None and not terms.bottom.any():
@@ -268,7 +272,9 @@ def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Option
     return group_sums(evaluated.clusters, terms), drift
 
 
-def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: Options) -> list[Interval]:
+def _intervals(
+    estimates: Sequence[ClusterSums], evaluated: PolicyEvaluation, options: EvaluationOptions
+) -> list[Interval]:
     if options.interval == "bootstrap":
         drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
         pairs = zip(estimates, drawn, strict=True)
@@ -279,7 +285,7 @@ def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: 
     return [bounds._replace(mean=sums.value) for sums in estimates]
 
 
-def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
+def _bounds(evaluated: PolicyEvaluation, options: EvaluationOptions) -> Interval:
     """Return bounds of the policy's value, the same for all estimators."""
     weights, rewards = evaluated.bounded()
     log = evaluated.log

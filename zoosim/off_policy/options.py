@@ -29,7 +29,7 @@ WITH_ESTIMATED_PROPENSITIES = ("dm", "snips", "dr", "sndr")
 """Others are biased: an error of a propensity p makes 1 / p too large on average, which self-normalising cancels."""
 
 
-class Options(NamedTuple):
+class EvaluationOptions(NamedTuple):
     """Options of an evaluation: estimators, interval and level, and what follows from the log.
 
     `guessed_range` says that an interval rests on a range of rewards that was taken from the log; `later (n,)` marks
@@ -49,7 +49,7 @@ class Options(NamedTuple):
     propensity_model: str | None = None
     is_deterministic: bool = False
 
-    def for_log(self, log: Log) -> "Options":
+    def for_log(self, log: Log) -> "EvaluationOptions":
         """Return the options for another reward of the log, whose range is the one in the log."""
         are_clicks = _clicks(log)
         limits = CLICKS if are_clicks else ANY
@@ -68,7 +68,7 @@ def read_options(
     seed: int,
     reward_range: tuple[float, float] | None,
     propensity_model: str | None = None,
-) -> Options:
+) -> EvaluationOptions:
     """Check the options of `evaluate` against a log; raises `ConfigError` or `DataError`."""
     check_propensities(log, propensity_model, interval)
     level = checked_level(level)
@@ -89,7 +89,9 @@ def read_options(
         limits = bounds
     guessed_range = interval in BOUNDS and reward_range is None and not _clicks(log)
     later = later_half(log.times)
-    return Options(names, interval, level, samples, seed, bounds, guessed_range, later, limits, propensity_model)
+    return EvaluationOptions(
+        names, interval, level, samples, seed, bounds, guessed_range, later, limits, propensity_model
+    )
 
 
 def check_propensities(log: Log, propensity_model: str | None, interval: str = "bootstrap") -> None:

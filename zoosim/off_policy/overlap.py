@@ -17,7 +17,7 @@ EDGES = 10.0 ** np.arange(-3.0, 5.5, 0.5)
 """Ends of the classes of weights above 0; smaller and larger ones fall into the first and the last."""
 
 
-class Part(NamedTuple):
+class OverlapStratum(NamedTuple):
     """Rows that belong together: how many, their mean weight, their effective sample size, and the largest weight.
 
     Of segments, `rests_on` names the rows with the largest weight x reward, their shares being of the segment's sum.
@@ -53,9 +53,9 @@ class Overlap(NamedTuple):
     unused: float
     classes: tuple[float, ...]
     actions: tuple[ActionShare, ...]
-    segments: tuple[Part, ...]
+    segments: tuple[OverlapStratum, ...]
     how: str
-    categories: tuple[Part, ...] = ()
+    categories: tuple[OverlapStratum, ...] = ()
     categories_how: str = ""
 
 
@@ -103,7 +103,7 @@ def action_shares(
     return tuple(map(ActionShare, names, logged.tolist(), weighted.tolist(), chosen))
 
 
-def _categories(log: Log, weights: FloatArray) -> tuple[tuple[Part, ...], str]:
+def _categories(log: Log, weights: FloatArray) -> tuple[tuple[OverlapStratum, ...], str]:
     """Sum up by category, those of the catalogue where products share them, else patterns or clusters of features."""
     known = sorted(set(log.categories))
     if 0 < len(known) < log.n_actions:
@@ -120,11 +120,11 @@ def _rows_of_segment(log: Log, weights: FloatArray, is_in: BoolArray) -> tuple[R
     return rewarded_rows(log, np.where(is_in, weights, 0.0), ROWS_PER_SEGMENT)
 
 
-def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[Part, ...]:
+def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[OverlapStratum, ...]:
     return tuple(_parts_by_label(weights, labels, names).values())
 
 
-def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> dict[int, Part]:
+def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> dict[int, OverlapStratum]:
     """Sum up by label; labels without rows are left out."""
     rows = np.bincount(labels, None, len(names))
     total = np.bincount(labels, weights, len(names))
@@ -137,5 +137,5 @@ def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str])
             # Kish's effective sample size: the mean of so many rows of equal weight has as large a variance.
             ess = float(total[label] ** 2 / squares[label]) if squares[label] else 0.0
             mean = float(total[label] / rows[label])
-            parts[label] = Part(name, int(rows[label]), mean, ess, float(largest[label]))
+            parts[label] = OverlapStratum(name, int(rows[label]), mean, ess, float(largest[label]))
     return parts

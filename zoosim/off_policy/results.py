@@ -16,7 +16,7 @@ from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
-from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.intervals.comparisons import PolicyRank
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
 from zoosim.off_policy.propensities.estimate import PropensityFigures
@@ -79,7 +79,7 @@ class Evaluation(TabularResult):
     n_clusters: int
     skipped: Mapping[str, int]
     source: str
-    ranking: tuple[Ranked, ...] = ()
+    ranking: tuple[PolicyRank, ...] = ()
     lifts: tuple[Lift, ...] = ()
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

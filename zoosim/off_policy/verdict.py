@@ -18,39 +18,39 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Limits(NamedTuple):
+class VerdictLimits(NamedTuple):
     """From where on a figure makes an estimate weak, and from where on useless."""
 
     weak: float
     useless: float
 
 
-ESS = Limits(100.0, 15.0)
-EFFECTIVE_GROUPS = Limits(40.0, 1.0)
+ESS = VerdictLimits(100.0, 15.0)
+EFFECTIVE_GROUPS = VerdictLimits(40.0, 1.0)
 """Few effective groups make the studentised bootstrap's interval wide, not wrong; below 1 there is no error bar."""
-EFFECTIVE_GROUPS_ASYMPTOTIC = Limits(40.0, 5.0)
-CLUSTERS = Limits(40.0, 10.0)
-MAX_SHARE = Limits(0.05, 0.2)
-EFFECTIVE_REWARDS = Limits(FEW_REWARDS, 5.0)
+EFFECTIVE_GROUPS_ASYMPTOTIC = VerdictLimits(40.0, 5.0)
+CLUSTERS = VerdictLimits(40.0, 10.0)
+MAX_SHARE = VerdictLimits(0.05, 0.2)
+EFFECTIVE_REWARDS = VerdictLimits(FEW_REWARDS, 5.0)
 """Numbers of rewards: if the heaviest rows hold none the interval is far too low, and no figure of weights shows it."""
-MEAN_ERRORS = Limits(3.0, 4.5)
+MEAN_ERRORS = VerdictLimits(3.0, 4.5)
 BLAME_ERRORS = 3.5
 """From where on a mean weight that can tell is blamed on the propensities, which sound logs reach in under 1%."""
-MEAN_DISTANCE = Limits(0.25, 0.5)
+MEAN_DISTANCE = VerdictLimits(0.25, 0.5)
 LEAST_DISTANCE = 1e-3
 """A mean weight as near to 1 as this is none of a fault: logs round their propensities."""
-UNSUPPORTED_MASS = Limits(0.01, 0.1)
-CLIP_SHIFT = Limits(1.5, 3.0)
-CALIBRATION_REWARDS = Limits(40.0, 10.0)
-UNSUPPORTED_PREDICTIONS = Limits(0.1, 0.5)
-UNSEEN_PRODUCTS = Limits(0.05, 0.25)
-GAP_ERRORS = Limits(2.5, 4.0)
-BIAS_ERRORS = Limits(0.5, 1.5)
-DISCREPANCY_ERRORS = Limits(2.0, 3.0)
-DRIFT_ERRORS = Limits(3.0, math.inf)
+UNSUPPORTED_MASS = VerdictLimits(0.01, 0.1)
+CLIP_SHIFT = VerdictLimits(1.5, 3.0)
+CALIBRATION_REWARDS = VerdictLimits(40.0, 10.0)
+UNSUPPORTED_PREDICTIONS = VerdictLimits(0.1, 0.5)
+UNSEEN_PRODUCTS = VerdictLimits(0.05, 0.25)
+GAP_ERRORS = VerdictLimits(2.5, 4.0)
+BIAS_ERRORS = VerdictLimits(0.5, 1.5)
+DISCREPANCY_ERRORS = VerdictLimits(2.0, 3.0)
+DRIFT_ERRORS = VerdictLimits(3.0, math.inf)
 """An interval holds for the log's time, however the value moved; what comes next is another matter."""
-KERNEL_ERRORS = Limits(0.75, 2.0)
-HALF_ESS = Limits(40.0, 5.0)
+KERNEL_ERRORS = VerdictLimits(0.75, 2.0)
+HALF_ESS = VerdictLimits(40.0, 5.0)
 FAULT = 0.5
 """A fault of the log that moves the value by less than this share of half the interval makes no estimate useless."""
 GROSS = 0.5
@@ -68,7 +68,7 @@ class KernelFigures(NamedTuple):
     half_ess: float
 
 
-class Findings:
+class VerdictReasons:
     """Collects reasons against an estimate; the gravest one sets the verdict."""
 
     def __init__(self) -> None:
@@ -79,12 +79,12 @@ class Findings:
         """Take in a reason that makes the estimate `useless`, or weak."""
         (self._useless if useless else self._weak).append(reason)
 
-    def above(self, value: float, limits: Limits, reason: str) -> None:
+    def above(self, value: float, limits: VerdictLimits, reason: str) -> None:
         """Take in a reason where a value lies above its limits, or is NaN."""
         if not value <= limits.weak:
             self.add(reason, useless=not value <= limits.useless)
 
-    def below(self, value: float, limits: Limits, reason: str) -> None:
+    def below(self, value: float, limits: VerdictLimits, reason: str) -> None:
         """Take in a reason where a value lies below its limits, or is NaN."""
         if not value >= limits.weak:
             self.add(reason, useless=not value >= limits.useless)
@@ -106,7 +106,7 @@ def judge_weighted(
     n_clusters: int,
     rewards: RewardCount,
     bias: float = 0.0,
-    min_groups: Limits = EFFECTIVE_GROUPS,
+    min_groups: VerdictLimits = EFFECTIVE_GROUPS,
     kernel: KernelFigures | None = None,
 ) -> Verdict:
     """Judge an estimate that rests on weights.
@@ -121,7 +121,7 @@ def judge_weighted(
         min_groups: How few effective groups its kind of interval bears.
         kernel: Figures of its kernel, if it has one.
     """
-    findings = Findings()
+    findings = VerdictReasons()
     _check_mean_weight(findings, weights, interval)
     _check_support(findings, weights, interval)
     rows = f"the effective sample size is {weights.ess:,.0f} rows"
@@ -147,7 +147,7 @@ def judge_direct(
     interval: Interval,
     n_clusters: int,
     ess: float,
-    min_groups: Limits = EFFECTIVE_GROUPS,
+    min_groups: VerdictLimits = EFFECTIVE_GROUPS,
 ) -> Verdict:
     """Judge the direct method by what rows that its model has not seen say of its predictions.
 
@@ -159,7 +159,7 @@ def judge_direct(
         ess: Effective sample size of the policy's weights: whether the log can check the model where the policy acts.
         min_groups: How few effective groups its kind of interval bears.
     """
-    findings = Findings()
+    findings = VerdictReasons()
     _check_error(findings, errors, interval, n_clusters, min_groups)
     rewards = f"calibration rests on {model.rewards.effective:,.0f} rewards with predictions like the policy's"
     findings.below(model.rewards.evidence, CALIBRATION_REWARDS, rewards)
@@ -183,14 +183,14 @@ def judge_direct(
     return findings.verdict()
 
 
-def _check_kernel(findings: Findings, kernel: KernelFigures) -> None:
+def _check_kernel(findings: VerdictReasons, kernel: KernelFigures) -> None:
     shift = f"halving the bandwidth to {kernel.bandwidth:.3g} moved the value by {kernel.moved:.1f} standard errors"
     findings.above(kernel.moved, KERNEL_ERRORS, f"{shift}, which is bias")
     remaining = f"halving the bandwidth again would leave {kernel.half_ess:,.0f} effective rows"
     findings.below(kernel.half_ess, HALF_ESS, f"{remaining}, too few to tell how much bias is left")
 
 
-def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
+def _check_mean_weight(findings: VerdictReasons, weights: WeightFigures, interval: Interval) -> None:
     distance = abs(weights.mean_weight - 1.0)
     if distance <= LEAST_DISTANCE:
         errors = 0.0
@@ -212,7 +212,7 @@ def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Int
         findings.above(distance, MEAN_DISTANCE, reason)
 
 
-def _check_support(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
+def _check_support(findings: VerdictReasons, weights: WeightFigures, interval: Interval) -> None:
     mass = weights.unsupported_mass
     if mass is None or mass <= UNSUPPORTED_MASS.weak:
         return
@@ -231,7 +231,7 @@ def matters(share: float, interval: Interval) -> bool:
 
 
 def _check_error(
-    findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int, min_groups: Limits
+    findings: VerdictReasons, errors: ErrorFigures, interval: Interval, n_clusters: int, min_groups: VerdictLimits
 ) -> None:
     findings.below(
         n_clusters,

@@ -15,7 +15,7 @@ from zoosim.off_policy.best_estimates import (
 from zoosim.off_policy.compare import LOGGED, Lift
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.evidence import FEW_REWARDS, RewardedRow
-from zoosim.off_policy.overlap import ActionShare, Overlap, Part
+from zoosim.off_policy.overlap import ActionShare, Overlap, OverlapStratum
 from zoosim.off_policy.propensities.deterministic import PRECISION
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE
@@ -278,7 +278,7 @@ def segment_tables(overlaps: Mapping[str, Overlap]) -> list[Table]:
     return [by_segment, Table(heading, heads, listed, n_text=2, caption=words, folded=True, key=SEGMENT_ROWS)]
 
 
-def _segment_link(policy: str, part: Part) -> str:
+def _segment_link(policy: str, part: OverlapStratum) -> str:
     return Link(part.name, SEGMENT_ROWS, policy, part.name) if part.rests_on else part.name
 
 
@@ -297,7 +297,7 @@ def _part_heads(kind: str) -> Cells:
     return ("policy", kind, "rows", "mean weight", "effective sample size", "largest weight")
 
 
-def _part_figures(part: Part) -> Cells:
+def _part_figures(part: OverlapStratum) -> Cells:
     return (f"{part.rows:,}", f"{part.mean_weight:.3g}", f"{part.ess:,.0f}", number_format.weight(part.max_weight))
 
 

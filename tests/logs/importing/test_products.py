@@ -17,7 +17,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parquet import read_meta, write_parquet
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
-from zoosim.models.linear_rewards import FOLDS, Rows, fit_linear_model, shared_first, sum_moments
+from zoosim.models.linear_rewards import FOLDS, ScaledRows, fit_linear_model, shared_first, sum_moments
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.from_log.traits import find_traits, traits_of
 from zoosim.policies.registry import find_class
@@ -278,7 +278,7 @@ def test_the_shared_model_is_a_ridge_of_visitors_times_traits() -> None:
     traits, features = rng.normal(size=(k, 2)), rng.normal(size=(n, 3))
     actions = rng.integers(k, size=n)
     rewards = rng.normal(size=n)
-    moments = sum_moments(Rows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
+    moments = sum_moments(ScaledRows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
     x, z = np.hstack([np.ones((n, 1)), features]), np.hstack([np.ones((k, 1)), traits])
     joint = np.einsum("np,ni->npi", z[actions], x).reshape(n, -1)
     plain = np.linalg.solve(joint.T @ joint + np.eye(12), joint.T @ rewards).reshape(3, 4)

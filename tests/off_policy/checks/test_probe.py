@@ -5,7 +5,7 @@ import pytest
 
 from zoosim.off_policy.checks.probe import fit_residuals, is_measured, row_keys, runs_of_rows, sure_errors
 from zoosim.off_policy.checks.tails import check_tail
-from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, Findings
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, VerdictReasons
 
 
 def test_measured_numbers_are_told_from_scales() -> None:
@@ -52,7 +52,7 @@ def test_runs_are_spread_over_the_log() -> None:
 def test_the_tail_index_is_that_of_the_distribution(index: float, word: str) -> None:
     """Quantiles of a Pareto distribution, whose tail index is known."""
     rewards = (1.0 - np.arange(10_000) / 10_000.0) ** (-1.0 / index)
-    findings = Findings()
+    findings = VerdictReasons()
     check_tail(findings, rewards, np.arange(10_000))
     assert findings.verdict().word == word
     if word == DO_NOT_USE:
@@ -61,6 +61,6 @@ def test_the_tail_index_is_that_of_the_distribution(index: float, word: str) -> 
 
 
 def test_clicks_have_no_tail() -> None:
-    findings = Findings()
+    findings = VerdictReasons()
     check_tail(findings, np.repeat([0.0, 1.0], 500), np.arange(1_000))
     assert findings.verdict().word == TRUST

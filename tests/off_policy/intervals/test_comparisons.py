@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.compare import LOGGED, Comparison, Difference, Lift
+from zoosim.off_policy.compare import LOGGED, Difference, EstimateComparison, Lift
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.bootstrap import bootstrap
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters, standard_error
-from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, correct, rank_policies
-from zoosim.off_policy.options import Options
+from zoosim.off_policy.intervals.comparisons import PairedLead, PolicyRank, correct, rank_policies
+from zoosim.off_policy.options import EvaluationOptions
 from zoosim.off_policy.verdict import TRUST
 
 RATIOS = np.linspace(-2, 2, 99)
@@ -26,7 +26,7 @@ def lead(value: float, ratios: FloatArray = RATIOS) -> PairedLead:
 
 def rank(
     values: dict[str, float], over: dict[str, PairedLead], between: dict[tuple[str, str], PairedLead]
-) -> tuple[Ranked, ...]:
+) -> tuple[PolicyRank, ...]:
     """Correct all leads together and rank by them, as an evaluation does."""
     leads = [*over.values(), *between.values()]
     corrected = correct(leads)
@@ -112,8 +112,8 @@ def test_p_values_intervals_and_places_never_disagree(seed: int, n_policies: int
     rng = np.random.default_rng(seed)
     clusters = make_clusters(n)
     logged = group_sums(clusters, Terms((rng.random(n) < 0.3).astype(float)))
-    options = Options(("ips",), "bootstrap", 0.95, 99, 0, (0.0, 1.0), False, None)
-    comparison = Comparison(logged, options)
+    options = EvaluationOptions(("ips",), "bootstrap", 0.95, 99, 0, (0.0, 1.0), False, None)
+    comparison = EstimateComparison(logged, options)
     values = {}
     for number in range(n_policies):
         weights = np.exp(spread * rng.normal(size=n))

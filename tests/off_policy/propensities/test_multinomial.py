@@ -9,9 +9,9 @@ from zoosim.core.types import FloatArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.off_policy.propensities import multinomial
 from zoosim.off_policy.propensities.multinomial import (
-    Choices,
     Contexts,
     Multinomial,
+    ObservedChoices,
     Shrinkage,
     count_choices,
     fit_multinomial,
@@ -25,7 +25,7 @@ K, D = 4, 2
 SHRINKAGE = Shrinkage(own=3.0, shared=2.0, share=0.5, crossed=9.0)
 
 
-def drawn(n: int = 300, with_traits: bool = True) -> Choices:
+def drawn(n: int = 300, with_traits: bool = True) -> ObservedChoices:
     """Choices by numbers, half of which come twice, among candidates that lack product 1 in every third visit."""
     rng = np.random.default_rng(0)
     inputs = np.hstack([np.ones((n, 1)), rng.integers(-2, 3, size=(n, D)).astype(float)])
@@ -36,7 +36,7 @@ def drawn(n: int = 300, with_traits: bool = True) -> Choices:
     contexts = Contexts(inputs, CandidateSets.from_masks(candidates), candidate_set, traits, 1 + D)
     scores = inputs @ rng.normal(0.0, 0.5, (1 + D, K)) + rng.gumbel(size=(n, K))
     scores[~candidates[candidate_set]] = -np.inf
-    return Choices(contexts, scores.argmax(axis=1))
+    return ObservedChoices(contexts, scores.argmax(axis=1))
 
 
 def at(weights: FloatArray) -> Multinomial:
@@ -50,7 +50,7 @@ def test_choices_are_counted_by_context() -> None:
     contexts = Contexts(
         inputs, CandidateSets.from_masks(np.ones((2, 3), bool)), np.array([0, 0, 0, 1]), np.zeros((3, 0)), 2
     )
-    counts = count_choices(Choices(contexts, np.array([2, 1, 2, 0])))
+    counts = count_choices(ObservedChoices(contexts, np.array([2, 1, 2, 0])))
     listed = {
         (float(counts.contexts.inputs[c, 1]), int(counts.contexts.candidate_set[c]), int(a)): float(times)
         for c, a, times in zip(counts.context, counts.action, counts.times, strict=True)
@@ -136,7 +136,7 @@ def test_the_information_of_a_few_visits_is_solved_beyond_what_numbers_can_hold(
         everything = CandidateSets.everything(2)
         contexts = Contexts(np.ones((n, 1)), everything, np.zeros(n, np.int64), np.zeros((2, 0)), 1)
         model = Multinomial(np.zeros((2, 1)), np.zeros((0, 1)), Shrinkage(*[3_000.0] * 4))
-        choices = Choices(contexts, rng.integers(2, size=n))
+        choices = ObservedChoices(contexts, rng.integers(2, size=n))
         slope = weighted_slope(model, choices, rng.exponential(size=n))
         direction = solve_information(model, contexts, slope, 4.0)
         # The chances are 1/2 each, so the information is n of (1/4, -1/4; -1/4, 1/4), four times, and the shrinkage.

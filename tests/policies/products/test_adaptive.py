@@ -14,7 +14,7 @@ from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
-from zoosim.models.shrunk_effects import Offer
+from zoosim.models.shrunk_effects import CandidateInputs
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.policies.products.adaptive_parts import how_much_wider, offer_of, part_weights, shares_of, widen
 from zoosim.worlds.labelled import build_labelled_world, read_table
@@ -352,7 +352,7 @@ def test_products_of_one_category_have_effects_of_their_own() -> None:
     assert earned(made(1, products), np.ones((1, 1)), products, chances, 3_000) > 0.75
 
 
-def offer_on(policy: Adaptive, page: Context) -> Offer:
+def offer_on(policy: Adaptive, page: Context) -> CandidateInputs:
     """Return the candidates of a request as the effects read them."""
     candidates = policy.attach(page)
     renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)

@@ -10,7 +10,7 @@ from zoosim.core.types import BoolArray, FloatArray
 from zoosim.schema.values import text_of
 
 
-class CandidateLists(NamedTuple):
+class DistinctCandidateLists(NamedTuple):
     """The different lists of a column, each with the `rows` that hold it, in the order in which they come."""
 
     names: list[list[str]]
@@ -21,7 +21,7 @@ class CandidateLists(NamedTuple):
         return {name for names in self.names for name in names}
 
 
-def read_lists(column: pl.Series, separator: str) -> CandidateLists:
+def read_lists(column: pl.Series, separator: str) -> DistinctCandidateLists:
     """Read lists, or words split by `separator`; what is missing is an empty list."""
     if isinstance(column.dtype, pl.List | pl.Array):
         lists = column.cast(pl.List(pl.String)).fill_null([])
@@ -31,11 +31,11 @@ def read_lists(column: pl.Series, separator: str) -> CandidateLists:
     sets = pl.DataFrame({"listed": lists}).with_row_index("row").group_by("listed", maintain_order=True).agg("row")
     texts = [map(text_of, words) for words in sets["listed"].to_list()]
     names = [[text for text in listed if text is not None] for listed in texts]
-    return CandidateLists(names, [rows.to_numpy() for rows in sets["row"]])
+    return DistinctCandidateLists(names, [rows.to_numpy() for rows in sets["row"]])
 
 
 def listed_column(
-    name: str, lists: CandidateLists, names: Sequence[str], n: int
+    name: str, lists: DistinctCandidateLists, names: Sequence[str], n: int
 ) -> tuple[pl.Series, BoolArray, BoolArray]:
     """Return a column of the Records, `candidates` or `unavailable`, and where a list names no product or none at all.
 

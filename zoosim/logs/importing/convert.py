@@ -13,10 +13,10 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.threads import map_in_threads
 from zoosim.logs.checks import sound_rows
-from zoosim.logs.importing.candidates import CandidateLists, n_candidates, read_lists
+from zoosim.logs.importing.candidates import DistinctCandidateLists, n_candidates, read_lists
 from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.inference import NAMES_NO_ZONE, checked_schema, infer_import
-from zoosim.logs.importing.products import ProductTable
+from zoosim.logs.importing.products import ImportedProducts
 from zoosim.logs.importing.records import read_records
 from zoosim.logs.importing.summary import Imported, columns_of, facts_of
 from zoosim.logs.importing.tables import read_table
@@ -129,7 +129,7 @@ def to_records(
     """
     _check_names(table, schema, fitted, source)
     table = _checked_table(table, schema, source)
-    product_table = ProductTable(schema.products) if schema.products is not None else None
+    product_table = ImportedProducts(schema.products) if schema.products is not None else None
     listed = schema.columns.listed
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
@@ -153,7 +153,7 @@ def to_records(
 
 
 def _drift(
-    table: pl.DataFrame, names: list[str], product_table: ProductTable | None, fitted: FittedSchema
+    table: pl.DataFrame, names: list[str], product_table: ImportedProducts | None, fitted: FittedSchema
 ) -> dict[str, str]:
     """Return what is new to the features of an earlier log, by column."""
     drift = fitted.visitors.drift(table)
@@ -161,7 +161,7 @@ def _drift(
 
 
 def _fit_schema(
-    table: pl.DataFrame, schema: Schema, names: list[str], product_table: ProductTable | None, source: str
+    table: pl.DataFrame, schema: Schema, names: list[str], product_table: ImportedProducts | None, source: str
 ) -> FittedSchema:
     """Fit how features of visitors and products are encoded to their tables."""
     options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
@@ -177,7 +177,7 @@ def _fit_schema(
 
 
 def _described(
-    names: list[str], product_table: ProductTable | None, fitted: FittedSchema
+    names: list[str], product_table: ImportedProducts | None, fitted: FittedSchema
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the candidates, and the products that the shop describes, but no row shows or lists."""
     if product_table is None:
@@ -186,7 +186,7 @@ def _described(
 
 
 def _notes(
-    table: pl.DataFrame, schema: Schema, product_table: ProductTable | None, fitted: FittedSchema
+    table: pl.DataFrame, schema: Schema, product_table: ImportedProducts | None, fitted: FittedSchema
 ) -> dict[str, str]:
     """Say what to look at, by column: words among numbers, and times that name no zone."""
     notes = _stray_notes(table, fitted.visitors, schema.features)
@@ -261,7 +261,7 @@ def _checked_table(table: pl.DataFrame, schema: Schema, source: str) -> pl.DataF
 
 
 def _candidate_names(
-    actions: pl.Series, schema: Schema, lists: CandidateLists | None, products: ProductTable | None
+    actions: pl.Series, schema: Schema, lists: DistinctCandidateLists | None, products: ImportedProducts | None
 ) -> list[str]:
     """Return the candidates' names: those of the schema, else those shown or listed that the products' table knows.
 

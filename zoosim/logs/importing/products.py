@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray, IntArray
-from zoosim.logs.importing.candidates import CandidateLists
+from zoosim.logs.importing.candidates import DistinctCandidateLists
 from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import TimeNotation, read_times
@@ -21,7 +21,7 @@ FIRST, LAST = -(2**62), 2**62
 """Before and after all times, in microseconds since 1970."""
 
 
-class ProductTable:
+class ImportedProducts:
     """The rows of a product table, checked as far as candidates need them."""
 
     def __init__(self, mapped: ProductColumns) -> None:
@@ -43,7 +43,7 @@ class ProductTable:
         """The ids that the table describes."""
         return set(self.ids.drop_nulls())
 
-    def for_sale(self, names: Sequence[str], times: pl.Series, notation: TimeNotation) -> CandidateLists:
+    def for_sale(self, names: Sequence[str], times: pl.Series, notation: TimeNotation) -> DistinctCandidateLists:
         """Return which of the products called `names` were for sale at each time.
 
         Args:
@@ -65,7 +65,7 @@ class ProductTable:
             is_sold = (begins <= moment) & (moment < ends)
             lists.append([name for name, sold in zip(names, is_sold, strict=True) if sold])
             rows_of.append(np.flatnonzero(period_of_row == period))
-        return CandidateLists(lists, rows_of)
+        return DistinctCandidateLists(lists, rows_of)
 
     def _sale_times(self, column: str | None, rows: list[int], default: int, notation: TimeNotation) -> IntArray:
         """Return times of a column in microseconds since 1970, `default` where there is none."""

@@ -9,9 +9,9 @@ import polars as pl
 from zoosim.core.action_space import PRODUCTS, RANKINGS
 from zoosim.core.types import REWARD
 from zoosim.logs.checks import Fault, reward_faults
-from zoosim.logs.importing.candidates import CandidateLists, listed_column
+from zoosim.logs.importing.candidates import DistinctCandidateLists, listed_column
 from zoosim.logs.importing.columns import numbers, rewards
-from zoosim.logs.importing.products import ProductTable
+from zoosim.logs.importing.products import ImportedProducts
 from zoosim.logs.importing.times import TimeNotation, read_times
 from zoosim.logs.records import faults_within_visits, records_of
 from zoosim.schema.schema import FittedSchema, Schema
@@ -33,8 +33,8 @@ def read_records(
     table: pl.DataFrame,
     schema: Schema,
     names: list[str],
-    lists: CandidateLists | None,
-    product_table: ProductTable | None,
+    lists: DistinctCandidateLists | None,
+    product_table: ImportedProducts | None,
     fitted: FittedSchema,
     source: str,
 ) -> ReadRecords:
@@ -74,7 +74,7 @@ def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> p
     return frame.with_columns(pl.sum_horizontal(weighted, ignore_nulls=False).alias(REWARD))
 
 
-def _expected_action(names: Sequence[str], products: ProductTable | None) -> str:
+def _expected_action(names: Sequence[str], products: ImportedProducts | None) -> str:
     some = ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
     described = "" if products is None else f" and a row of {products.source}, column {products.mapped.id}"
     return f"one of the {len(names)} candidates ({some}){described}"
@@ -121,7 +121,7 @@ def _conversion_faults(
 
 
 def _candidate_column(
-    lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
+    lists: DistinctCandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
 ) -> tuple[pl.Series, list[Fault]]:
     """Return the column `candidates` or `unavailable`, and the rows whose lists are wrong or lack the logged action."""
     are_candidates = schema.columns.unavailable is None

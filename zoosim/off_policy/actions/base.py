@@ -16,11 +16,11 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.diagnostics import Drift, RewardCount, WeightFigures, clip_weights, error_figures, weight_figures
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
-from zoosim.off_policy.intervals.clusters import Clusters, Sums
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums
 from zoosim.off_policy.overlap import Overlap, overlap_of
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import check_class, visible_spec
-from zoosim.off_policy.verdict import KernelFigures, Limits, Verdict, judge_weighted
+from zoosim.off_policy.verdict import KernelFigures, Verdict, VerdictLimits, judge_weighted
 from zoosim.policies.base import Policy
 
 
@@ -69,12 +69,12 @@ class Estimated(NamedTuple):
     limits how few groups its error may rest on.
     """
 
-    sums: Sums
+    sums: ClusterSums
     weights: WeightFigures
     interval: Interval
     rewards: RewardCount
     drift: Drift | None
-    min_groups: Limits
+    min_groups: VerdictLimits
 
 
 class PolicyEvaluation(ABC):

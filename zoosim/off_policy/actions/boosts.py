@@ -18,7 +18,7 @@ from zoosim.off_policy.estimators.bandwidth import Attempt, choose_bandwidth, ke
 from zoosim.off_policy.estimators.boosts import kernel_weights
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
-from zoosim.off_policy.models.boost_model import BoostModel, fit_boost_model
+from zoosim.off_policy.models.boost_model import BoostRewardModel, fit_boost_model
 from zoosim.off_policy.targets.boosts import (
     DeterministicTarget,
     StochasticTarget,
@@ -79,7 +79,7 @@ class BoostEvaluator(ActionSpaceEvaluator):
         return KernelEvaluation(self.log, self.clusters, target, model, wanted, self.bandwidth)
 
     @cached_property
-    def _model(self) -> BoostModel:
+    def _model(self) -> BoostRewardModel:
         return fit_boost_model(self.log, self.clusters)
 
 
@@ -111,7 +111,7 @@ class KernelEvaluation(PolicyEvaluation):
         log: Log,
         clusters: Clusters,
         target: DeterministicTarget,
-        model: BoostModel | None,
+        model: BoostRewardModel | None,
         wanted: Sequence[str],
         bandwidth: float | None,
     ) -> None:

@@ -33,7 +33,7 @@ class WeightsAndPredictions(NamedTuple):
     drawn: IntArray | None = None
 
 
-class Visits(NamedTuple):
+class DrawnVisits(NamedTuple):
     """Visits for which a target's choices are drawn: sorted `rows (v,)`, and uniforms in [0, 1) `(v,)`."""
 
     rows: IntArray
@@ -41,7 +41,7 @@ class Visits(NamedTuple):
 
 
 def weigh_and_predict(
-    log: Log, target: Target, models: Sequence[RewardModel], visits: Visits | None = None
+    log: Log, target: Target, models: Sequence[RewardModel], visits: DrawnVisits | None = None
 ) -> list[WeightsAndPredictions]:
     """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
@@ -54,7 +54,7 @@ def weigh_and_predict(
     pieces = np.array_split(blocks, min(len(blocks), max(1, MOST_CELLS // k)))
     predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
     if visits is None or not target.whole:
-        visits = Visits(np.zeros(0, np.int64), np.zeros(0))
+        visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
     out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn)
 
@@ -105,7 +105,7 @@ class _Blocks(NamedTuple):
     weights: FloatArray
     mass: FloatArray
     predictions: Sequence[Predictions]
-    visits: Visits
+    visits: DrawnVisits
     drawn: IntArray
 
 

@@ -21,7 +21,7 @@ from zoosim.off_policy.actions.base import (
     PolicyEvaluation,
     VisitWeights,
 )
-from zoosim.off_policy.actions.product_weights import Visits, WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.actions.product_weights import DrawnVisits, WeightsAndPredictions, weigh_and_predict
 from zoosim.off_policy.diagnostics import ModelFigures, error_figures, unsupported_mass
 from zoosim.off_policy.direct_method import DirectEstimate, DirectMethod
 from zoosim.off_policy.estimators import single
@@ -75,7 +75,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
     def _evaluate(self, target: Target) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_LINEAR_MODEL)
         direct, notes = self._direct_or_note() if target.whole and DIRECT_METHOD in self.wanted else (None, ())
-        visits = None if direct is None else Visits(direct.visits, direct.uniforms)
+        visits = None if direct is None else DrawnVisits(direct.visits, direct.uniforms)
         arrays = weigh_and_predict(self.log, target, self._models if needs_model else [], visits)
         rewards = ("", *self.log.other_rewards)  # the objective has no name of its own here
         by_reward = dict(zip(rewards, arrays if len(arrays) > 1 else cycle(arrays), strict=False))

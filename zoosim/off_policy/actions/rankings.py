@@ -62,7 +62,7 @@ class RankingEvaluator(ActionSpaceEvaluator):
         return by_reward[0]
 
 
-class _Family(NamedTuple):
+class _RankingWeights(NamedTuple):
     """Quantities that the estimators of a family rest on.
 
     `counted (n, L)` are the weights as they multiply rewards, `visits` their mean over a visit, by the share of the
@@ -106,7 +106,7 @@ class RankingEvaluation(PolicyEvaluation):
         return earned / earned.sum() if earned.sum() > 0.0 else np.full(len(earned), 1.0 / len(earned))
 
     @cached_property
-    def _families(self) -> dict[str, _Family]:
+    def _families(self) -> dict[str, _RankingWeights]:
         n, positions = self._weights.weights.shape
         mass = self._weights.mass
         down = self._weights.weights.cumprod(axis=1)
@@ -117,15 +117,15 @@ class RankingEvaluation(PolicyEvaluation):
         whole_visits = self._visit_weights(down[:, -1].copy(), down, mass, np.ones(positions))
         cascade_visits = self._visit_weights((down * self._shares).sum(axis=1), down, mass, below)
         families = {
-            STANDARD: _Family(whole, whole_visits, start),
-            CASCADE: _Family(down, cascade_visits, start),
+            STANDARD: _RankingWeights(whole, whole_visits, start),
+            CASCADE: _RankingWeights(down, cascade_visits, start),
         }
         if self._marginal is not None:
             weights, mass = self._marginal.weights
             predictions = self._marginal.predictions
             start = np.zeros(n) if predictions is None else predictions.expected.sum(axis=1)
             visits = self._visit_weights((weights * self._shares).sum(axis=1), weights, mass, self._shares)
-            families[INDEPENDENT] = _Family(weights, visits, start)
+            families[INDEPENDENT] = _RankingWeights(weights, visits, start)
         return families
 
     def _visit_weights(

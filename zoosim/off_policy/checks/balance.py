@@ -12,7 +12,7 @@ from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
 from zoosim.off_policy.mean_weight import has_light_tail
-from zoosim.off_policy.verdict import Findings, matters
+from zoosim.off_policy.verdict import VerdictReasons, matters
 
 LEAST_GAP = 0.005
 """A difference as small as this share is none of a fault: logs round their propensities."""
@@ -48,7 +48,9 @@ def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
     return [(name, shift) for _, name, shift in sorted(clear, reverse=True)]
 
 
-def check_balance(findings: Findings, probe: Probe, imbalances: list[tuple[str, float]], interval: Interval) -> None:
+def check_balance(
+    findings: VerdictReasons, probe: Probe, imbalances: list[tuple[str, float]], interval: Interval
+) -> None:
     """Say what the weights shift, which no policy can: who comes, and when."""
     for name, shift in imbalances:
         if matters(shift, interval):
@@ -60,7 +62,7 @@ def check_balance(findings: Findings, probe: Probe, imbalances: list[tuple[str, 
             return
 
 
-def check_actions(findings: Findings, probe: Probe) -> None:
+def check_actions(findings: VerdictReasons, probe: Probe) -> None:
     """Compare how often each action is in the log with how often its propensities say."""
     log = probe.log
     k = log.n_actions

@@ -8,7 +8,7 @@ from scipy import special
 
 from zoosim.core.types import BoolArray, IntArray
 from zoosim.off_policy.checks.probe import Probe
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 FEWEST_VISITS, MOST_VISITS = 2, 20
 """Users of so many visits are counted: of more, hardly any earn at all or at none of them."""
@@ -63,7 +63,7 @@ class _Ratio(NamedTuple):
         return (self.log - math.log(limit)) / self.error
 
 
-def check_bookings(findings: Findings, probe: Probe) -> None:
+def check_bookings(findings: VerdictReasons, probe: Probe) -> None:
     """Compare the rewards of each user's visits with what visits earn by themselves, whatever the users' tastes.
 
     If a user's visits are rewarded independently with probability p, which any user may have another of, the chance
@@ -151,7 +151,7 @@ def _ratio(visits: IntArray, count: IntArray) -> _Ratio | None:
     return _Ratio(logs[0] + logs[2] - 2.0 * logs[1], math.sqrt(variances[0] + variances[2] + 4.0 * variances[1]))
 
 
-def _check_places(findings: Findings, probe: Probe, user: IntArray) -> None:
+def _check_places(findings: VerdictReasons, probe: Probe, user: IntArray) -> None:
     """Compare users' last visits, and their first, with the others."""
     order = probe.order
     if order is None:
@@ -180,7 +180,7 @@ def _check_places(findings: Findings, probe: Probe, user: IntArray) -> None:
             return
 
 
-def _check_other_actions(findings: Findings, probe: Probe, user: IntArray) -> None:
+def _check_other_actions(findings: VerdictReasons, probe: Probe, user: IntArray) -> None:
     """Look for an action whose customers earn less with all others than those who do not like it."""
     k = probe.log.n_actions
     residuals = probe.residuals

@@ -11,7 +11,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.checks.balance import check_actions, check_balance, imbalances
 from zoosim.off_policy.checks.bookings import check_bookings
-from zoosim.off_policy.checks.choices import Choices
+from zoosim.off_policy.checks.choices import ChoiceTerms
 from zoosim.off_policy.checks.clocks import check_clocks
 from zoosim.off_policy.checks.copies import check_copies
 from zoosim.off_policy.checks.crowds import check_crowds
@@ -19,7 +19,7 @@ from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
 from zoosim.off_policy.checks.order import (
     ActionChanges,
-    Change,
+    RewardDrift,
     action_changes,
     check_action_changes,
     check_change,
@@ -34,7 +34,7 @@ from zoosim.off_policy.checks.seen_rows import check_seen_rows, most_terms
 from zoosim.off_policy.checks.selection import check_selection
 from zoosim.off_policy.checks.tails import check_cut, check_tail
 from zoosim.off_policy.intervals.clusters import Clusters
-from zoosim.off_policy.verdict import TRUST, Findings, Verdict
+from zoosim.off_policy.verdict import TRUST, Verdict, VerdictReasons
 
 FEWEST_ROWS = 100
 """Rows from which on a log can tell anything by its order, its neighbours or its copies."""
@@ -83,7 +83,7 @@ class LogChecks:
     @cached_property
     def copies(self) -> Verdict:
         """The verdict on rows that are there more than once."""
-        findings = Findings()
+        findings = VerdictReasons()
         if self.is_telling:
             check_copies(findings, self.probe)
         return findings.verdict()
@@ -91,7 +91,7 @@ class LogChecks:
     @cached_property
     def verdict(self) -> Verdict:
         """The verdict on the log's rewards, features and propensities."""
-        findings = Findings()
+        findings = VerdictReasons()
         if self.is_telling:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
@@ -111,9 +111,9 @@ class LogChecks:
         return findings.verdict()
 
     @cached_property
-    def choices(self) -> Choices:
+    def choices(self) -> ChoiceTerms:
         """The terms that tell the log's choices apart."""
-        return Choices(self.grouped, most_terms(len(self.grouped)))
+        return ChoiceTerms(self.grouped, most_terms(len(self.grouped)))
 
     @cached_property
     def shown(self) -> Probe:
@@ -122,12 +122,12 @@ class LogChecks:
         return _probe_of_positions(self._shown_rankings)
 
     @cached_property
-    def shown_choices(self) -> Choices:
+    def shown_choices(self) -> ChoiceTerms:
         """The terms that tell those products apart."""
-        return Choices(self.shown, most_terms(len(self.shown)))
+        return ChoiceTerms(self.shown, most_terms(len(self.shown)))
 
     @cached_property
-    def change(self) -> Change | None:
+    def change(self) -> RewardDrift | None:
         """The change of rewards over the log; None without one."""
         return reward_change(self.probe)
 
@@ -212,7 +212,7 @@ class PolicyChecks:
     @cached_property
     def verdict(self) -> Verdict:
         """The verdict on the policy's probabilities of the logged actions."""
-        findings = Findings()
+        findings = VerdictReasons()
         if not self.log.is_telling:
             return findings.verdict()
         chances = self._first_weights * self.log.grouped.log.propensities
@@ -224,12 +224,12 @@ class PolicyChecks:
         return findings.verdict()
 
     @cached_property
-    def change(self) -> Change | None:
+    def change(self) -> RewardDrift | None:
         """The change of weighted rewards over the log; without one, that of rewards as they are."""
         return reward_change(self.log.probe, self.weights) or self.log.change
 
     @cached_property
-    def visitor_change(self) -> Change | None:
+    def visitor_change(self) -> RewardDrift | None:
         """The change of weighted rewards with who came; None without one."""
         return visitor_change(self.log.probe, self.weights)
 
@@ -240,7 +240,7 @@ class PolicyChecks:
 
     def estimate_verdict(self, influence: FloatArray, interval: Interval) -> Verdict:
         """Return the verdict on an estimate by the `influence (n,)` of the rows, and its interval."""
-        findings = Findings()
+        findings = VerdictReasons()
         probe = self.log.probe
         grouped_influence = influence[self.log.grouped_rows]
         influence = influence[self.log.rows]

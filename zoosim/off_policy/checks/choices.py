@@ -9,7 +9,7 @@ LEAST_SIZE = 1e-6
 """Share of the variance of the largest direction below which one is 0."""
 
 
-class Choices:
+class ChoiceTerms:
     """Indicators of products, and their products with features, less what goes by the features alone.
 
     `terms (n, m)` are made independent of one another and of unit length; `rewards (n,)` are those of the rows, the

@@ -9,9 +9,9 @@ from scipy import stats
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.off_policy.checks.choices import Choices
+from zoosim.off_policy.checks.choices import ChoiceTerms
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows, sure_errors
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 ROWS_LATE = (1, 2, 3, 4, 5, 6)
 """Rows by which rewards may be late."""
@@ -54,7 +54,7 @@ class _Lag(NamedTuple):
         return len(self.shown) >= LEAST_ROWS
 
 
-def check_clocks(findings: Findings, probe: Probe, choices: Choices) -> None:
+def check_clocks(findings: VerdictReasons, probe: Probe, choices: ChoiceTerms) -> None:
     """Look for rewards that go by what was shown in another row: before, at another time, or to the same user.
 
     What visitors were shown by chance says nothing of what is earned afterwards in other rows. Nor do rewards of a row
@@ -85,7 +85,7 @@ def check_clocks(findings: Findings, probe: Probe, choices: Choices) -> None:
             return
 
 
-def _add(findings: Findings, probe: Probe, lag: _Lag, when: str) -> None:
+def _add(findings: VerdictReasons, probe: Probe, lag: _Lag, when: str) -> None:
     is_named = np.zeros(len(probe), bool)
     is_named[lag.earned[probe.log.rewards[lag.earned] != 0.0]] = True
     observation = f"rewards go by what was shown {lag.name} {when} their own"
@@ -135,7 +135,7 @@ def _delayed(probe: Probe, order: IntArray, delay: float, *, is_next: bool = Fal
     return _Lag(f"{abs(delay) / MICROSECONDS:.3g} s", order[is_other], order[place[is_other]])
 
 
-def _crowded_delay(probe: Probe, order: IntArray, choices: Choices, *, is_next: bool) -> tuple[_Lag, str] | None:
+def _crowded_delay(probe: Probe, order: IntArray, choices: ChoiceTerms, *, is_next: bool) -> tuple[_Lag, str] | None:
     """Return the time by which clocks differ, if rows have most rewards to which it would join most decisions.
 
     And whether those decisions were made "before" or "after" the rows' own.
@@ -159,7 +159,7 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: Choices, *, is_next: 
     return None if is_likely else (lag, "before" if errors[worst] > 0.0 else "after")
 
 
-def _likelihoods(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray:
+def _likelihoods(choices: ChoiceTerms, probe: Probe, lags: list[_Lag]) -> FloatArray:
     """Return how likely chance makes rewards of rows go by the choices of others as they do, for each lag.
 
     Either by some of all terms that tell choices apart, or as rewards go by the choices of their own rows.
@@ -179,7 +179,7 @@ def _likelihoods(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray
     return np.asarray(2.0 * np.minimum(in_any_way, stats.norm.sf(errors)))
 
 
-def _likelihoods_after(choices: Choices, probe: Probe, lags: list[_Lag]) -> FloatArray:
+def _likelihoods_after(choices: ChoiceTerms, probe: Probe, lags: list[_Lag]) -> FloatArray:
     """Return how likely chance makes rewards go by the choices of later rows, as by their own, for each lag.
 
     A later choice may go by an earlier reward, where what chooses learns. Its propensity knows of that: how much more
@@ -193,7 +193,7 @@ def _likelihoods_after(choices: Choices, probe: Probe, lags: list[_Lag]) -> Floa
     return np.asarray(stats.norm.sf(errors))
 
 
-def _rewards(choices: Choices, probe: Probe, lags: list[_Lag]) -> list[FloatArray]:
+def _rewards(choices: ChoiceTerms, probe: Probe, lags: list[_Lag]) -> list[FloatArray]:
     """Return what rows earn beyond what their choices do `(n,)`, for each lag.
 
     Within users it is beyond what their user earns as a rule, which goes by all that they are shown.

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.off_policy.checks.probe import Probe, row_keys
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 ERRORS = 5.0
 LEAST_SHARE = 0.005
@@ -17,7 +17,7 @@ MOST_ROWS = 50_000
 """Rows that are compared; of larger logs, all rows of some contexts."""
 
 
-def check_copies(findings: Findings, probe: Probe) -> None:
+def check_copies(findings: VerdictReasons, probe: Probe) -> None:
     """Name exact copies: pairs of rows alike in all that is logged, beyond those that chance brings.
 
     Two visits of one context, drawn independently, have the same action with the probability of the first one's.

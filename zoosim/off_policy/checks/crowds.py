@@ -7,7 +7,7 @@ from zoosim.core.arrays import codes_of
 from zoosim.core.durations import DAY, HOUR
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.off_policy.checks.probe import DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS, LEAST_ROWS, Probe, of_unit_size
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 CROWD, CROWD_ERRORS = 3.0, 5.0
 """Multiple of the median day's rows in an hour beyond which it is a crowd, and standard errors of these on top."""
@@ -31,7 +31,7 @@ LEAST_EFFECT = 0.05
 """By which part of the mean reward crowds must move rewards, products taken one by one."""
 
 
-def check_crowds(findings: Findings, probe: Probe) -> None:
+def check_crowds(findings: VerdictReasons, probe: Probe) -> None:
     """Compare what products earn in crowds with what they earn otherwise.
 
     Customers who come in crowds earn as others do; or if there is a reason, such as an offer, the log holds one case

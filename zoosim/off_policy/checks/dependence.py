@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.checks.groups import Group, Growth
+from zoosim.off_policy.checks.groups import RowGroups, VarianceRatio
 from zoosim.off_policy.checks.probe import REPEATED, Probe
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 HARMLESS = 1.2
 """Factor by which the estimate's variance may grow with rows put together by features."""
@@ -17,7 +17,7 @@ GROUP_VARIANCE = 1.2
 """Standard errors and factor by which sums of rows that share something may vary more than independent users'."""
 
 
-def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, weights: FloatArray) -> None:
+def check_dependence(findings: VerdictReasons, probe: Probe, influence: FloatArray, weights: FloatArray) -> None:
     """Compare how much an estimate varies with what it would vary if users, or rows without users, were independent.
 
     Args:
@@ -41,7 +41,7 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray, we
             return
 
 
-def _add_group(findings: Findings, probe: Probe, group: Group, growth: Growth) -> None:
+def _add_group(findings: VerdictReasons, probe: Probe, group: RowGroups, growth: VarianceRatio) -> None:
     users = ", beyond their users" if probe.names_users else ""
     observation = f"{group.name} go together{users}: their sums vary {growth.factor:.2g} times as much as they should"
     wider = "the interval takes them for independent and may be too narrow"
@@ -51,7 +51,7 @@ def _add_group(findings: Findings, probe: Probe, group: Group, growth: Growth) -
     findings.add(f"{observation}; {wider}; {advice}", useless=False)
 
 
-def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> None:
+def _check_repeated(findings: VerdictReasons, probe: Probe, influence: FloatArray) -> None:
     """Put rows with the same measured numbers together, as visits of one user."""
     visitor = probe.visitor_of_row
     if visitor is None or probe.repeated <= REPEATED:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import product
 
 from zoosim.off_policy.diagnostics import ROUNDING
-from zoosim.off_policy.intervals.clusters import Sums, difference, standard_error
-from zoosim.off_policy.verdict import Findings, Verdict
+from zoosim.off_policy.intervals.clusters import ClusterSums, difference, standard_error
+from zoosim.off_policy.verdict import Verdict, VerdictReasons
 
 BY_WEIGHTS, BY_MODEL = ("ips", "snips"), ("dr", "sndr")
 """Estimators that agree but for chance, without and with a reward model; others are biased by design.
@@ -18,9 +18,9 @@ MOST_OF_ERROR = 0.25
 """By how many standard errors of their difference two may differ, or by what part of the smaller of their own."""
 
 
-def compare_estimators(estimates: Mapping[str, Sums]) -> Verdict:
+def compare_estimators(estimates: Mapping[str, ClusterSums]) -> Verdict:
     """Return `weak` where two estimators differ on the same rows by more than chance brings, else `trust`."""
-    findings = Findings()
+    findings = VerdictReasons()
     for one, other in product(BY_WEIGHTS, BY_MODEL):
         if one not in estimates or other not in estimates:
             continue

@@ -28,21 +28,21 @@ MOST_SETS = 0.1
 """Sets of candidates per row up to which they may name something, such as a store."""
 
 
-class Group(NamedTuple):
+class RowGroups(NamedTuple):
     """Rows by what they share: its `name` in the plural, and the number of each row's group from 0 `(n,)`."""
 
     name: str
     of_row: IntArray
 
 
-class Growth(NamedTuple):
+class VarianceRatio(NamedTuple):
     """Ratio of the variance of sums over groups to that of independent users, and its standard errors from 1."""
 
     factor: float
     errors: float
 
 
-def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> Growth:
+def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> VarianceRatio:
     """Compare how much sums of `values (n,)` over groups vary with what independent users would make of them.
 
     The excess is the sum of products over pairs of rows of a group that are of different users, 0 in expectation if
@@ -61,15 +61,15 @@ def group_growth(values: FloatArray, user: IntArray, group: IntArray) -> Growth:
     squares = table.multiply(table)
     expected = float(squares.sum())
     if not expected:
-        return Growth(1.0, 0.0)
+        return VarianceRatio(1.0, 0.0)
     excess = float((table.sum(axis=0) ** 2).sum()) - expected
     # Both have the same sum of squares, |T'T| = |TT'|; the one with fewer products is made.
     products = table.T @ table if _pairs(table) <= _pairs(table.T.tocsr()) else table @ table.T
     # Less what each user makes with itself, which no change of signs moves.
     variance = 2.0 * (float((products.data**2).sum()) - float((squares.sum(axis=1) ** 2).sum()))
     if variance <= 1e-9 * expected**2 / max(n_users, 1):
-        return Growth(1.0, 0.0)
-    return Growth(1.0 + excess / expected, excess / math.sqrt(variance))
+        return VarianceRatio(1.0, 0.0)
+    return VarianceRatio(1.0 + excess / expected, excess / math.sqrt(variance))
 
 
 def _pairs(table: "sparse.csr_array") -> float:
@@ -77,35 +77,35 @@ def _pairs(table: "sparse.csr_array") -> float:
     return float((np.diff(table.indptr).astype(np.float64) ** 2).sum())
 
 
-def time_groups(times: IntArray | None) -> list[Group]:
+def time_groups(times: IntArray | None) -> list[RowGroups]:
     """Return rows by their day and by their hour, as far as the log spans enough of them."""
     if times is None:
         return []
     groups = [("rows of a day", DAY), ("rows of an hour", HOUR)]
-    by_time = [Group(name, codes_of(times // span)) for name, span in groups]
+    by_time = [RowGroups(name, codes_of(times // span)) for name, span in groups]
     return [group for group in by_time if _is_telling(group)]
 
 
-def neighbour_groups(order: IntArray) -> list[Group]:
+def neighbour_groups(order: IntArray) -> list[RowGroups]:
     """Return rows in runs of neighbours of several lengths, by an order `(n,)` of the rows."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    groups = [Group("rows near each other", place // size) for size in NEIGHBOURS]
+    groups = [RowGroups("rows near each other", place // size) for size in NEIGHBOURS]
     return [group for group in groups if _is_telling(group)]
 
 
-def shared_number_groups(log: Log, measured: list[int]) -> list[Group]:
+def shared_number_groups(log: Log, measured: list[int]) -> list[RowGroups]:
     """Return rows by each measured number, or by where many of them are close, and by what could be chosen."""
     groups = []
     for column in measured:
         name = log.visitor_features[column] if column < len(log.visitor_features) else f"column {column}"
-        groups.append(Group(f"rows with the same {name}", codes_of(log.features[:, column])))
+        groups.append(RowGroups(f"rows with the same {name}", codes_of(log.features[:, column])))
         clumps = _clumps(log.features[:, column])
         if clumps is not None:
-            groups.append(Group(f"rows with nearly the same {name}", clumps))
+            groups.append(RowGroups(f"rows with nearly the same {name}", clumps))
     sets = codes_of(log.candidate_set)
     if int(sets.max()) < MOST_SETS * len(log):
-        groups.append(Group("rows with the same candidates", sets))
+        groups.append(RowGroups("rows with the same candidates", sets))
     return [group for group in groups if _is_telling(group)]
 
 
@@ -124,6 +124,6 @@ def _clumps(values: FloatArray) -> IntArray | None:
     return clump if is_clumped else None
 
 
-def _is_telling(group: Group) -> bool:
+def _is_telling(group: RowGroups) -> bool:
     n_groups = int(group.of_row.max()) + 1
     return n_groups >= FEWEST_GROUPS and n_groups * ROWS_PER_GROUP <= len(group.of_row)

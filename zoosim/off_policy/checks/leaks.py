@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.checks.probe import Probe
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 SAME = 0.95
 """Correlation of a feature with the reward from which on it is the reward under another name."""
@@ -26,7 +26,7 @@ ROUNDING = 1e-6
 LEAST_CHANCE = 1e-6
 
 
-def check_features(findings: Findings, probe: Probe) -> None:
+def check_features(findings: VerdictReasons, probe: Probe) -> None:
     """Look for a feature that is the reward."""
     rewards = probe.log.rewards[probe.sample]
     for place, column in enumerate(probe.columns):
@@ -38,7 +38,7 @@ def check_features(findings: Findings, probe: Probe) -> None:
             return
 
 
-def check_reward_in_hand(findings: Findings, probe: Probe) -> None:
+def check_reward_in_hand(findings: VerdictReasons, probe: Probe) -> None:
     """Look for the reward in propensities, which should have been computed before it came.
 
     Given the features and the action a propensity is a number, and cannot go with what is chance in the reward.

@@ -10,7 +10,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, fit_residuals, of_unit_size, runs_of_rows, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
-from zoosim.off_policy.verdict import Findings, matters
+from zoosim.off_policy.verdict import VerdictReasons, matters
 
 LAST_SHARES = (0.5, 0.25, 0.125, 0.0625)
 LATE_SHARE = 0.25
@@ -33,7 +33,7 @@ BLOCKS, BLOCK = 10, 1_000
 """Runs of neighbouring rows that show whether rewards stand in the wrong row."""
 
 
-class Change(NamedTuple):
+class RewardDrift(NamedTuple):
     """Change of rewards over the log, relative to their mean.
 
     `change` is that of the last `share` of the rows against those before; with a share of 0 that from the log's
@@ -67,7 +67,7 @@ class ActionChanges(NamedTuple):
     shares: FloatArray
 
 
-def largest_change(probe: Probe, values: FloatArray, mean: float) -> Change | None:
+def largest_change(probe: Probe, values: FloatArray, mean: float) -> RewardDrift | None:
     """Return the clearest change of `values (n,)` over the log, as a part of a mean; None without one."""
     order = probe.order
     residuals = probe.without_cycles(values)
@@ -87,11 +87,11 @@ def largest_change(probe: Probe, values: FloatArray, mean: float) -> Change | No
         error = standard_error(difference)
         errors = abs(difference.value) / error if error else 0.0
         if errors > CHANGE_ERRORS and (largest is None or errors > largest.errors):
-            largest = Change(share, difference.value / mean, errors)
+            largest = RewardDrift(share, difference.value / mean, errors)
     return largest
 
 
-def reward_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
+def reward_change(probe: Probe, weights: FloatArray | None = None) -> RewardDrift | None:
     """Return how rewards changed, choices and visitors being alike; with `weights (n,)` those of a policy."""
     rewards = probe.log.rewards
     residuals = probe.unselected_residuals
@@ -101,14 +101,14 @@ def reward_change(probe: Probe, weights: FloatArray | None = None) -> Change | N
     return largest_change(probe, residuals, float(rewards.mean()))
 
 
-def visitor_change(probe: Probe, weights: FloatArray) -> Change | None:
+def visitor_change(probe: Probe, weights: FloatArray) -> RewardDrift | None:
     """Return how a policy's rewards changed with the visitors, by how they go by these."""
     rewards = weights * probe.log.rewards
     return largest_change(probe, probe.by_visitors(rewards), float(rewards.mean()))
 
 
 def check_visitor_change(
-    findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval
+    findings: VerdictReasons, change: RewardDrift, probe: Probe, influence: FloatArray, interval: Interval
 ) -> None:
     """Say that other visitors came in time, of whom a policy earns more or less."""
     if matters(change.of_mean, interval):
@@ -116,7 +116,9 @@ def check_visitor_change(
         findings.add(f"other visitors came: by their features, {change.description}; {meaning}", useless=False)
 
 
-def check_change(findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval) -> None:
+def check_change(
+    findings: VerdictReasons, change: RewardDrift, probe: Probe, influence: FloatArray, interval: Interval
+) -> None:
     """Say that rewards changed over the log, and what the value is at its end.
 
     The estimate is the mean over the log's time; `influence (n,)` is that of its rows.
@@ -191,7 +193,7 @@ def _action_differences(probe: Probe, early: IntArray, late: IntArray) -> tuple[
 
 
 def check_action_changes(
-    findings: Findings, probe: Probe, changes: ActionChanges, weights: FloatArray, interval: Interval
+    findings: VerdictReasons, probe: Probe, changes: ActionChanges, weights: FloatArray, interval: Interval
 ) -> None:
     """Say which action's rewards changed most, of those by which a policy's value moved."""
     if not changes.shares.any() or not interval.mean:
@@ -210,7 +212,7 @@ def check_action_changes(
         findings.add(f"{observation}: {advice}{rows}", useless=False)
 
 
-def check_shift(findings: Findings, probe: Probe) -> None:
+def check_shift(findings: VerdictReasons, probe: Probe) -> None:
     """Compare how well an action and its visitor predict the reward of their row with that of the rows beside it."""
     rewards_of_rows = of_unit_size(probe.log.rewards)  # squares are squared
     for order in _orders(probe):

@@ -24,7 +24,7 @@ LEAST_SIGNAL = 0.02
 ROUNDING = 1e-12
 
 
-class Effects(NamedTuple):
+class ActionEffects(NamedTuple):
     """Effects of actions on rewards in some contexts, and which actions the log shows there.
 
     `fitted (m, K)` is what fits the rows best. `draw` draws the truth `(m, K)` from what the rows say of it, effects
@@ -72,7 +72,7 @@ class Effects(NamedTuple):
         return float((shares.argmax(axis=1) == self.fitted.argmax(axis=1))[is_known].mean())
 
 
-def cell_effects(probe: Probe, cells: IntArray) -> Effects:
+def cell_effects(probe: Probe, cells: IntArray) -> ActionEffects:
     """Return effects in cells of visitors, by the number of each row's cell `(n,)`, of the actions that are shown.
 
     What a cell was never shown is not the best there: the rows say nothing of it.
@@ -98,10 +98,10 @@ def cell_effects(probe: Probe, cells: IntArray) -> Effects:
         drawn = means + rng.normal(size=shape) / np.sqrt(precision)
         return np.where(shown > 0.0, drawn, -np.inf)
 
-    return Effects(fitted, draw, shown)
+    return ActionEffects(fitted, draw, shown)
 
 
-def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArray] | None:
+def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[ActionEffects, FloatArray] | None:
     """Return effects by a linear model per action, in rows spread evenly, and 1 for their actions a policy prefers.
 
     Rare actions are left out, and the last features where there are too many. None where there are too many actions.
@@ -125,7 +125,7 @@ def linear_effects(probe: Probe, prefers: BoolArray) -> tuple[Effects, FloatArra
     is_possible = probe.log.candidates.hold(probe.log.candidate_set[rows[few]], common)
     excluded = np.where(is_possible, 0.0, -np.inf)
     is_shown = actions[few][:, None] == np.arange(k)
-    effects = Effects(
+    effects = ActionEffects(
         fitted=contexts @ slopes.fitted.T + excluded,
         draw=lambda rng: np.asarray(contexts @ slopes.draw(rng).T + excluded),
         shown=is_shown.astype(np.float64),

@@ -13,8 +13,8 @@ from zoosim.core.rng import mix
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.checks.groups import (
-    Group,
-    Growth,
+    RowGroups,
+    VarianceRatio,
     group_growth,
     neighbour_groups,
     shared_number_groups,
@@ -192,7 +192,7 @@ class Probe:
         return self.users if self.names_users else self.visitor_of_row
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[RowGroups]:
         """Groups of rows that share something: a time, a place in the log, a number."""
         groups = time_groups(self.log.times)
         if self.order is not None:
@@ -200,7 +200,7 @@ class Probe:
         return groups + shared_number_groups(self.log, self.measured)
 
     @cached_property
-    def reward_growths(self) -> list[Growth]:
+    def reward_growths(self) -> list[VarianceRatio]:
         """The growth in variance of reward sums over the groups, relative to independent users."""
         values = self.without_cycles(of_unit_size(self.residuals))
         return [group_growth(values - values.mean(), self.users, group.of_row) for group in self.groups]

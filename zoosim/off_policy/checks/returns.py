@@ -8,12 +8,12 @@ from scipy import stats
 
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.checks.choices import Choices
+from zoosim.off_policy.checks.choices import ChoiceTerms
 from zoosim.off_policy.checks.groups import group_growth
 from zoosim.off_policy.checks.order import LAST_SHARES
 from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.checks.rows import rows_in_words
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 FEWEST, MOST_SHARE = 20, 0.3
 """Fewest negative rewards, and their largest share of those that are not 0, to be exceptions."""
@@ -48,7 +48,7 @@ MIRRORED = 0.9
 """Share of negative rewards that have the size of most positive ones, in a log of purchases of one size."""
 
 
-def check_returns(findings: Findings, probe: Probe, choices: Choices) -> None:
+def check_returns(findings: VerdictReasons, probe: Probe, choices: ChoiceTerms) -> None:
     """Compare negative rewards with the positive ones: when they come, and whether they go by what was shown."""
     rewards = probe.log.rewards
     is_negative = rewards < 0.0
@@ -82,7 +82,7 @@ def check_returns(findings: Findings, probe: Probe, choices: Choices) -> None:
         findings.add(f"{observation}: {advice}{rows}", useless=False)
 
 
-def check_list_returns(findings: Findings, log: Log) -> None:
+def check_list_returns(findings: VerdictReasons, log: Log) -> None:
     """Compare the positions of rankings at which rewards are negative with those at which they are positive.
 
     What was bought at a position comes back from it.
@@ -147,7 +147,7 @@ class _ByChoice(NamedTuple):
     likelihood: float
 
 
-def _by_choice(rewards: FloatArray, choices: Choices) -> _ByChoice:
+def _by_choice(rewards: FloatArray, choices: ChoiceTerms) -> _ByChoice:
     """Look at rows that earn nothing, or less: a row that earns takes another one's return without falling below 0."""
     rewards = rewards / float(np.abs(rewards).max())  # as those of the choices are
     gains = np.maximum(rewards, 0.0)

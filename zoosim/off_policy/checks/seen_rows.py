@@ -6,12 +6,12 @@ from scipy import stats
 from zoosim.core.arrays import codes_of
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
-from zoosim.off_policy.checks.choices import Choices, orthonormal
+from zoosim.off_policy.checks.choices import ChoiceTerms, orthonormal
 from zoosim.off_policy.checks.leaks import LEAST_CHANCE
 from zoosim.off_policy.checks.preferences import cell_effects, linear_effects
 from zoosim.off_policy.checks.probe import CHANCE, Probe, of_unit_size
 from zoosim.off_policy.checks.unexplained import unexplained_agreement
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 MOST_MOMENTS = 1e9
 MOST_TERMS = 400
@@ -38,7 +38,7 @@ SAME = 1e-9
 """Difference of scores that is none."""
 
 
-def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances: FloatArray) -> None:
+def check_seen_rows(findings: VerdictReasons, probe: Probe, choices: ChoiceTerms, chances: FloatArray) -> None:
     """Ask whether what a policy prefers explains more of the rewards than a policy can that has not seen them.
 
     The means of rewards, by action and features or by cells of visitors, err by chance. A policy made beforehand leaves
@@ -67,7 +67,7 @@ def check_seen_rows(findings: Findings, probe: Probe, choices: Choices, chances:
         findings.add(f"{observation} (correlation {correlation:.2f}): {reason}{probe.every_row}", useless=False)
 
 
-def _linear_observation(probe: Probe, choices: Choices, known: FloatArray) -> str:
+def _linear_observation(probe: Probe, choices: ChoiceTerms, known: FloatArray) -> str:
     """Return what linear models of rewards say against a policy of which so much is `known (n, 2)`, if anything."""
     if _leaves_too_little(choices, known):
         return "the policy's probabilities follow these rows' rewards closer than chance allows"
@@ -117,7 +117,7 @@ def _most_cells(probe: Probe) -> int:
     return len(probe) // (ROWS_PER_MEAN * len(np.unique(probe.log.actions)))
 
 
-def _leaves_too_little(choices: Choices, known: FloatArray) -> bool:
+def _leaves_too_little(choices: ChoiceTerms, known: FloatArray) -> bool:
     """Return whether what is `known (n, m)` of the policy leaves less of the rewards to explain than chance does.
 
     What all terms explain beyond it is at least what they explain of noise, which may differ between rows.

@@ -8,7 +8,7 @@ from zoosim.core.arrays import codes_of
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models.linear_rewards import RewardModel, fit_linear_model, shared_first
 from zoosim.off_policy.checks.probe import SAMPLE, Probe, sure_errors
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 FOLDS = 3
 SHRINKAGE = 30.0
@@ -30,7 +30,7 @@ UNSUPPORTED, UNSUPPORTED_ERRORS = 0.02, 3.0
 """Share of the choices, and standard errors, from which on some actions cannot be chosen by some visitors."""
 
 
-def check_selection(findings: Findings, probe: Probe) -> None:
+def check_selection(findings: VerdictReasons, probe: Probe) -> None:
     """Compare the logged choices with what their propensities say, where it counts: along predicted rewards.
 
     For any function f of visitor and action whose sum over actions is 0, f(x, a) / p(a | x) is 0 in expectation if a

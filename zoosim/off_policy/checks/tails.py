@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.checks.rows import rows_in_words
-from zoosim.off_policy.verdict import Findings
+from zoosim.off_policy.verdict import VerdictReasons
 
 TAIL_SHARE = 0.05
 FEWEST, MOST = 20, 500
@@ -25,7 +25,7 @@ CUT_SHARE, CUT_ROWS = 0.01, 5
 """Share of the rewards, and how many at least, that are the largest one from which on they were cut there."""
 
 
-def check_tail(findings: Findings, rewards: FloatArray, numbers: IntArray) -> None:
+def check_tail(findings: VerdictReasons, rewards: FloatArray, numbers: IntArray) -> None:
     """Estimate the tail index of `rewards (n,)` of rows with such `numbers` by the sizes of the largest (Hill 1975)."""
     sizes = np.abs(rewards[rewards != 0.0])
     k = min(MOST, max(FEWEST, int(TAIL_SHARE * len(sizes))))
@@ -47,7 +47,7 @@ def check_tail(findings: Findings, rewards: FloatArray, numbers: IntArray) -> No
         findings.add(f"{observation}: {meaning}{rows}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)
 
 
-def check_cut(findings: Findings, probe: Probe) -> None:
+def check_cut(findings: VerdictReasons, probe: Probe) -> None:
     """Look for amounts that differ from one another, but for many that are exactly the largest."""
     rewards = probe.log.rewards
     sizes = np.abs(rewards[rewards != 0.0])

@@ -10,7 +10,7 @@ from zoosim.core.jit import jit
 from zoosim.core.rng import mix, stream_key
 from zoosim.core.threads import in_threads
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.off_policy.intervals.clusters import Sums, standard_error
+from zoosim.off_policy.intervals.clusters import ClusterSums, standard_error
 
 SAMPLES = 1_000
 PIECES = 16
@@ -32,7 +32,7 @@ class Bootstrap(NamedTuple):
         return np.where(np.isnan(ratios), 0.0, ratios)
 
 
-def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:
+def bootstrap(sums: ClusterSums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:
     """Resample groups with Poisson(1) counts (Hanley & MacGibbon 2006), drawn by (seed, sample, group).
 
     The same draws serve every estimate of a log, so differences are paired. Any number of threads gives the same bits.
@@ -40,7 +40,7 @@ def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap
     return bootstraps([sums], samples=samples, seed=seed)[0]
 
 
-def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int = 0) -> list[Bootstrap]:
+def bootstraps(estimates: Sequence[ClusterSums], *, samples: int = SAMPLES, seed: int = 0) -> list[Bootstrap]:
     """Resample several estimates of the same groups at once, which saves drawing the counts again for each."""
     if not estimates:
         return []
@@ -60,7 +60,7 @@ def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int =
     return [Bootstrap(deviations[:, e], errors[:, e]) for e in range(len(estimates))]
 
 
-def _centred(sums: Sums) -> FloatArray:
+def _centred(sums: ClusterSums) -> FloatArray:
     """Return `(G, 6)`: sizes, and base, tops and bottoms so scaled and centred that the estimate itself comes to 0."""
     # Centred before resampling: a deviation is then a sum of small numbers, not a difference of large ones.
     n = sums.sizes.sum()

@@ -37,7 +37,7 @@ def make_clusters(n: int, user_ids: IntArray | None = None, max_groups: int = MA
     return Clusters(group, np.bincount(group, minlength=n_groups).astype(float), n_clusters)
 
 
-class Sums(NamedTuple):
+class ClusterSums(NamedTuple):
     """An estimate, or a difference of two, by group: arrays `(G,)`.
 
     value = sum(base) / sum(sizes) + sum(top) / sum(bottom) over the `ratios` (top, bottom), of which there are two; one
@@ -65,24 +65,24 @@ class Sums(NamedTuple):
         return shares
 
 
-def group_sums(clusters: Clusters, terms: Terms) -> Sums:
+def group_sums(clusters: Clusters, terms: Terms) -> ClusterSums:
     """Add an estimate's terms up by group; raises `DataError` when all weights are 0."""
     zeros = np.zeros(len(clusters.sizes))
     no_ratio = (zeros, clusters.sizes)
     base = clusters.sums(terms.base) if terms.base.any() else zeros
     if terms.top is None or terms.bottom is None:
-        return Sums(clusters.sizes, base, (no_ratio, no_ratio))
+        return ClusterSums(clusters.sizes, base, (no_ratio, no_ratio))
     top = clusters.sums(terms.top)
     bottom = clusters.sums(terms.bottom)
     if not bottom.sum() > 0.0:
         raise DataError("weights: sum to 0, expected the target policy to take some logged action")
-    return Sums(clusters.sizes, base, ((top, bottom), no_ratio))
+    return ClusterSums(clusters.sizes, base, ((top, bottom), no_ratio))
 
 
-def difference(sums: Sums, less: Sums) -> Sums:
+def difference(sums: ClusterSums, less: ClusterSums) -> ClusterSums:
     """Return the difference of two estimates of the same log, neither of which is a difference."""
     top, bottom = less.ratios[0]
-    return Sums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
+    return ClusterSums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
 
 
 def go_together(clusters: Clusters, values: FloatArray) -> bool:
@@ -97,7 +97,7 @@ def go_together(clusters: Clusters, values: FloatArray) -> bool:
     return design_effect > 1.0 + max(0.5, 4.0 * math.sqrt(2.0 / len(clusters.sizes)))
 
 
-def standard_error(sums: Sums) -> float:
+def standard_error(sums: ClusterSums) -> float:
     """Return the estimate's standard error, with groups as independent units (Liang & Zeger 1986)."""
     groups = len(sums.sizes)
     if groups < 2:

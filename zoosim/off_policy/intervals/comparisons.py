@@ -45,7 +45,7 @@ class Corrected(NamedTuple):
         return Interval(lead.value, lead.value - self.below * lead.error, lead.value + self.above * lead.error)
 
 
-class Ranked(NamedTuple):
+class PolicyRank(NamedTuple):
     """A policy's place by its value, 1 the best, among those whose estimate can be used.
 
     `p_better` is the corrected p of its difference from the logged choices where it earns more than these, else 1;
@@ -117,7 +117,7 @@ def rank_policies(
     over_logged: Mapping[str, Interval],
     p_values: Mapping[str, float],
     between: Mapping[tuple[str, str], Interval],
-) -> tuple[Ranked, ...]:
+) -> tuple[PolicyRank, ...]:
     """Rank policies by their `values`, with corrected intervals of their leads.
 
     Args:
@@ -139,5 +139,5 @@ def rank_policies(
         lead = over_logged[name]
         low = -math.inf if lead.low is None else lead.low
         p_better = p_values[name] if lead.mean > 0.0 else 1.0
-        ranked.append(Ranked(name, estimator, place, values[name], lead.mean, low, p_better, name not in behind))
+        ranked.append(PolicyRank(name, estimator, place, values[name], lead.mean, low, p_better, name not in behind))
     return tuple(ranked)

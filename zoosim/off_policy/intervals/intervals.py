@@ -11,7 +11,7 @@ from zoosim.core.statistics import Interval, t_quantile
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import check_arrays
 from zoosim.off_policy.intervals.bootstrap import SAMPLES, Bootstrap, bootstrap
-from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, dot, standard_error
 
 LIMITS = tuple(4.0**k for k in range(7))
 """Limits at which weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
@@ -21,7 +21,7 @@ POWER = 0.8
 MOST_SAMPLES = 10_000_000
 
 
-def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
+def asymptotic_interval(sums: ClusterSums, level: float = 0.95) -> Interval:
     """Return value -+ t standard errors: right for many groups of which none weighs much (central limit theorem)."""
     tail = 0.5 + checked_level(level) / 2
     half = t_quantile(max(len(sums.sizes) - 1, 1), tail) * standard_error(sums)
@@ -29,7 +29,7 @@ def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
 
 
 def bootstrap_interval(
-    sums: Sums, level: float = 0.95, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None
+    sums: ClusterSums, level: float = 0.95, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None
 ) -> Interval:
     """Return the studentised bootstrap interval (Efron & Tibshirani 1993, section 12.5), groups resampled whole.
 
@@ -54,7 +54,7 @@ def bootstrap_interval(
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
 
-def ratio_interval(sums: Sums, to: Sums, below: float, above: float) -> Interval:
+def ratio_interval(sums: ClusterSums, to: ClusterSums, below: float, above: float) -> Interval:
     """Return an estimate over a plain mean, `to`, of the same log, with its interval (Fieller 1954).
 
     A ratio r lies in it where `sums` - r `to` is at most `below` standard errors above 0, and at most `above` below: so
@@ -126,7 +126,7 @@ def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float
     return (float(sums.mean()) - slack) * most * count / n
 
 
-def rows_to_decide(sums: Sums, reach: float) -> int | None:
+def rows_to_decide(sums: ClusterSums, reach: float) -> int | None:
     """Return how many rows like these show a difference of this size with 80% power; None where none would.
 
     Args:

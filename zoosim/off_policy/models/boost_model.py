@@ -14,7 +14,7 @@ RIDGE = Fitting(lambda gram, cross: np.zeros_like(cross), "kernel-dr", free_leve
 """The only action has no other to be like: its coefficients are shrunk towards 0, but for the mean."""
 
 
-class BoostModel(NamedTuple):
+class BoostRewardModel(NamedTuple):
     """A linear model of what boosts earn, and the visitors' `features (n, d_x)`; boosts count in units of `a_max`."""
 
     model: RewardModel
@@ -31,12 +31,12 @@ class BoostModel(NamedTuple):
         return predicted
 
 
-def fit_boost_model(log: Log, clusters: Clusters) -> BoostModel:
+def fit_boost_model(log: Log, clusters: Clusters) -> BoostRewardModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more columns than memory takes."""
     inputs = inputs_of(log.features, log.actions / log.a_max)
     zeros = np.zeros(len(log), np.int64)
     model = fit_linear_model(inputs, zeros, [log.rewards], 1, clusters.group % FOLDS, FOLDS, RIDGE)
-    return BoostModel(model, log.features, log.a_max)
+    return BoostRewardModel(model, log.features, log.a_max)
 
 
 def inputs_of(features: FloatArray, boosts: FloatArray) -> FloatArray:

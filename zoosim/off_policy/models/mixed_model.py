@@ -19,7 +19,7 @@ from zoosim.core.arrays import with_ones
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.models.glm import Model, Response, RowsByProduct, expected_probability, fit_glm
+from zoosim.models.glm import FittedGLM, Response, RowsByProduct, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design, draw_coefficients, make_design
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.mixed_effects import (
@@ -56,7 +56,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class RewardFactor:
     """One factor of the reward: what a `model` of its probability, mean or logarithm predicts, as `family` says.
 
     Without a model it is `level` for every visit and product. Draws are those of the random `stream` of that name.
@@ -64,7 +64,7 @@ class Part:
 
     family: str
     level: float = 0.0
-    model: Model | None = None
+    model: FittedGLM | None = None
     stream: str = ""
 
     def predict(self, pairs: Pairs) -> FloatArray:
@@ -107,7 +107,7 @@ class Part:
         spread = np.sqrt(posterior.variances.of_deviations(design))
         return *drawn, spread * rng.normal(size=(DRAWS, len(spread)))
 
-    def _factor(self, model: Model, linear: FloatArray, variances: FloatArray) -> FloatArray:
+    def _factor(self, model: FittedGLM, linear: FloatArray, variances: FloatArray) -> FloatArray:
         if self.family == LOGISTIC:
             return expected_probability(linear, variances)
         value = model.level + model.unit * linear
@@ -120,7 +120,7 @@ class Part:
 class MixedModel(NamedTuple):
     """A fitted model; `parts` multiply. `is_positive` says that no reward was below 0."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RewardFactor, ...]
     visitors: Traits
     products: FloatArray
     places: IntArray
@@ -186,9 +186,9 @@ def _fit_later_reward(
     actions: IntArray,
     objective_and_reward: tuple[FloatArray, FloatArray],
     design: Design,
-    of_objective: list[Part],
+    of_objective: list[RewardFactor],
     name: str,
-) -> list[Part]:
+) -> list[RewardFactor]:
     """Return the parts of a reward beside the objective, which it may follow from."""
     objective, reward = objective_and_reward
     comes = objective > 0.0
@@ -199,11 +199,13 @@ def _fit_later_reward(
     return [of_objective[0], *_fit_parts(columns[comes], actions[comes], reward[comes], design, name)]
 
 
-def _fit_parts(columns: FloatArray, actions: IntArray, rewards: FloatArray, design: Design, name: str) -> list[Part]:
+def _fit_parts(
+    columns: FloatArray, actions: IntArray, rewards: FloatArray, design: Design, name: str
+) -> list[RewardFactor]:
     """Return the factors of a reward: its probability and its size, or its mean alone."""
     if not has_two_parts(rewards):
         if rewards.min() == rewards.max():
-            return [Part(NORMAL, float(rewards.mean()))]
+            return [RewardFactor(NORMAL, float(rewards.mean()))]
         return [_amounts(NORMAL, columns, actions, rewards, design, name)]
     is_above = rewards > 0.0
     sizes = rewards[is_above]
@@ -211,14 +213,14 @@ def _fit_parts(columns: FloatArray, actions: IntArray, rewards: FloatArray, desi
     if not is_above.all():
         rows = (columns, actions, is_above.astype(float))
         clicks = fit_glm(Response.CLICKS, *rows, design, rounds=ROUNDS_OF_CLICKS)
-        parts.append(Part(LOGISTIC, model=clicks, stream=f"{name} comes"))
+        parts.append(RewardFactor(LOGISTIC, model=clicks, stream=f"{name} comes"))
     if len(sizes) < LEAST_SIZES or np.log(sizes).std() < 1e-9:
-        return [*parts, Part(NORMAL, float(sizes.mean()))]
+        return [*parts, RewardFactor(NORMAL, float(sizes.mean()))]
     return [*parts, _amounts(LOG_NORMAL, columns[is_above], actions[is_above], np.log(sizes), design, name)]
 
 
 def _amounts(
     family: str, columns: FloatArray, actions: IntArray, amounts: FloatArray, design: Design, name: str
-) -> Part:
+) -> RewardFactor:
     model = fit_glm(Response.AMOUNTS, columns, actions, amounts, design, rounds=ROUNDS_OF_AMOUNTS)
-    return Part(family, model=model, stream=f"{name} size")
+    return RewardFactor(family, model=model, stream=f"{name} size")

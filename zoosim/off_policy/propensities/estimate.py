@@ -20,10 +20,10 @@ from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.propensities.multinomial import (
-    Choices,
     Contexts,
     Counts,
     Multinomial,
+    ObservedChoices,
     Shrinkage,
     count_choices,
     fit_multinomial,
@@ -118,7 +118,7 @@ class EstimatedPropensities:
 
     values: FloatArray
     figures: PropensityFigures
-    choices: Choices
+    choices: ObservedChoices
     fold: IntArray
     models: tuple[Multinomial, ...]
 
@@ -210,7 +210,7 @@ def _bins(models: Sequence[Multinomial], held_out: Sequence[Counts]) -> tuple[Ca
     return tuple(each for each in bins if each.expected >= 0.5 or each.shown)
 
 
-def choices_of(log: Log) -> Choices:
+def choices_of(log: Log) -> ObservedChoices:
     """Return a log's choices.
 
     Inputs are a 1, the features, and, where these are few, products of two of them and squares, all scaled to variance
@@ -227,7 +227,9 @@ def choices_of(log: Log) -> Choices:
         told_apart = (first != second) | ~is_binary[first]  # the square of a column of two values is the column
         crossed = _scaled(varied[:, first[told_apart]] * varied[:, second[told_apart]])
     inputs = np.ascontiguousarray(np.hstack([np.ones((len(log), 1)), features, crossed]))
-    return Choices(Contexts(inputs, log.candidates, log.candidate_set, _traits(log), 1 + n_features), log.actions)
+    return ObservedChoices(
+        Contexts(inputs, log.candidates, log.candidate_set, _traits(log), 1 + n_features), log.actions
+    )
 
 
 def _scaled(columns: FloatArray) -> FloatArray:
@@ -253,7 +255,7 @@ def _traits(log: Log) -> FloatArray:
 class _Folds:
     """Choices counted, of each fold and of all others; of many, a part of these."""
 
-    def __init__(self, choices: Choices, fold: IntArray) -> None:
+    def __init__(self, choices: ObservedChoices, fold: IntArray) -> None:
         most = MOST_FIT_CELLS // len(choices.contexts.traits)
         parts = [_part(np.flatnonzero(fold != f), most) for f in range(FOLDS)]
         self.fold = fold

@@ -55,17 +55,17 @@ class Contexts(NamedTuple):
             yield block, self.rows(block)
 
 
-class Choices(NamedTuple):
+class ObservedChoices(NamedTuple):
     """Visits, and the products that they were shown `actions (n,)`."""
 
     contexts: Contexts
     actions: IntArray
 
-    def rows(self, chosen: IntArray) -> "Choices":
+    def rows(self, chosen: IntArray) -> "ObservedChoices":
         """Return the `chosen` visits."""
-        return Choices(self.contexts.rows(chosen), self.actions[chosen])
+        return ObservedChoices(self.contexts.rows(chosen), self.actions[chosen])
 
-    def narrowed(self, width: int) -> "Choices":
+    def narrowed(self, width: int) -> "ObservedChoices":
         """Return the same with the first inputs alone."""
         return self._replace(contexts=self.contexts.narrowed(width))
 
@@ -91,7 +91,7 @@ class Counts(NamedTuple):
         if width > 1:
             return self._replace(contexts=contexts)
         rows = np.repeat(np.arange(len(self.times)), self.times.astype(int))
-        return count_choices(Choices(contexts.rows(self.context[rows]), self.action[rows]))
+        return count_choices(ObservedChoices(contexts.rows(self.context[rows]), self.action[rows]))
 
 
 class Shrinkage(NamedTuple):
@@ -146,7 +146,7 @@ class Multinomial(NamedTuple):
         return np.asarray(scores)
 
 
-def count_choices(choices: Choices) -> Counts:
+def count_choices(choices: ObservedChoices) -> Counts:
     """Count choices by context: visitors with the same features and candidates need one row."""
     contexts = choices.contexts
     keys = np.ascontiguousarray(np.column_stack([contexts.inputs, contexts.candidate_set]))
@@ -240,7 +240,7 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
     return np.asarray(own + traits @ shared)
 
 
-def scores_along(model: Multinomial, choices: Choices, direction: FloatArray) -> FloatArray:
+def scores_along(model: Multinomial, choices: ObservedChoices, direction: FloatArray) -> FloatArray:
     """Return the slope of each row's log-likelihood along a `direction (K, 1 + d)` of the weights: `(n,)`."""
     along = np.empty(len(choices.actions))
     for block, contexts in choices.contexts.blocks:
@@ -250,7 +250,7 @@ def scores_along(model: Multinomial, choices: Choices, direction: FloatArray) ->
     return along
 
 
-def weighted_slope(model: Multinomial, choices: Choices, weights: FloatArray) -> FloatArray:
+def weighted_slope(model: Multinomial, choices: ObservedChoices, weights: FloatArray) -> FloatArray:
     """Return the sum of each row's slope of the log-likelihood, times its `weights (n,)`: `(K, 1 + d)`."""
     total = np.zeros_like(model.own)
     for block, contexts in choices.contexts.blocks:

@@ -85,7 +85,7 @@ class LoggedDistributions(Target):
         return _as_distributions(answer / np.repeat(sums, np.diff(starts)), log, start, stop)
 
 
-class Table(Target):
+class TabulatedTarget(Target):
     """Distributions that are known for each row of a log."""
 
     def __init__(self, given: Distributions) -> None:
@@ -359,11 +359,11 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
         advice = "for the logged actions alone, name a column"
         raise ConfigError(f"got probabilities of shape {array.shape}, expected {shape[1:]} or {shape}; {advice}")
     if array.ndim > 1 and not log.candidates.are_listed:
-        return Table(Distributions.dense(array))
+        return TabulatedTarget(Distributions.dense(array))
     array = np.broadcast_to(array, shape)
     if log.candidates.are_listed:
         return FunctionTarget(lambda log, start, stop: array[start:stop])
-    return Table(Distributions.dense(array[:1]).rows(np.zeros(len(log), np.int64)))
+    return TabulatedTarget(Distributions.dense(array[:1]).rows(np.zeros(len(log), np.int64)))
 
 
 def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bool) -> None:

@@ -15,7 +15,7 @@ from zoosim.logs.log import Log
 from zoosim.logs.positions import at_position
 from zoosim.logs.schema import MARGINAL
 from zoosim.off_policy.targets.base import column_name
-from zoosim.off_policy.targets.products import LoggedColumn, PolicyTarget, Table, Target, make_target
+from zoosim.off_policy.targets.products import LoggedColumn, PolicyTarget, TabulatedTarget, Target, make_target
 
 MOST_SETS = 2_000
 MOST_CELLS = 50_000_000
@@ -72,11 +72,11 @@ class DrawnRankings(RankingTarget):
 
     def at(self, log: Log, position: int) -> Target:
         """Return the probabilities below what the log shows."""
-        return Table(Distributions.dense(self.given_above(log, log.actions[:, :position], position)))
+        return TabulatedTarget(Distributions.dense(self.given_above(log, log.actions[:, :position], position)))
 
     def whatever_above(self, log: Log) -> list[Target]:
         """Return exact marginal probabilities by position; raises `ConfigError` where these are too many."""
-        return [Table(Distributions.dense(probabilities)) for probabilities in marginals(log, self)]
+        return [TabulatedTarget(Distributions.dense(probabilities)) for probabilities in marginals(log, self)]
 
 
 class SequentialDraws(DrawnRankings):

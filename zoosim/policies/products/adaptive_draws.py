@@ -10,7 +10,7 @@ from zoosim.core.normals import fill_normals
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import Offer, View, draw, offer_among
+from zoosim.models.shrunk_effects import CandidateInputs, CandidatePredictions, draw, offer_among
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.choice import DRAWS, first_of_each
 from zoosim.policies.products.adaptive_from_log import model_weight, predict_rewards
@@ -79,7 +79,7 @@ class Beliefs(NamedTuple):
     """
 
     places: IntArray
-    offer: Offer
+    offer: CandidateInputs
     mean: FloatArray
     of_columns: FloatArray
     own: FloatArray
@@ -318,7 +318,13 @@ def draw_best(state: AdaptiveState, beliefs: Beliefs, key: np.uint64, first: int
 
 @jit
 def _draw_row(beliefs: Beliefs, row: int, width: float, normals: FloatArray, out: FloatArray) -> None:
-    draw(View(beliefs.mean[row], beliefs.of_columns[row], beliefs.own[row]), beliefs.offer, width, normals, out)
+    draw(
+        CandidatePredictions(beliefs.mean[row], beliefs.of_columns[row], beliefs.own[row]),
+        beliefs.offer,
+        width,
+        normals,
+        out,
+    )
 
 
 @jit

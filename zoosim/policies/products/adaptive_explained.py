@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.change_filter import mean as cell_mean
-from zoosim.models.shrunk_effects import Offer, View, add_own, add_slopes, look
+from zoosim.models.shrunk_effects import CandidateInputs, CandidatePredictions, add_own, add_slopes, look
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive_from_log import model_weight
 from zoosim.policies.products.adaptive_parts import CURVES, offer_of, part_weights, shares_of, with_curves
@@ -80,8 +80,8 @@ class _Moves:
     visitor: float
     columns: FloatArray
     products: FloatArray
-    offer: Offer
-    view: View
+    offer: CandidateInputs
+    view: CandidatePredictions
     names: IntArray
 
     def of(self, k: int) -> dict[str, float]:

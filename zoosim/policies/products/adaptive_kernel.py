@@ -7,7 +7,7 @@ from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.linear.dense import copy_vector
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import Row, forget_product, learn_chance, learn_priors
+from zoosim.models.shrunk_effects import FeatureRow, forget_product, learn_chance, learn_priors
 from zoosim.models.standard_scores import see_row, unit_row
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key
 from zoosim.policies.kernel import Kernel
@@ -139,7 +139,7 @@ def _learn(
     clock = float(state.updates[0])
     for part in range(1, PARTS):
         if part == CURVES:
-            curved = Row(with_curves(state, row.user), row.numbers, row.columns, row.product)
+            curved = FeatureRow(with_curves(state, row.user), row.numbers, row.columns, row.product)
             chance = learn_chance(state.curves, 0, clock, curved, paid)
         else:
             chance = learn_chance(state.effects, part - 1, clock, row, paid)
@@ -189,7 +189,7 @@ def _learn_cell(state: AdaptiveState, candidates: AdaptiveCandidates, s: int, g:
 
 
 @jit
-def _row(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, action: int) -> Row:
+def _row(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, action: int) -> FeatureRow:
     """Return what the effects learn from."""
     numbers = np.empty((state.columns.counts[NUMBERS], 1))
     fill_numbers(state, candidates.products[action : action + 1], numbers)
@@ -205,7 +205,7 @@ def _row(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray,
         forget_product(state.effects, product)
         forget_product(state.curves, product)
     unit = unit_row(state.scales, user, state.segments.binary)
-    return Row(unit, numbers.reshape(numbers.shape[0]), columns[:count], product)
+    return FeatureRow(unit, numbers.reshape(numbers.shape[0]), columns[:count], product)
 
 
 @jit

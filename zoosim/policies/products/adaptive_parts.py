@@ -6,7 +6,7 @@ from zoosim.core.id_table import IN_USE, UNKNOWN
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
 from zoosim.linear.dense import dot, joined
-from zoosim.models.shrunk_effects import Effects, Offer, add_own, add_slopes, add_up, fill_spreads
+from zoosim.models.shrunk_effects import CandidateInputs, ShrunkEffects, add_own, add_slopes, add_up, fill_spreads
 from zoosim.models.standard_scores import clipped, length_factor, scale_of
 from zoosim.policies.products.adaptive_sizes import GAIN, LOSS, MODELS, RAW, SIGN, goes_by_logarithms
 from zoosim.policies.products.adaptive_state import NUMBERS, AdaptiveCandidates, AdaptiveState
@@ -137,7 +137,7 @@ def parts_of(row: int) -> range:
 
 
 @jit
-def _effects_of(state: AdaptiveState, part: int) -> tuple[Effects, int]:
+def _effects_of(state: AdaptiveState, part: int) -> tuple[ShrunkEffects, int]:
     """Return the effects of a part, and which of their models it is."""
     if part == CURVES:
         return state.curves, 0
@@ -145,7 +145,7 @@ def _effects_of(state: AdaptiveState, part: int) -> tuple[Effects, int]:
 
 
 @jit
-def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: FloatArray) -> Offer:
+def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: FloatArray) -> CandidateInputs:
     """Return the candidates as the effects read them.
 
     Their numbers, and what they add whoever visits, are worked out anew only when something was learned since.
@@ -167,11 +167,13 @@ def offer_of(state: AdaptiveState, candidates: AdaptiveCandidates, shares: Float
     columns = np.empty(candidates.columns.shape[0], np.int64)
     for a in range(columns.shape[0]):
         columns[a] = state.columns.block_of[candidates.columns[a]]
-    return Offer(numbers, columns, candidates.starts, candidates.active, candidates.slots)
+    return CandidateInputs(numbers, columns, candidates.starts, candidates.active, candidates.slots)
 
 
 @jit
-def expect(state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: Offer, own: FloatArray) -> FloatArray:
+def expect(
+    state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: CandidateInputs, own: FloatArray
+) -> FloatArray:
     """Return what is expected of candidates `(1 + MODELS, K)`: the logit of a reward, and scores of its size.
 
     `own (1 + MODELS, K)` is what they add whoever visits, see `AdaptiveCandidates`. Rows of models that are not asked
@@ -197,7 +199,12 @@ def expect(state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: Of
 
 @jit
 def spread(
-    state: AdaptiveState, shares: FloatArray, unit: FloatArray, offer: Offer, of_columns: FloatArray, own: FloatArray
+    state: AdaptiveState,
+    shares: FloatArray,
+    unit: FloatArray,
+    offer: CandidateInputs,
+    of_columns: FloatArray,
+    own: FloatArray,
 ) -> None:
     """Write how far what is expected may be off to `of_columns (1 + MODELS, A)` and `own (1 + MODELS, K)`.
 
@@ -215,7 +222,7 @@ def spread(
 
 
 @jit
-def widen(state: AdaptiveState, offer: Offer, of_columns: FloatArray, own: FloatArray) -> None:
+def widen(state: AdaptiveState, offer: CandidateInputs, of_columns: FloatArray, own: FloatArray) -> None:
     """Widen spreads of chances, by columns `of_columns (A,)` and by candidates `own (K,)`, of some of an offer."""
     by_columns, by_products = how_much_wider(state, offer)
     for a in range(of_columns.shape[0]):
@@ -225,7 +232,7 @@ def widen(state: AdaptiveState, offer: Offer, of_columns: FloatArray, own: Float
 
 
 @jit
-def how_much_wider(state: AdaptiveState, offer: Offer) -> tuple[float, float]:
+def how_much_wider(state: AdaptiveState, offer: CandidateInputs) -> tuple[float, float]:
     """Return how much wider the effects of columns, and what differs between single products, are drawn.
 
     A shop finds what is best by trying, but cannot try it all where there is more to try than rewards to tell it by.

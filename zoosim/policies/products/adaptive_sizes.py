@@ -15,7 +15,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.limits import FLAGS, NOT_NEGATIVE, Limits
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.shrunk_effects import Effects, Row, learn_amount, learn_chance
+from zoosim.models.shrunk_effects import FeatureRow, ShrunkEffects, learn_amount, learn_chance
 
 MODELS = 4
 SIGN, GAIN, LOSS, RAW = range(MODELS)
@@ -92,7 +92,7 @@ def new_sizes() -> RewardSizeModels:
 
 @jit
 def learn_size(
-    sizes: RewardSizeModels, effects: Effects, first_model: int, clock: float, row: Row, reward: float
+    sizes: RewardSizeModels, effects: ShrunkEffects, first_model: int, clock: float, row: FeatureRow, reward: float
 ) -> None:
     """Learn from a reward that is not 0."""
     if sizes.unit[0] == 0.0:
@@ -120,11 +120,11 @@ def learn_size(
 @jit
 def _learn(
     sizes: RewardSizeModels,
-    effects: Effects,
+    effects: ShrunkEffects,
     first_model: int,
     model: int,
     clock: float,
-    row: Row,
+    row: FeatureRow,
     amount: float,
 ) -> float:
     """Update a model with an amount, in standard deviations; return the negative logarithm of its density."""

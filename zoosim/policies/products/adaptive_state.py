@@ -10,8 +10,8 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, INPUTS, NOT_NEGATIVE
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import Effects, prior_flaws
-from zoosim.models.standard_scores import Scales
+from zoosim.models.shrunk_effects import ShrunkEffects, prior_flaws
+from zoosim.models.standard_scores import FeatureScales
 from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights
 from zoosim.policies.products.adaptive_sizes import MODELS, RewardSizeModels
 from zoosim.policies.products.categories import distinct_patterns
@@ -117,10 +117,10 @@ class AdaptiveState(NamedTuple):
     columns: ProductColumnKinds
     cells: Cells
     products: IdTable
-    scales: Scales
-    product_scales: Scales
-    effects: Effects
-    curves: Effects
+    scales: FeatureScales
+    product_scales: FeatureScales
+    effects: ShrunkEffects
+    curves: ShrunkEffects
     landmarks: Annotated[FloatArray, INPUTS]
     landmarks_found: IntArray
     losses: Annotated[FloatArray, NOT_NEGATIVE]

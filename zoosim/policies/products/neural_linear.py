@@ -74,7 +74,7 @@ class NeuralLinearState(NamedTuple):
     """
 
     ridge: Ridge
-    learner: heads_net.Learner
+    learner: heads_net.HeadsLearner
     layers: IntArray
     categories: Categories
     joint: BoolArray
@@ -101,7 +101,9 @@ def features_of(candidates: NeuralLinearCandidates, user: FloatArray, action: in
 
 
 @jit
-def hidden_layers(learner: heads_net.Learner, candidates: NeuralLinearCandidates, user: FloatArray) -> Float32Array:
+def hidden_layers(
+    learner: heads_net.HeadsLearner, candidates: NeuralLinearCandidates, user: FloatArray
+) -> Float32Array:
     """Return z `(R, h)` of a user with each row of the candidates."""
     weights, bias = heads_net.first_layer(learner)
     lower = candidates.lower
@@ -312,7 +314,7 @@ class NeuralLinear(KernelPolicy):
         """Number of heads that there is a ridge model for now."""
         return len(self.state.ridge.b)
 
-    def _new_learner(self) -> heads_net.Learner:
+    def _new_learner(self) -> heads_net.HeadsLearner:
         dim = self.spec.user_dim + self.spec.product_dim
         keep = (1 - 1 / self.horizon) ** self.train_every
         if keep < LEAST_KEPT:
@@ -324,7 +326,7 @@ class NeuralLinear(KernelPolicy):
             )
         claim((dim + MAX_HEADS) * self.hidden)
         params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
-        return heads_net.Learner(
+        return heads_net.HeadsLearner(
             trained=with_moments(params),
             counts=np.zeros(2, np.int64),
             memory=new_row_memory(self.memory, dim),

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.neural.learner import Candidates
+from zoosim.neural.learner import CandidateRows
 from zoosim.policies.choice import distinct_rows, hash_row
 
 MAX_CACHED = 5_000_000
@@ -29,18 +29,18 @@ class DistinctProducts:
         """`products (K, d_p)`."""
         self.rows, self.row_of = distinct_rows(products)
         self.ones = np.ones(len(self.rows))
-        self.visitors = dict[bytes, Candidates]()
+        self.visitors = dict[bytes, CandidateRows]()
 
     @cached_property
     def hashes(self) -> IntArray:
         """A whole number for each row `(R,)`."""
         return _hashes(self.rows)
 
-    def seen_by(self, user: FloatArray) -> Candidates:
+    def seen_by(self, user: FloatArray) -> CandidateRows:
         """Return the rows as a visitor of features `user (d_u,)` meets them."""
         key = user.tobytes()
         if key not in self.visitors:
-            candidates = Candidates(user, self.rows)
+            candidates = CandidateRows(user, self.rows)
             if (len(self.visitors) + 1) * candidates.size > MAX_CACHED:
                 self.visitors.clear()
             self.visitors[key] = candidates

@@ -25,7 +25,7 @@ from zoosim.core.state import state_in_use
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.neural.forms import FORMS, matrix_bytes, possible
 from zoosim.neural.lazy import SLACK, lazy_argmax
-from zoosim.neural.learner import Candidates, Learner, Settings
+from zoosim.neural.learner import CandidateRows, NeuralLearner, NeuralLearnerSettings
 from zoosim.neural.mlp import count_weights
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import (
@@ -121,7 +121,7 @@ class _Neural(DrawingPolicy):
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
-        self._learner = Learner(self._settings(), spec.user_dim + spec.product_dim, rng)
+        self._learner = NeuralLearner(self._settings(), spec.user_dim + spec.product_dim, rng)
         self.reseed(rng)
 
     def update(
@@ -219,16 +219,16 @@ class _Neural(DrawingPolicy):
             return self._lazy(products, candidates, z, request.available)
         return int(best_of(self._scores(candidates, z), products.row_of, request.available))
 
-    def _meet(self, request: CheckedRequest, products: DistinctProducts) -> Candidates:
+    def _meet(self, request: CheckedRequest, products: DistinctProducts) -> CandidateRows:
         candidates = products.seen_by(request.user)
         self._learner.network.meet(candidates.xs)
         return candidates
 
-    def _scores(self, candidates: Candidates, z: FloatArray, which: IntArray | None = None) -> FloatArray:
+    def _scores(self, candidates: CandidateRows, z: FloatArray, which: IntArray | None = None) -> FloatArray:
         means, deviations = self._posterior(candidates, which)
         return means + deviations * (z if which is None else z[which])
 
-    def _posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def _posterior(self, candidates: CandidateRows, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return the mean that decides and alpha times the deviation, of the candidates `which` or of all."""
         means, variances = self._learner.posterior(candidates, which)
         if which is not None:
@@ -239,7 +239,7 @@ class _Neural(DrawingPolicy):
             means = candidates.means if which is None else candidates.means[which]
         return means, self.alpha * np.sqrt(variances)
 
-    def _lazy(self, products: DistinctProducts, candidates: Candidates, z: FloatArray, available: BoolArray) -> int:
+    def _lazy(self, products: DistinctProducts, candidates: CandidateRows, z: FloatArray, available: BoolArray) -> int:
         """Choose as a scan of all candidates does, by bounds: cheap means, and variances of earlier decisions."""
         self._learner.look(candidates, at_posterior=self.mean == "posterior")
         firsts = first_of_each(products.row_of, available, len(z))
@@ -251,9 +251,9 @@ class _Neural(DrawingPolicy):
         best = lazy_argmax(bounds, firsts, lambda which: self._scores(candidates, z, which))
         return int(firsts[best])
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> NeuralLearnerSettings:
         self._check_together()
-        return Settings(
+        return NeuralLearnerSettings(
             hidden=self._hidden_sizes(),
             fresh=self.history == "fresh",
             form=self.form,

@@ -162,7 +162,7 @@ class StaticMLP(KernelPolicy):
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Train on `log`, or take the model of the very same log, training and seed from the cache."""
-        from zoosim.models.recommender import Training, load_or_train
+        from zoosim.models.recommender import TrainingSettings, load_or_train
 
         if log.user_ids is None:
             raise PolicyError("static-mlp: the log has no user ids, by which it knows visitors")
@@ -170,7 +170,7 @@ class StaticMLP(KernelPolicy):
             self._check_user(user_id)
         product_ids, product_of = np.unique(np.asarray(log.product_ids, np.int64), return_inverse=True)
         choices = {"user_id": log.user_ids, "action": product_of[log.actions], "reward": log.rewards}
-        training = Training(self.embedding, self.epochs, self.batch_size, self.learning_rate)
+        training = TrainingSettings(self.embedding, self.epochs, self.batch_size, self.learning_rate)
         sizes = (self.spec.n_users, len(product_ids))
         weights, losses = load_or_train(choices, *sizes, training, self._seed, progress)
         self._take_over(product_ids, weights)

@@ -26,9 +26,9 @@ from zoosim.policies.registry import find_class
 from zoosim.schema.encoder import fit_encoder
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.events import (
-    Decision,
     Feedback,
     Kind,
+    ProductDecision,
     Row,
     Start,
     decision_key,
@@ -347,7 +347,7 @@ class _Service:
         candidates = self._replica.catalogue.everything()
         unit = Units(self._secret, decision_id)
         drawn = draw(self._model.policy, [Slot(features)], candidates, EXPLORATION, unit)
-        decision = Decision(
+        decision = ProductDecision(
             request=b"request",
             model="model",
             state=self._replica.position,

@@ -15,7 +15,7 @@ from zoosim import AsyncClient, Client
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.events import Decision, Kind, unpack, unpack_floats, unpack_whole
+from zoosim.serving.events import Kind, ProductDecision, unpack, unpack_floats, unpack_whole
 from zoosim.serving.projection import rows_of
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.server import LearnerProcess
@@ -150,7 +150,7 @@ def read_decisions(folder: Path) -> tuple[IntArray, IntArray, FloatArray, IntArr
     for row in rows_of(store):
         if row.kind is not Kind.DECISION:
             continue
-        record: Decision = unpack(row)
+        record: ProductDecision = unpack(row)
         states.append(record.state)
         versions.append(unpack_whole(record.versions))
         chances.append(unpack_floats(record.propensities))

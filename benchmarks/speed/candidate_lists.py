@@ -15,7 +15,7 @@ import zoosim
 from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
-from zoosim.serving.events import Decision, Kind, NewRow, Start, decision_key, pack, pack_floats, pack_whole
+from zoosim.serving.events import Kind, NewRow, ProductDecision, Start, decision_key, pack, pack_floats, pack_whole
 from zoosim.serving.folder import MODELS
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
@@ -97,7 +97,7 @@ def write_service(folder: Path, rows: int) -> None:
         shown = rng.integers(CANDIDATES, size=count).tolist()
         batch = []
         for i in range(count):
-            decision = Decision(
+            decision = ProductDecision(
                 request=bytes(16),
                 model="m1",
                 state=0,

@@ -28,7 +28,7 @@ from zoosim.report.sections import Table
 from zoosim.report.training import Uses, encoded_columns
 from zoosim.serving.bodies import Body, DecideBody, Value
 from zoosim.serving.endpoints.products import ProductEndpoint
-from zoosim.serving.events import Choice, Decision
+from zoosim.serving.events import Choice, ProductDecision
 from zoosim.serving.ids import Id, OptionalId
 from zoosim.serving.learning.products import ProductLearning
 
@@ -61,7 +61,7 @@ class PairModel(Model):
         return Pair(first, second, choice.propensity)
 
 
-class PairDecision(Decision, array_like=True):
+class PairDecision(ProductDecision, array_like=True):
     """What a service's log says of a pair that was shown."""
 
     action_space: ClassVar[str] = "pairs"

@@ -26,7 +26,18 @@ from zoosim.policies.model import ID, load_model
 from zoosim.serving.arms import Assignment, mixture_of
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SearchBody, SearchVisitor
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.events import CHAMPION, Arm, Choice, Decision, Kind, Row, Search, Start, unpack, unpack_floats
+from zoosim.serving.events import (
+    CHAMPION,
+    Arm,
+    Choice,
+    Kind,
+    ProductDecision,
+    Row,
+    SearchDecision,
+    Start,
+    unpack,
+    unpack_floats,
+)
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.grown import grown_model
 from zoosim.serving.log_reader import LogReader
@@ -70,7 +81,7 @@ def rows_in(folder: Path) -> list[Row]:
     return open_store(Address(folder), read_only=True).read(0, 1_000_000)
 
 
-def decisions_in(folder: Path) -> list[Decision]:
+def decisions_in(folder: Path) -> list[ProductDecision]:
     return [unpack(row) for row in rows_in(folder) if row.kind is Kind.DECISION]
 
 
@@ -151,7 +162,7 @@ def test_the_log_has_both_probabilities_exactly(tmp_path: Path, model: Path, riv
     np.testing.assert_allclose(top, [decision.mixture[0] for decision in decisions])
 
 
-def chances_by(model: Any, decision: Decision, exploration: float) -> list[float]:
+def chances_by(model: Any, decision: ProductDecision, exploration: float) -> list[float]:
     """Return how likely a model, as its file holds it, shows what a decision showed."""
     candidates = ServedCatalogue(model.catalogue).candidates(np.frombuffer(decision.versions, "<i8").tolist())
     slots = [Slot(np.array(unpack_floats(decision.visitor)))] * len(decision.shown)
@@ -445,7 +456,7 @@ def test_searches_have_arms(tmp_path: Path) -> None:
             await service.decide(SearchBody(SearchVisitor("savers", "browse"), scores, visitor_id=f"v{number}"))
 
     with_service(tmp_path / "service", model, use, arms=[f"twin={model}:0.5"])
-    searches: list[Search] = [unpack(row) for row in rows_in(tmp_path / "service") if row.kind is Kind.SEARCH]
+    searches: list[SearchDecision] = [unpack(row) for row in rows_in(tmp_path / "service") if row.kind is Kind.SEARCH]
     assert {search.arm for search in searches} == {CHAMPION, "twin"}
     for search in searches:
         assert search.mixture == pytest.approx(search.density, rel=1e-12)

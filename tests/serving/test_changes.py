@@ -14,7 +14,7 @@ from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.clock import Clock
 from zoosim.serving.folder import load_served_model
-from zoosim.serving.publishing import Changes, News
+from zoosim.serving.publishing import News, StateChanges
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG
@@ -149,7 +149,7 @@ def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, mon
         asked: list[bool] = []
         service.current.ask_learner = lambda: asked.append(True)
         for _ in range(2):
-            service.current.take(Changes(News(0, 9, service.start.origin), {}))
+            service.current.take(StateChanges(News(0, 9, service.start.origin), {}))
         assert asked == [True]
         await visits(service, 0, 3)
 

@@ -16,7 +16,7 @@ from zoosim.api.served import forget_visitor
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.events import Decision, pack_floats, unpack
+from zoosim.serving.events import ProductDecision, pack_floats, unpack
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
@@ -89,7 +89,7 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
     rows = log_store.read(0, 1_000)
     log_store.close()
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
-    decisions = [record for row in rows if row.body and isinstance(record := unpack(row), Decision)]
+    decisions = [record for row in rows if row.body and isinstance(record := unpack(row), ProductDecision)]
     assert sum(decision.is_forgotten for decision in decisions) == 10
     assert all(decision.visitor != pack_floats(france) for decision in decisions)
     assert SOMEBODY not in {decision.visitor_id for decision in decisions}

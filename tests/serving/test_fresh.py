@@ -14,7 +14,7 @@ from zoosim.serving import growth
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
-from zoosim.serving.grown import Growth, grown_model
+from zoosim.serving.grown import ModelGrowth, grown_model
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG, Address
@@ -95,7 +95,7 @@ def test_a_warm_up_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_after_a_failure_twice_as_many_requests_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
 
-    def fail_once(address: Address, digest: str, wanted: int) -> Growth:
+    def fail_once(address: Address, digest: str, wanted: int) -> ModelGrowth:
         grown = grown_model(address, digest, wanted)
         if grown.model is not None:
             taken.append(grown.requests)

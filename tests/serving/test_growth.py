@@ -17,7 +17,7 @@ from zoosim.serving.bodies import DecideBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
-from zoosim.serving.grown import Growth
+from zoosim.serving.grown import ModelGrowth
 from zoosim.serving.join import Join
 from zoosim.serving.replica import GROWN_FROM, Replica, origin_of
 from zoosim.serving.rules import Rules
@@ -187,9 +187,9 @@ def test_the_log_is_looked_at_again_after_more_requests_alone(
     """Ids of sessions, which never become levels: of 1,500 requests three looks, however often time goes on."""
     looks: list[int] = []
 
-    def nothing_grows(address: Any, digest: str, wanted: int) -> Growth:
+    def nothing_grows(address: Any, digest: str, wanted: int) -> ModelGrowth:
         looks.append(wanted)
-        return Growth(None, "", wanted)
+        return ModelGrowth(None, "", wanted)
 
     monkeypatch.setattr("zoosim.serving.growth.grown_model", nothing_grows)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.serving.application import Application
-from zoosim.serving.events import Decision, Feedback, Kind, Search, unpack, unpack_floats
+from zoosim.serving.events import Feedback, Kind, ProductDecision, SearchDecision, unpack, unpack_floats
 from zoosim.serving.store.address import Address, open_store
 
 SCALARS = st.one_of(
@@ -135,11 +135,11 @@ def check(folder: Path, answers: Sequence[httpx2.Response], lowest: float = 0.0)
     store = open_store(Address(folder), read_only=True)
     for row in store.read(0, 1_000_000):
         record: Any = unpack(row) if row.body else None
-        if isinstance(record, Decision):
+        if isinstance(record, ProductDecision):
             propensities = unpack_floats(record.propensities)
             assert propensities.sum() == pytest.approx(1.0, abs=1e-9)
             assert np.isfinite(unpack_floats(record.visitor)).all()
-        if isinstance(record, Search):
+        if isinstance(record, SearchDecision):
             assert record.density is not None
             assert np.isfinite([*unpack_floats(record.scores), *unpack_floats(record.boosts), record.density]).all()
         if isinstance(record, Feedback):

@@ -4,15 +4,15 @@ import itertools
 
 import pytest
 
-from zoosim.serving.events import Decision, Feedback, Kind, Row, activation_key, decision_key, feedback_key
+from zoosim.serving.events import Feedback, Kind, ProductDecision, Row, activation_key, decision_key, feedback_key
 from zoosim.serving.join import Closing, Join
 from zoosim.serving.rules import Rules
 
 SECOND = 1_000_000
 
 
-def decided(seq: int, name: str, time: int = 0, shown: int = 1, deferred: bool = False) -> tuple[Row, Decision]:
-    decision = Decision(b"", "m", 0, "", b"", b"", b"", list(range(shown)), [1.0] * shown, deferred)
+def decided(seq: int, name: str, time: int = 0, shown: int = 1, deferred: bool = False) -> tuple[Row, ProductDecision]:
+    decision = ProductDecision(b"", "m", 0, "", b"", b"", b"", list(range(shown)), [1.0] * shown, deferred)
     return Row(seq, time, Kind.DECISION, decision_key(name), b""), decision
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import PolicyError
-from zoosim.serving.catalogue import Candidates
+from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 
 
-def candidates(count: int) -> Candidates:
+def candidates(count: int) -> RequestCandidates:
     names = tuple(f"p{number}" for number in range(count))
-    return Candidates(np.arange(count), names, np.arange(count), np.zeros((count, 0)))
+    return RequestCandidates(np.arange(count), names, np.arange(count), np.zeros((count, 0)))
 
 
 def slots_with(exclusions: Sequence[tuple[int, ...]]) -> list[Slot]:

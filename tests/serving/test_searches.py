@@ -16,7 +16,7 @@ from zoosim.api.served import forget_visitor
 from zoosim.core.errors import PolicyError
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, ScoredProduct, SearchBody, SearchVisitor
-from zoosim.serving.events import Kind, Row, Search, pack_floats, unpack
+from zoosim.serving.events import Kind, Row, SearchDecision, pack_floats, unpack
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
@@ -42,7 +42,7 @@ def boost_model(replica: Replica) -> BoostModel:
     return replica.model
 
 
-def check_density(model: BoostModel, search: Search) -> None:
+def check_density(model: BoostModel, search: SearchDecision) -> None:
     """A logged density is that of the boosts around those that the model recommends; and they make the ranking."""
     scores = np.frombuffer(search.scores)
     request = model.request(search.visitor, dict(zip(search.products, scores.tolist(), strict=True)))
@@ -80,7 +80,7 @@ def test_the_same_request_gets_the_same_answer_and_another_one_is_refused(tmp_pa
     searches = [unpack(row) for row in store.read(0, 100) if row.kind is Kind.SEARCH]
     assert len(searches) == 2
     for search in searches:
-        assert isinstance(search, Search)
+        assert isinstance(search, SearchDecision)
         check_density(boost_model(replayed(tmp_path)), search)
 
 
@@ -138,7 +138,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
     for row in rows.values():
         replica.apply(row)
         for search in at_state:
-            if isinstance(search, Search) and search.state == row.seq:
+            if isinstance(search, SearchDecision) and search.state == row.seq:
                 check_density(boost_model(replica), search)
         if row.seq == len(rows) // 2:
             write_snapshot(folder / "snapshots", replica)
@@ -149,7 +149,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
         resumed.apply(rows[seq])
     assert replica.counts == resumed.counts == live[0].counts == {"learned": 40}
     assert state_digest(replica) == state_digest(resumed) == state_digest(live[0]) != untouched
-    assert len({search.state for search in at_state if isinstance(search, Search)}) > 3
+    assert len({search.state for search in at_state if isinstance(search, SearchDecision)}) > 3
 
 
 def test_what_several_feedbacks_say_is_learned_together_when_the_wait_is_over(tmp_path: Path, model: Path) -> None:
@@ -174,7 +174,7 @@ async def learn_directly(service: Service, decision_id: str) -> None:
     replica = replayed(service.folder)
     assert replica.counts == {"learned": 1}
     _, search = await service.decision(decision_id)
-    assert isinstance(search, Search)
+    assert isinstance(search, SearchDecision)
     model = load_served_model(service.folder, search.model)
     assert isinstance(model, BoostModel)
     candidates = dict(zip(search.products, np.frombuffer(search.scores).tolist(), strict=True))

@@ -26,7 +26,7 @@ from zoosim.serving.bodies import (
     SearchVisitor,
     SlotBody,
 )
-from zoosim.serving.events import Decision, Kind, Row, Search, pack, unpack
+from zoosim.serving.events import Kind, ProductDecision, Row, SearchDecision, pack, unpack
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.personalizer.bodies import Action, RankRequest
 from zoosim.serving.personalizer.ranking import rank
@@ -171,8 +171,8 @@ def test_an_answer_names_what_is_left_out_only_where_something_is() -> None:
 
 
 def test_records_from_before_candidates_were_left_out_are_read() -> None:
-    decision = Decision(b"r", "m", 0, "", b"", b"", b"", [0], [1.0], False)
-    search = Search(b"r", "m", 0, "", {}, [], b"", b"", None, [], False)
+    decision = ProductDecision(b"r", "m", 0, "", b"", b"", b"", [0], [1.0], False)
+    search = SearchDecision(b"r", "m", 0, "", {}, [], b"", b"", None, [], False)
     for kind, record in ((Kind.DECISION, decision), (Kind.SEARCH, search)):
         fields = msgspec.msgpack.decode(pack(record))
         old = msgspec.msgpack.encode(fields[:-1])

@@ -22,7 +22,7 @@ def model_version(place: int) -> int:
     return -1 - place
 
 
-class Candidates:
+class RequestCandidates:
     """The candidates of a request: their versions `(K,)`, names, ids `(K,)` and features `(K, d_p)`."""
 
     __slots__ = ("available", "features", "ids", "names", "versions")
@@ -57,8 +57,8 @@ class ServedCatalogue:
         # By version, so that the newest counts: those that came with a model are below 0.
         self._current = {name: version for version, name in sorted(zip(versions, names, strict=True))}
         self._shown = dict.fromkeys(names, True)
-        self._sets: OrderedDict[bytes, Candidates] = OrderedDict()
-        self._all: Candidates | None = None
+        self._sets: OrderedDict[bytes, RequestCandidates] = OrderedDict()
+        self._all: RequestCandidates | None = None
 
     def __len__(self) -> int:
         return len(self._names)
@@ -126,13 +126,13 @@ class ServedCatalogue:
         """Return the names of the products that may be shown."""
         return [name for name, is_shown in self._shown.items() if is_shown]
 
-    def everything(self) -> Candidates:
+    def everything(self) -> RequestCandidates:
         """Return all products that may be shown as candidates."""
         if self._all is None:
             self._all = self._made([self._current[name] for name in self.names()])
         return self._all
 
-    def candidates(self, versions: Iterable[int]) -> Candidates:
+    def candidates(self, versions: Iterable[int]) -> RequestCandidates:
         """Return versions as candidates; the arrays are the same ones when the same versions come again."""
         numbers = list(versions)
         key = np.array(numbers, np.int64).tobytes()
@@ -162,11 +162,13 @@ class ServedCatalogue:
         hidden = set(values["hidden"])
         self._shown = {name: name not in hidden for name in names}
 
-    def _made(self, versions: Sequence[int]) -> Candidates:
+    def _made(self, versions: Sequence[int]) -> RequestCandidates:
         places = np.array([self._place_of[version] for version in versions], np.int64)
         names = tuple(self._names[place] for place in places)
         features = self._features[places] if len(places) else np.zeros((0, self._features.shape[1]))
-        return Candidates(frozen(np.array(versions, np.int64)), names, frozen(self._ids[places]), frozen(features))
+        return RequestCandidates(
+            frozen(np.array(versions, np.int64)), names, frozen(self._ids[places]), frozen(features)
+        )
 
     def _grow(self, room: int) -> None:
         ids = np.zeros(room, np.int64)

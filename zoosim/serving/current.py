@@ -19,7 +19,7 @@ from zoosim.serving.clock import Clock
 from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
-from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
+from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
 from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.store.address import Address
@@ -90,7 +90,7 @@ class ServedArm:
     def take(self, message: Message) -> bool:
         """Take over what was learned; return whether that could be, or was news of a state that is not known here."""
         policy = self.model.policy
-        if isinstance(message, Changes):
+        if isinstance(message, StateChanges):
             if not self._knows_whole:
                 return False
             # Changes are told against the state that the learner told last, which local moves of the clocks are no part
@@ -354,7 +354,7 @@ class Current(Projection):
         if arm is None:
             return
         if not arm.take(message):
-            if isinstance(message, Changes) and not arm.is_asking:
+            if isinstance(message, StateChanges) and not arm.is_asking:
                 self.ask_learner()
                 arm.is_asking = True
             return

@@ -212,7 +212,7 @@ class Choice(msgspec.Struct, array_like=True):
         raise NotImplementedError
 
 
-class Decision(Choice, array_like=True):
+class ProductDecision(Choice, array_like=True):
     """A decision on products: those shown to a visitor, and how likely each candidate was.
 
     `versions` are the candidates, `shown` places among them from the top, `chances` the
@@ -281,12 +281,12 @@ class Decision(Choice, array_like=True):
         }
 
 
-class Search(Choice, array_like=True):
+class SearchDecision(Choice, array_like=True):
     """A ranking of the results of a search, and all that it takes to make the request again.
 
-    `turn` is as in `Decision`. `visitor` is what the request said of the visitor,
+    `turn` is as in `ProductDecision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
-    were not drawn, and `ranking` places among the candidates from the top. `ignored` and `arm` are as in `Decision`;
+    were not drawn, and `ranking` places among the candidates from the top. `ignored` and `arm` are as in `ProductDecision`;
     `mixture` is the density before the arm was drawn, None where no other could have made it.
     """
 
@@ -401,12 +401,12 @@ class RowKind:
 
 ROW_KINDS = {
     Kind.START: RowKind("on_start", Start),
-    Kind.DECISION: RowKind("on_choice", Decision),
+    Kind.DECISION: RowKind("on_choice", ProductDecision),
     Kind.FEEDBACK: RowKind("on_feedback", Feedback),
     Kind.ACTIVATION: RowKind("on_activation"),
     Kind.TICK: RowKind("on_tick"),
     Kind.PRODUCT: RowKind("on_product", Product),
-    Kind.SEARCH: RowKind("on_choice", Search),
+    Kind.SEARCH: RowKind("on_choice", SearchDecision),
     Kind.CHOICE: RowKind("on_choice", tuple[str, msgspec.Raw]),
 }
 """All kinds of rows; a new one is an entry here, and a handler in each projection that needs it."""

@@ -13,7 +13,7 @@ from zoosim.serving.endpoints.base import Endpoints
 from zoosim.serving.events import Choice, Feedback, Kind, NewRow, activation_key, feedback_key, pack
 from zoosim.serving.ids import product_id
 from zoosim.serving.logged import LoggedDecisions
-from zoosim.serving.refusals import Conflict, Outcome
+from zoosim.serving.refusals import Acknowledgement, Conflict
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -40,7 +40,7 @@ class FeedbackLog:
         self._upkeep = upkeep
         self._clock = clock
 
-    async def give(self, decision_id: str, body: FeedbackBody) -> Outcome:
+    async def give(self, decision_id: str, body: FeedbackBody) -> Acknowledgement:
         """Log what a decision earned, by reward."""
         row, decision = await self._logged.get(decision_id)
         self._endpoints.for_choice(decision).check_rewards(body.rewards)
@@ -58,13 +58,13 @@ class FeedbackLog:
             earlier = await self._logged.find(key)
             if earlier is not None and earlier.body != record:
                 raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
-            return Outcome("duplicate")
+            return Acknowledgement("duplicate")
         # A forecast for the caller. What counts is the time that the row got in the log, and the rules there.
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
         is_earlier = not self._current.learns_from(decision)
-        return Outcome("late" if is_late or is_earlier else "accepted")
+        return Acknowledgement("late" if is_late or is_earlier else "accepted")
 
-    async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> Outcome:
+    async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> Acknowledgement:
         """Log what the slots of a decision earned in units of the objective; of unknown decisions too."""
         rewards = {slot: self._endpoints.current.reward_of_value(value) for slot, value in values.items()}
         feedback_id = feedback_id or await self._id_of_values(decision_id, values)
@@ -74,16 +74,16 @@ class FeedbackLog:
             rows.append(NewRow(self._clock.now(), Kind.FEEDBACK, key, pack(Feedback(reward, slot))))
         self._upkeep.note_feedback()
         positions = await self._writer.append(rows, durable=True)
-        return Outcome("duplicate" if None in positions else "accepted")
+        return Acknowledgement("duplicate" if None in positions else "accepted")
 
-    async def activate(self, decision_id: str, known: bool = True) -> Outcome:
+    async def activate(self, decision_id: str, known: bool = True) -> Acknowledgement:
         """Log that a deferred decision counts."""
         if known:
             await self._logged.row(decision_id)
         event = NewRow(self._clock.now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         self._upkeep.note_feedback()
         (position,) = await self._writer.append([event], durable=True)
-        return Outcome("duplicate" if position is None else "accepted")
+        return Acknowledgement("duplicate" if position is None else "accepted")
 
     async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
         """Return an id for values without one: that of the same values if they came just now, else a new one."""

@@ -22,8 +22,8 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.serving.events import (
     CHAMPION,
     Choice,
-    Decision,
     Product,
+    ProductDecision,
     Row,
     Start,
     unpack_floats,
@@ -47,7 +47,7 @@ PER_VISITOR = 3
 """The most decisions of one visitor, the newest, among these, so that a type or a range follows from many visitors."""
 
 
-class Growth(NamedTuple):
+class ModelGrowth(NamedTuple):
     """Result of a look at the log: the model that grew, None where nothing grew, and the reason in words.
 
     `requests` is how many decisions of the model were in the log.
@@ -58,7 +58,7 @@ class Growth(NamedTuple):
     requests: int
 
 
-def grown_model(address: Address, digest: str, wanted: int = 1) -> Growth:
+def grown_model(address: Address, digest: str, wanted: int = 1) -> ModelGrowth:
     """Grow the schema of a model by what the log of its service holds, and learn from that log by it.
 
     Args:
@@ -81,7 +81,7 @@ def grown_model(address: Address, digest: str, wanted: int = 1) -> Growth:
 class _Sampled(NamedTuple):
     """A decision, and who it was for."""
 
-    decision: Decision
+    decision: ProductDecision
     visitor: str
 
 
@@ -89,10 +89,10 @@ class _Sample:
     """The newest decisions, of each visitor a few."""
 
     def __init__(self) -> None:
-        self._by_turn: OrderedDict[tuple[str, int], Decision] = OrderedDict()
+        self._by_turn: OrderedDict[tuple[str, int], ProductDecision] = OrderedDict()
         self._turns: Counter[str] = Counter()
 
-    def add(self, decision: Decision, visitor: str) -> None:
+    def add(self, decision: ProductDecision, visitor: str) -> None:
         """Take up a decision, in the place of one of its visitor that is too old, or of the oldest of all."""
         key = (visitor, self._turns[visitor] % PER_VISITOR)
         self._turns[visitor] += 1
@@ -132,11 +132,11 @@ class _Look(Projection):
         self._requests = 0
         self._known_until = replica.position
 
-    def growth(self, digest: str, wanted: int) -> Growth:
+    def growth(self, digest: str, wanted: int) -> ModelGrowth:
         requests = self._read(digest)
         replica = self._replica
         if replica.start is None or replica.start.model != digest or requests < wanted:
-            return Growth(None, "", requests)
+            return ModelGrowth(None, "", requests)
         before = replica.model
         visitors = grow_encoder(before.fitted.visitors, self._observed_visitors())
         products = self._grown_products(before)
@@ -145,12 +145,12 @@ class _Look(Projection):
             *(f"product: {column}" for column in products.news),
         )
         if not news and WARM_UP not in before.facts:
-            return Growth(None, "", requests)
+            return ModelGrowth(None, "", requests)
         fitted = FittedSchema(visitors=visitors.encoder, products=products.encoder, weights=before.fitted.weights)
         if self._learnable < before.rows:
             reason = f"{'; '.join(news)}: the log has {self._learnable:,} decisions, fewer than it was trained on"
-            return Growth(None, reason, requests)
-        return Growth(self._learned(before, digest, fitted), "; ".join(news), requests)
+            return ModelGrowth(None, reason, requests)
+        return ModelGrowth(self._learned(before, digest, fitted), "; ".join(news), requests)
 
     def _read(self, digest: str) -> int:
         """Read what the log holds of products and of decisions; return how many the model with this digest made."""
@@ -175,7 +175,7 @@ class _Look(Projection):
 
     def on_choice(self, row: Row, decision: Choice) -> None:
         """Take up a decision of the champion's model, or of one that it grew from."""
-        if row.seq <= self._first or not isinstance(decision, Decision) or decision.arm != CHAMPION:
+        if row.seq <= self._first or not isinstance(decision, ProductDecision) or decision.arm != CHAMPION:
             return
         if decision.model in self._ancestors and not decision.is_forgotten:
             self._requests += decision.model == self._digest
@@ -234,7 +234,7 @@ class _Look(Projection):
             row.pop(ID, None)
         return Observations(rows, visitors)
 
-    def _candidates_of(self, decision: Decision) -> Iterator[tuple[int, str]]:
+    def _candidates_of(self, decision: ProductDecision) -> Iterator[tuple[int, str]]:
         """Yield versions and names of a decision's candidates, names that are not known as empty ones."""
         start = self._replica.start
         assert start is not None
@@ -294,7 +294,7 @@ class _Look(Projection):
             teacher.relearn(row)
         return teacher.join.state()
 
-    def _features_of(self, decision: Decision, version: int) -> FloatArray | None:
+    def _features_of(self, decision: ProductDecision, version: int) -> FloatArray | None:
         """Return the features that a product had in a decision, by the schema of that time."""
         start = self._replica.start
         assert start is not None

@@ -65,7 +65,7 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
     warnings.simplefilter("ignore")
     write_json_lines()
     try:
-        _Learner(job, _Parent(job.parent, ranker)).run()
+        _LogLearner(job, _Parent(job.parent, ranker)).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
         pass
     except LostRows as error:
@@ -118,7 +118,7 @@ class _Parent:
             time.sleep(SECONDS_BETWEEN_TRIES)
 
 
-class _Learner:
+class _LogLearner:
     """Reads the log row by row; at each tick it learns what is over, and publishes."""
 
     def __init__(self, job: LearnerJob, parent: _Parent) -> None:

@@ -20,10 +20,10 @@ from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
     CHAMPION,
     Choice,
-    Decision,
     Feedback,
     Kind,
     Product,
+    ProductDecision,
     Row,
     Start,
     decision_of,
@@ -47,7 +47,7 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 
 
 @dataclass
-class Period:
+class ModelPeriod:
     """Period in which an arm decides by one model: its schema, and every version of its products.
 
     `policy` is the name of the model's policy, `action_space` that of what it decides on. `place_of` says at which
@@ -76,7 +76,7 @@ class Period:
             self.features.append(unpack_floats(product.features))
 
 
-class Visit(NamedTuple):
+class LoggedDecision(NamedTuple):
     """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
 
     `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
@@ -119,12 +119,12 @@ class LogReader(Projection):
         self._folder = folder
         self._store = store
         self._models = Models(folder, store)
-        self.periods: list[Period] = []
-        self._in_charge: dict[str, Period] = {}
+        self.periods: list[ModelPeriod] = []
+        self._in_charge: dict[str, ModelPeriod] = {}
         self._ancestors: frozenset[str] = frozenset()
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
-        self.visits: list[Visit] = []
+        self.visits: list[LoggedDecision] = []
         self._visit_of: dict[str, int] = {}
         self._feedback: dict[int, list[_Given]] = {}
         self._inactive: set[int] = set()
@@ -151,7 +151,7 @@ class LogReader(Projection):
             period.change(row, product)
 
     @property
-    def champion(self) -> Period:
+    def champion(self) -> ModelPeriod:
         """That of the newest model of the champion."""
         return self._in_charge[CHAMPION]
 
@@ -165,11 +165,11 @@ class LogReader(Projection):
         """Schema of the newest model of the champion."""
         return self.champion.fitted
 
-    def fits(self, period: Period) -> bool:
+    def fits(self, period: ModelPeriod) -> bool:
         """Return whether decisions of a period can stand in one log with those of the newest model."""
         return period.is_known and (period.model in self._ancestors or self.encodes_alike(period))
 
-    def encodes_alike(self, period: Period) -> bool:
+    def encodes_alike(self, period: ModelPeriod) -> bool:
         """Return whether the features of a period are those of the newest model; else they are to be carried over."""
         return period.fitted.fingerprint == self.fitted.fingerprint
 
@@ -224,11 +224,11 @@ class LogReader(Projection):
             place_of = {model_version(place): place for place in range(len(names))}
             policy = policy_name(type(model.policy))
             space = model.action_space
-            period = Period(name, own.model, own.origin, policy, space, model.fitted, names, features, place_of)
+            period = ModelPeriod(name, own.model, own.origin, policy, space, model.fitted, names, features, place_of)
             self._append(period, model)
         self._in_charge = {name: self._in_charge[name] for name in start.by_arm()}
 
-    def _append(self, period: Period, model: Model) -> None:
+    def _append(self, period: ModelPeriod, model: Model) -> None:
         self.periods.append(period)
         self._in_charge[period.arm] = period
         if period.arm == CHAMPION:
@@ -250,7 +250,7 @@ class LogReader(Projection):
         for name, arm in replica.arms.items():
             values, arrays = arm.catalogue.state()
             model = arm.model
-            period = Period(
+            period = ModelPeriod(
                 arm=name,
                 model=arm.origin.partition("/")[0],
                 origin=arm.origin,
@@ -267,7 +267,7 @@ class LogReader(Projection):
 
     def on_choice(self, row: Row, decision: Choice) -> None:
         """Make a visit of a decision."""
-        if not isinstance(decision, Decision):
+        if not isinstance(decision, ProductDecision):
             self.skipped[NO_CANDIDATES] += 1
             return
         if decision.is_forgotten:
@@ -286,7 +286,7 @@ class LogReader(Projection):
             self.sets.append((number, in_order))
         count = 1 if decision.slots else len(decision.shown)
         arm_chances = tuple(decision.chances[:count])
-        visit = Visit(
+        visit = LoggedDecision(
             decision_id=decision_of(row),
             period=number,
             rules=len(self.rules) - 1,
@@ -307,7 +307,7 @@ class LogReader(Projection):
         self._visit_of[visit.decision_id] = len(self.visits)
         self.visits.append(visit)
 
-    def _period_of(self, decision: Decision) -> int | None:
+    def _period_of(self, decision: ProductDecision) -> int | None:
         """Return the newest period of a decision's arm and model, None where that or one of its products is unknown."""
         for number in range(len(self.periods) - 1, -1, -1):
             period = self.periods[number]

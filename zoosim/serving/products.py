@@ -51,7 +51,7 @@ def check_size(candidates: Sized, settings: Settings) -> None:
         raise PolicyError(f"candidates: got {len(candidates):,}, expected at most {settings.most_candidates:,}")
 
 
-class Products:
+class ProductFinder:
     """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
 
     def __init__(self, current: Current, writer: Writer, clock: Clock, check_model: Callable[[], None]) -> None:

@@ -62,14 +62,14 @@ class Whole(msgspec.Struct, array_like=True, tag="whole"):
     arrays: dict[str, PackedArray]
 
 
-class Changes(msgspec.Struct, array_like=True, tag="changes"):
+class StateChanges(msgspec.Struct, array_like=True, tag="changes"):
     """Changes of a state since the last message: by array, the numbers of lines and their bytes."""
 
     news: News
     lines: dict[str, tuple[bytes, bytes]]
 
 
-Message = Whole | Changes
+Message = Whole | StateChanges
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Message).decode
@@ -109,7 +109,7 @@ class Publisher:
             numbers = _changed_lines(old[name], array)
             if len(numbers):
                 lines[name] = numbers.astype("<u4").tobytes(), _padded(array)[numbers].tobytes()
-        return Changes(news, lines)
+        return StateChanges(news, lines)
 
 
 def take_whole(policy: Policy, message: Whole) -> None:
@@ -120,7 +120,7 @@ def take_whole(policy: Policy, message: Whole) -> None:
     unpack_state(policy, json.loads(message.state), arrays)
 
 
-def take_changes(policy: Policy, message: Changes) -> None:
+def take_changes(policy: Policy, message: StateChanges) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return

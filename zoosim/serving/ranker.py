@@ -10,7 +10,7 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities
-from zoosim.serving.catalogue import Candidates
+from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.recorded import context_of
 
 TOLERANCE = 1e-6
@@ -50,7 +50,7 @@ class Slot(NamedTuple):
 
 
 def draw(
-    policy: Policy | None, slots: Sequence[Slot], candidates: Candidates, exploration: float, unit: "Units"
+    policy: Policy | None, slots: Sequence[Slot], candidates: RequestCandidates, exploration: float, unit: "Units"
 ) -> Drawn:
     """Draw what to show in each slot, from what the slots above leave; the same state and units give the same.
 
@@ -70,7 +70,11 @@ def draw(
 
 
 def chances_of(
-    shown: Sequence[int], policy: Policy | None, slots: Sequence[Slot], candidates: Candidates, exploration: float
+    shown: Sequence[int],
+    policy: Policy | None,
+    slots: Sequence[Slot],
+    candidates: RequestCandidates,
+    exploration: float,
 ) -> list[float]:
     """Return how likely `draw` is to show these places, each given those above it; 0 from the first it never shows.
 
@@ -88,7 +92,7 @@ def chances_of(
 def _fill(
     policy: Policy | None,
     slots: Sequence[Slot],
-    candidates: Candidates,
+    candidates: RequestCandidates,
     exploration: float,
     pick: Callable[[int, FloatArray], int],
 ) -> Drawn:

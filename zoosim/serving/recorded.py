@@ -8,14 +8,14 @@ import numpy as np
 from zoosim.core.types import Context, FloatArray, frozen
 from zoosim.policies.model import ID, Model, product_ids
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.catalogue import Candidates
-from zoosim.serving.events import Decision, unpack_floats, unpack_unexpressed, unpack_whole
+from zoosim.serving.catalogue import RequestCandidates
+from zoosim.serving.events import ProductDecision, unpack_floats, unpack_unexpressed, unpack_whole
 
-FeaturesOf = Callable[[Decision, int], FloatArray | None]
+FeaturesOf = Callable[[ProductDecision, int], FloatArray | None]
 """Returns the features of a version of a product in a decision, None where they are not known."""
 
 
-def context_of(visitor: Any, candidates: Candidates) -> Context:
+def context_of(visitor: Any, candidates: RequestCandidates) -> Context:
     """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
     return Context(
         user_id=0,
@@ -62,18 +62,18 @@ class Recorded:
         self._schemas = schemas
         self._features_of = features_of
 
-    def shown_in(self, decision: Decision, slot: int) -> tuple[Context, int]:
+    def shown_in(self, decision: ProductDecision, slot: int) -> tuple[Context, int]:
         """Return the request of a decision with the product in a slot alone, and that product's place."""
         return context_of(frozen(self.visitor_in(decision, slot)), self._product_in(decision, slot)), 0
 
-    def visitor_in(self, decision: Decision, slot: int) -> FloatArray:
+    def visitor_in(self, decision: ProductDecision, slot: int) -> FloatArray:
         """Return the visitor's features `(d_u,)` in a slot."""
         values = unpack_unexpressed(decision.unexpressed).visitor_in(slot)
         before = self._schemas.of(decision.model).visitors
         features = unpack_floats(decision.visitor_in(slot))
         return self._model.fitted.visitors.carry_over(before, features, values)
 
-    def _product_in(self, decision: Decision, slot: int) -> Candidates:
+    def _product_in(self, decision: ProductDecision, slot: int) -> RequestCandidates:
         name = decision.products[slot]
         values: dict[str, Any] = {ID: name}
         for candidate, rest in unpack_unexpressed(decision.unexpressed).candidates:
@@ -89,6 +89,6 @@ class Recorded:
         else:
             features = encoder.encode_one(values)
         names = (name,)
-        return Candidates(
+        return RequestCandidates(
             np.zeros(1, np.int64), names, product_ids(names), frozen(np.array(features, float).reshape(1, -1))
         )

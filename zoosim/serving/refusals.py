@@ -17,7 +17,7 @@ class NotFound(ZoosimError):
     """An id of nothing that the service knows."""
 
 
-class Outcome(NamedTuple):
+class Acknowledgement(NamedTuple):
     """Outcome of feedback or of an activation: `accepted`, `duplicate` or `late`."""
 
     status: str

@@ -18,10 +18,10 @@ from zoosim.serving.events import (
     CHAMPION,
     HOLDBACK,
     Choice,
-    Decision,
     Feedback,
     Kind,
     Product,
+    ProductDecision,
     Row,
     Start,
     row_checksum,
@@ -241,7 +241,7 @@ class Replica(Projection):
         elif row.kind is not Kind.PRODUCT:
             super().apply(row)
 
-    def _later_features(self, decision: Decision, version: int) -> FloatArray | None:
+    def _later_features(self, decision: ProductDecision, version: int) -> FloatArray | None:
         """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
         grown_at = self._origin.position if self._origin else 0
         row = self._find_row(version) if version > grown_at else None

@@ -18,7 +18,7 @@ from zoosim.logs.log import Log
 from zoosim.policies.model import ID, product_ids
 from zoosim.serving.events import unpack_floats, unpack_unexpressed, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
-from zoosim.serving.log_reader import LogReader, Visit
+from zoosim.serving.log_reader import LoggedDecision, LogReader
 from zoosim.serving.projection import rows_of
 from zoosim.serving.store.address import LOG, Address, find_log, open_store
 from zoosim.serving.store.base import Store
@@ -137,7 +137,7 @@ class _Arrays:
     def __init__(self, reader: LogReader, chosen: list[int], space: ActionSpace) -> None:
         self._reader = reader
         self._chosen = chosen
-        self._visits: list[Visit] = [reader.visits[number] for number in chosen]
+        self._visits: list[LoggedDecision] = [reader.visits[number] for number in chosen]
         self._space = space
         self._length = len(self._visits[0].shown) if space.shows_several else 1
         self._names: dict[str, int] = {}
@@ -182,7 +182,7 @@ class _Arrays:
         # A mixture of arms may exceed 1 by rounding, which a log does not take.
         return np.asarray(self._shaped(np.minimum([each[: self._length] for each in chances], 1.0)))
 
-    def _policy_of(self, visit: Visit) -> str:
+    def _policy_of(self, visit: LoggedDecision) -> str:
         """Return the name of the policy that decided a visit."""
         is_online = self._reader.rules[visit.rules].mode == "online"
         return self._reader.periods[visit.period].policy if is_online else BASELINE

@@ -37,7 +37,7 @@ from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
-from zoosim.serving.refusals import Busy, Outcome
+from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.replica import GROWN_FROM, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
@@ -215,7 +215,7 @@ class Service:
             del self._in_flight[decision_id]
             done.cancel()
 
-    async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Outcome:
+    async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Acknowledgement:
         """Log what a decision earned; the learner takes it in once.
 
         Raises:
@@ -240,7 +240,7 @@ class Service:
         """
         self._counted(await self._feedback.give_value(decision_id, values, feedback_id))
 
-    async def activate(self, decision_id: str, known: bool = True) -> Outcome:
+    async def activate(self, decision_id: str, known: bool = True) -> Acknowledgement:
         """Activate a deferred decision; raises as `give_feedback`, unless it need not be `known`."""
         return await self._feedback.activate(decision_id, known)
 
@@ -408,7 +408,7 @@ class Service:
         except Exception as error:  # a policy of the user's own may raise anything
             logger.warning("a made-up request cannot be answered: %s", one_line(error))
 
-    def _counted(self, outcome: Outcome) -> Outcome:
+    def _counted(self, outcome: Acknowledgement) -> Acknowledgement:
         self.counts[f"feedback {outcome.status}"] += 1
         return outcome
 

@@ -38,7 +38,7 @@ class _Committed(NamedTuple):
     positions: list[int | None]
 
 
-class _Task(NamedTuple):
+class _StoreTask(NamedTuple):
     """Something else to do with the store between two commits."""
 
     run: Callable[[Store], Any]
@@ -77,7 +77,7 @@ class Writer:
         self._sync_all = sync_all
         self._refusal = self._commit_failure = self._sync_failure = ""
         self._unsynced_rows = 0
-        self._queue: queue.SimpleQueue[_Waiting | _Task | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Waiting | _StoreTask | None] = queue.SimpleQueue()
         self._unsynced: queue.SimpleQueue[list[_Committed] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=run, name=f"log {name}", daemon=True)
@@ -112,7 +112,7 @@ class Writer:
     def run(self, task: Callable[[Store], Result]) -> "asyncio.Future[Result]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""
         done: asyncio.Future[Result] = self._loop.create_future()
-        self._queue.put(_Task(task, done))
+        self._queue.put(_StoreTask(task, done))
         return done
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Writer:
                 return
             # After the batch in front of it, so that tasks see what was appended before they were given; and in this
             # thread, since a store's `append`, `replace` and `remove_before` are for one thread.
-            if isinstance(item, _Task):
+            if isinstance(item, _StoreTask):
                 self._do(item)
 
     def _run_syncs(self) -> None:
@@ -193,7 +193,7 @@ class Writer:
             self._sync_failure = ""
         self._tell(self._resolve, committed, self._sync_failure)
 
-    def _do(self, task: _Task) -> None:
+    def _do(self, task: _StoreTask) -> None:
         try:
             result = task.run(self._store)
         except Exception as error:

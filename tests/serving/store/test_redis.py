@@ -18,7 +18,7 @@ from tests.serving.valkey import ValkeyServer, valkey_server
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
-from zoosim.serving.learner import LearnerJob, _Learner
+from zoosim.serving.learner import LearnerJob, _LogLearner
 from zoosim.serving.snapshots import write_snapshot
 from zoosim.serving.store import redis as redis_module
 from zoosim.serving.store.address import parse_address
@@ -117,7 +117,7 @@ def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServe
 
     async def use() -> None:
         async with running(folder, make_model(tmp_path), store=server.store("loop", folder)) as service:
-            learner = _Learner(LearnerJob(service.address, 60.0, 0), Parent())  # type: ignore[arg-type]
+            learner = _LogLearner(LearnerJob(service.address, 60.0, 0), Parent())  # type: ignore[arg-type]
             await visit(service, 1)
             assert learner._catch_up() > 0
             assert learner._catch_up() == 0

@@ -14,16 +14,16 @@ from zoosim.policies.base import Policy
 from zoosim.policies.model import product_ids
 from zoosim.serving.arms import mixture_of
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown, SlotBody, Value, hash_of
-from zoosim.serving.catalogue import Candidates
+from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
 from zoosim.serving.events import (
     CHAMPION,
     Choice,
-    Decision,
     Kind,
     Product,
+    ProductDecision,
     pack,
     pack_floats,
     pack_unexpressed,
@@ -34,7 +34,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id
-from zoosim.serving.products import Products
+from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, draw
 from zoosim.serving.unexpressed import unexpressed_in
 
@@ -51,18 +51,18 @@ class ProductEndpoint(Endpoint):
     what = "decides on products"
     body: ClassVar[type[DecideBody]] = DecideBody
     answer: ClassVar[type[msgspec.Struct]] = DecisionAnswer
-    choice: ClassVar[type[Choice]] = Decision
+    choice: ClassVar[type[Choice]] = ProductDecision
     fills_slots = True
     schema_grows = True
 
     def __init__(self, parts: ServiceParts) -> None:
         super().__init__(parts)
         self._clipped = ClippedColumns(parts.counts)
-        self._products = Products(parts.current, parts.writer, parts.clock, self.check_model)
+        self._products = ProductFinder(parts.current, parts.writer, parts.clock, self.check_model)
 
     async def decide(
         self, body: DecideBody, request: bytes, decision_id: str, slots: Sequence[SlotBody] = ()
-    ) -> tuple[Decision, DecisionAnswer]:
+    ) -> tuple[ProductDecision, DecisionAnswer]:
         """Return the record and the answer of a new decision; `slots` are what to fill where slots differ."""
         self.check_model()
         offers = await self._offers(body, slots)
@@ -97,7 +97,7 @@ class ProductEndpoint(Endpoint):
         body: DecideBody,
         request: bytes,
         decision_id: str,
-    ) -> tuple[Decision, DecisionAnswer]:
+    ) -> tuple[ProductDecision, DecisionAnswer]:
         """Return the record and the answer of a decision among candidates; moves no state, and stores nothing.
 
         Args:
@@ -110,7 +110,7 @@ class ProductEndpoint(Endpoint):
         task = tasks[arm.name]
         candidates = task.offer.candidates
         products = [candidates.names[place] for place in drawn.shown]
-        decision = Decision(
+        decision = ProductDecision(
             request=request,
             model=arm.start.model,
             state=arm.state,
@@ -139,7 +139,7 @@ class ProductEndpoint(Endpoint):
 
     def _mixture(
         self,
-        tasks: Mapping[str, "_Task"],
+        tasks: Mapping[str, "_ArmTask"],
         decided: ServedArm,
         products: Sequence[str],
         chances: list[float],
@@ -178,7 +178,9 @@ class ProductEndpoint(Endpoint):
         weights = self._current.assignment.weights(able)
         return mixture_of({name: weights[name] for name in by_arm}, by_arm)
 
-    async def answer_again(self, decision_id: str, choice: Decision, body: DecideBody | None = None) -> DecisionAnswer:
+    async def answer_again(
+        self, decision_id: str, choice: ProductDecision, body: DecideBody | None = None
+    ) -> DecisionAnswer:
         """Return what was answered to a decision; where the candidates are not known, without the names of them."""
         names: Sequence[str] | None = None
         if body is not None and body.candidates is not None:
@@ -206,7 +208,7 @@ class ProductEndpoint(Endpoint):
         """Return how many requests had numbers that were clipped, by column."""
         return self._clipped.by_column()
 
-    def note_stored(self, choice: Decision) -> None:
+    def note_stored(self, choice: ProductDecision) -> None:
         """Count what the schema of the champion, which may grow, does not express of the request."""
         if choice.arm != CHAMPION:
             return
@@ -228,7 +230,7 @@ class ProductEndpoint(Endpoint):
             pack(record)
             msgspec.json.encode(answer)
 
-    async def _names_in(self, decision: Decision) -> Sequence[str] | None:
+    async def _names_in(self, decision: ProductDecision) -> Sequence[str] | None:
         """Return the names of a decision's candidates, None where they are not known.
 
         Of earlier models those alone are known that requests described; they, and those that another service stored
@@ -258,7 +260,7 @@ class ProductEndpoint(Endpoint):
         fitted = arm.model.fitted
         return pack_unexpressed(unexpressed_in(body, slots, fitted, names, self._current.is_warming_up))
 
-    def _agrees(self, task: "_Task", drawn: Drawn, units: Units) -> bool | None:
+    def _agrees(self, task: "_ArmTask", drawn: Drawn, units: Units) -> bool | None:
         """Return whether an apprentice would show the shop's own choice; None where there is none, or it fails."""
         if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
             return None
@@ -270,7 +272,7 @@ class ProductEndpoint(Endpoint):
 
     def _tasks(
         self, offers: Mapping[str, "_Offer | PolicyError"], body: DecideBody, slots: Sequence[SlotBody]
-    ) -> tuple[dict[str, "_Task"], dict[str, PolicyError]]:
+    ) -> tuple[dict[str, "_ArmTask"], dict[str, PolicyError]]:
         """Return what each arm has to fill from what, or why it cannot, by its name."""
         tasks = {}
         refusals = {}
@@ -283,14 +285,14 @@ class ProductEndpoint(Endpoint):
 
     def _task(
         self, arm: ServedArm, offer: "_Offer | PolicyError", body: DecideBody, slots: Sequence[SlotBody]
-    ) -> "_Task":
+    ) -> "_ArmTask":
         """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
         if isinstance(offer, PolicyError):
             raise offer
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         visitor = _encoded(arm, body.visitor)
-        return _Task(arm, offer, visitor, self._slots(arm, body, slots, visitor, offer.candidates.names))
+        return _ArmTask(arm, offer, visitor, self._slots(arm, body, slots, visitor, offer.candidates.names))
 
     def _check_slots(self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
@@ -318,7 +320,7 @@ class ProductEndpoint(Endpoint):
             to_fill.append(Slot(features, places.get(slot.baseline), excluded_places))
         return to_fill
 
-    def _asked(self, task: "_Task") -> tuple[Policy | None, Sequence[Slot], Candidates, float]:
+    def _asked(self, task: "_ArmTask") -> tuple[Policy | None, Sequence[Slot], RequestCandidates, float]:
         """Return what `draw` takes of an arm: who decides on what, and the share of draws that is even."""
         exploration = self._current.settings.exploration
         policy: Policy | None = task.arm.model.policy
@@ -334,11 +336,11 @@ class ProductEndpoint(Endpoint):
 class _Offer(NamedTuple):
     """Candidates that an arm may show, and the names of those of the request that it cannot."""
 
-    candidates: Candidates
+    candidates: RequestCandidates
     ignored: list[str]
 
 
-class _Task(NamedTuple):
+class _ArmTask(NamedTuple):
     """The slots that an arm has to fill, from what, and for whom: the visitor's features `(d_u,)`."""
 
     arm: ServedArm
@@ -351,19 +353,19 @@ def _encoded(arm: ServedArm, columns: Mapping[str, Any]) -> FloatArray:
     return frozen(arm.model.fitted.visitors.encode_one(columns))
 
 
-def _trial_candidates(arm: ServedArm) -> Iterator[Candidates]:
+def _trial_candidates(arm: ServedArm) -> Iterator[RequestCandidates]:
     """Yield a few products, then all of them; of an arm without a catalogue two that are made up."""
     everything = arm.catalogue.everything()
     if not everything.names:
         names = ("a", "b")
         features = frozen(np.zeros((2, arm.model.fitted.products.width)))
-        yield Candidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
+        yield RequestCandidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
         return
     yield arm.catalogue.candidates(everything.versions[:2].tolist())
     yield everything
 
 
-def _answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -> DecisionAnswer:
+def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | None) -> DecisionAnswer:
     """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
     propensities = unpack_floats(decision.propensities).tolist()
     if names is None:

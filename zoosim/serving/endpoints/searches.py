@@ -15,7 +15,7 @@ from zoosim.serving.arms import mixture_of
 from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody, SearchVisitor, hash_of
 from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
-from zoosim.serving.events import Search, pack, pack_floats, unpack_floats
+from zoosim.serving.events import SearchDecision, pack, pack_floats, unpack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.join import CLICK, PURCHASE
 from zoosim.serving.products import Complaints, check_size
@@ -31,17 +31,19 @@ class SearchEndpoint(Endpoint):
     what = "ranks searches by boosts"
     body = SearchBody
     answer = SearchAnswer
-    choice = Search
+    choice = SearchDecision
 
     def __init__(self, parts: ServiceParts) -> None:
         super().__init__(parts)
         self._complaints = Complaints()
 
-    async def decide(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+    async def decide(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[SearchDecision, SearchAnswer]:
         """Return the record and the answer of a search."""
         return self._rank(body, request, decision_id)
 
-    async def answer_again(self, decision_id: str, choice: Search, body: SearchBody | None = None) -> SearchAnswer:
+    async def answer_again(
+        self, decision_id: str, choice: SearchDecision, body: SearchBody | None = None
+    ) -> SearchAnswer:
         """Return what was answered to a search."""
         return _answer(decision_id, choice)
 
@@ -64,7 +66,7 @@ class SearchEndpoint(Endpoint):
         pack(record)
         msgspec.json.encode(answer)
 
-    def _rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+    def _rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[SearchDecision, SearchAnswer]:
         """Return the record and the answer of a search; moves no state, and stores nothing."""
         self.check_model()
         check_size(body.candidates, self._current.settings)
@@ -73,7 +75,7 @@ class SearchEndpoint(Endpoint):
         arm, ranked = self.decided(
             body, decision_id, lambda arm: rank(_model_of(arm), body, units.generator() if is_drawn else None)
         )
-        search = Search(
+        search = SearchDecision(
             request=request,
             model=arm.start.model,
             state=arm.state,
@@ -99,7 +101,7 @@ class SearchEndpoint(Endpoint):
             )
         return search, _answer(decision_id, search)
 
-    def _mixture(self, body: SearchBody, decided: str, ranked: "Ranked", assigned: str) -> float | None:
+    def _mixture(self, body: SearchBody, decided: str, ranked: "RankedSearch", assigned: str) -> float | None:
         """Return the density of boosts before the arm was drawn, None where they were not, or one arm is alone.
 
         `assigned` is the arm that was drawn, which failed where another one decided.
@@ -119,7 +121,7 @@ def _model_of(arm: ServedArm) -> BoostModel:
     return cast(BoostModel, arm.model)
 
 
-def _answer(decision_id: str, search: Search) -> SearchAnswer:
+def _answer(decision_id: str, search: SearchDecision) -> SearchAnswer:
     """Return what is answered to a search."""
     return SearchAnswer(
         decision_id=decision_id,
@@ -133,7 +135,7 @@ def _answer(decision_id: str, search: Search) -> SearchAnswer:
     )
 
 
-class Ranked(NamedTuple):
+class RankedSearch(NamedTuple):
     """A ranking: places `ranking (k,)` among the candidates `products (n,)` with their base `scores (n,)`.
 
     `density` is that of the `boosts (10,)`, None where these were not drawn. `ignored` are the ids of candidates that
@@ -149,7 +151,7 @@ class Ranked(NamedTuple):
     ignored: list[str]
 
 
-def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -> Ranked:
+def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -> RankedSearch:
     """Rank the candidates of a search; moves no state of the model.
 
     Args:
@@ -172,7 +174,7 @@ def rank(model: BoostModel, body: SearchBody, rng: np.random.Generator | None) -
         density = distribution.density(boosts)
     products = [model.requests.names[row] for row in request.rows]
     ranking = model.requests.ranking(request.context, boosts).tolist()
-    return Ranked(visitor, products, request.context.base_scores, boosts, density, ranking, ignored)
+    return RankedSearch(visitor, products, request.context.base_scores, boosts, density, ranking, ignored)
 
 
 def _density(model: BoostModel, body: SearchBody, boosts: FloatArray) -> float:

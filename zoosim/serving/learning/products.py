@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.core.types import Context, frozen
-from zoosim.serving.events import Decision, Row, unpack_floats, unpack_whole
+from zoosim.serving.events import ProductDecision, Row, unpack_floats, unpack_whole
 from zoosim.serving.join import Closing
 from zoosim.serving.learning.base import Learning
 from zoosim.serving.recorded import Recorded, context_of
@@ -29,7 +29,7 @@ class ProductLearning(Learning):
         self._recorded = Recorded(replica.model, replica.schemas, replica.features_of)
         self._known_versions: set[int] = set()
 
-    def decide(self, row: Row, choice: Decision) -> None:
+    def decide(self, row: Row, choice: ProductDecision) -> None:
         """Enter a decision, and let the policy move what a decision moves."""
         if not self._knows_products(choice):
             return
@@ -41,13 +41,13 @@ class ProductLearning(Learning):
         if is_learned:
             self._note(choice)
 
-    def teach(self, choice: Decision, closing: Closing) -> None:
+    def teach(self, choice: ProductDecision, closing: Closing) -> None:
         """Update the policy with the reward of the product in a slot."""
         policy = self._replica.model.policy
         reward = self._replica.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         policy.update(*self._shown_in(choice, closing.slot), reward)
 
-    def moved_by(self, choice: Decision) -> list[tuple[Context, int]]:
+    def moved_by(self, choice: ProductDecision) -> list[tuple[Context, int]]:
         """Return what was shown in each slot."""
         return [self._shown_in(choice, slot) for slot in range(len(choice.shown))]
 
@@ -59,7 +59,7 @@ class ProductLearning(Learning):
         """Take over what `state` returned."""
         self._known_versions = {int(version) for version in state["known_versions"]}
 
-    def _shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
+    def _shown_in(self, decision: ProductDecision, slot: int, alone: bool = True) -> tuple[Context, int]:
         """Return a request and the action in a slot of it.
 
         That for the one product is enough where a policy learns of it, as it keeps it by its id.
@@ -74,7 +74,7 @@ class ProductLearning(Learning):
             return context_of(visitor, catalogue.candidates([versions[action]])), 0
         return context_of(visitor, catalogue.candidates(versions)), action
 
-    def _knows_products(self, decision: Decision) -> bool:
+    def _knows_products(self, decision: ProductDecision) -> bool:
         """Return whether the candidates of a decision by this model are known: a server may lose their rows."""
         versions = unpack_whole(decision.versions).tolist()
         if self._is_of_ancestor(decision) or self._replica.catalogue.has_all(versions):
@@ -82,7 +82,7 @@ class ProductLearning(Learning):
         self._replica.counts["of unknown products"] += 1
         return False
 
-    def _note(self, decision: Decision) -> None:
+    def _note(self, decision: ProductDecision) -> None:
         """Apply a decision to the policy, ahead of its reward."""
         if self._replica.is_warming_up or decision.is_forgotten:
             return
@@ -95,7 +95,7 @@ class ProductLearning(Learning):
             context, action = self._shown_in(decision, slot, alone=are_known)
             self._replica.move(partial(self._replica.model.policy.note_decision, context, action))
 
-    def _is_of_ancestor(self, decision: Decision) -> bool:
+    def _is_of_ancestor(self, decision: ProductDecision) -> bool:
         """Return whether a decision's features are those of a model that this one grew from."""
         assert self._replica.start is not None
         return decision.model != self._replica.start.model

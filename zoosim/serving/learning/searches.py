@@ -3,7 +3,7 @@
 import numpy as np
 
 from zoosim.policies.boost_model import BoostModel
-from zoosim.serving.events import Search, unpack_floats
+from zoosim.serving.events import SearchDecision, unpack_floats
 from zoosim.serving.join import Closing, SearchJoin
 from zoosim.serving.learning.base import Learning
 
@@ -13,7 +13,7 @@ class SearchLearning(Learning):
 
     join = SearchJoin
 
-    def teach(self, choice: Search, closing: Closing) -> None:
+    def teach(self, choice: SearchDecision, closing: Closing) -> None:
         """Update the policy with the places of a ranking that were clicked and bought."""
         model = self._replica.model
         assert isinstance(model, BoostModel)

@@ -5,18 +5,18 @@ from typing import Any
 import msgspec
 
 
-class Body(msgspec.Struct, rename="camel", omit_defaults=True):
+class PersonalizerBody(msgspec.Struct, rename="camel", omit_defaults=True):
     """A body with names as JavaScript has them; what is absent is left out."""
 
 
-class Action(Body):
+class Action(PersonalizerBody):
     """Something that may be shown."""
 
     id: str
     features: list[Any] | None = None
 
 
-class RankRequest(Body):
+class RankRequest(PersonalizerBody):
     """Actions to rank; the first one is what the application would show itself."""
 
     actions: list[Action]
@@ -26,7 +26,7 @@ class RankRequest(Body):
     defer_activation: bool | None = None
 
 
-class SlotRequest(Body):
+class SlotRequest(PersonalizerBody):
     """A slot to fill; some clients call its features `positionFeatures`."""
 
     id: str
@@ -36,7 +36,7 @@ class SlotRequest(Body):
     excluded_actions: list[str] | None = None
 
 
-class MultiSlotRankRequest(Body):
+class MultiSlotRankRequest(PersonalizerBody):
     """Actions to choose from for several slots at once."""
 
     actions: list[Action]
@@ -75,26 +75,26 @@ class MultiSlotRankResponse(msgspec.Struct, rename="camel"):
     event_id: str
 
 
-class RewardRequest(Body):
+class RewardRequest(PersonalizerBody):
     """Reward of an event."""
 
     value: float
 
 
-class SlotReward(Body):
+class SlotReward(PersonalizerBody):
     """Reward of a slot of an event."""
 
     slot_id: str
     value: float
 
 
-class MultiSlotRewardRequest(Body):
+class MultiSlotRewardRequest(PersonalizerBody):
     """Rewards of slots of an event."""
 
     reward: list[SlotReward]
 
 
-class PolicyContract(Body):
+class PolicyContract(PersonalizerBody):
     """A learning policy: its name and its arguments."""
 
     name: str

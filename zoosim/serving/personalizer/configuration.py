@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from zoosim.serving.ids import LONGEST_ID, LONGEST_TEXT
-from zoosim.serving.personalizer.bodies import Body, PolicyContract
+from zoosim.serving.personalizer.bodies import PersonalizerBody, PolicyContract
 from zoosim.serving.personalizer.durations import duration_of, seconds_of
 from zoosim.serving.personalizer.errors import PersonalizerError
 from zoosim.serving.service import Service
@@ -35,7 +35,7 @@ FOR_EVER = -1
 INVALID = "InvalidServiceConfiguration"
 
 
-class ServiceConfiguration(Body):
+class ServiceConfiguration(PersonalizerBody):
     """Configuration of the service, as a client sends it."""
 
     reward_wait_time: str

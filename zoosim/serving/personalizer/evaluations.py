@@ -16,7 +16,7 @@ import msgspec
 from zoosim.core.errors import DataError
 from zoosim.serving.folder import EVALUATIONS, PRIVATE
 from zoosim.serving.ids import LONGEST_ID
-from zoosim.serving.personalizer.bodies import Body
+from zoosim.serving.personalizer.bodies import PersonalizerBody
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError, missing
 from zoosim.serving.personalizer.evaluation_file import read_evaluation, write_evaluation
@@ -36,14 +36,14 @@ NEWER_STATUS = {"pending": "Running", "completed": "Succeeded", "failed": "Faile
 NEWER_NAMES = {"Online": "online", "Baseline1": "baseline1", "RandomPolicy": "random"}
 
 
-class CustomPolicy(Body):
+class CustomPolicy(PersonalizerBody):
     """A policy of Vowpal Wabbit, which nothing here can judge."""
 
     name: str
     arguments: str = ""
 
 
-class EvaluationContract(Body):
+class EvaluationContract(PersonalizerBody):
     """Request for an evaluation."""
 
     name: str
@@ -53,7 +53,7 @@ class EvaluationContract(Body):
     enable_offline_experimentation: bool | None = None
 
 
-class ApplyRequest(Body):
+class ApplyRequest(PersonalizerBody):
     """A policy of an evaluation."""
 
     evaluation_id: str

@@ -25,8 +25,8 @@ from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of
-from zoosim.worlds.search.optimum import Sizes, Strata, best_of_group, strata_of
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.optimum import SearchBudget, Strata, best_of_group, strata_of
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest, read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld
 from zoosim.worlds.search.truth import SearchTruth
@@ -59,7 +59,7 @@ class HeldOut(NamedTuple):
 
     names: tuple[str, ...]
     shares: FloatArray
-    visits: tuple[tuple[Visit, ...], ...]
+    visits: tuple[tuple[SearchVisit, ...], ...]
     baseline: FloatArray
 
 
@@ -142,7 +142,7 @@ def draw_held_out(shop: SearchShop, best: FloatArray, n: int = HELD_OUT_VISITS) 
     )
 
 
-def _first_of(shop: SearchShop, segment: int | None, n: int) -> tuple[Visit, ...]:
+def _first_of(shop: SearchShop, segment: int | None, n: int) -> tuple[SearchVisit, ...]:
     """Return the first `n` held-out visits of a segment."""
     steps: list[int] = []
     start = HELD_OUT_START
@@ -153,12 +153,12 @@ def _first_of(shop: SearchShop, segment: int | None, n: int) -> tuple[Visit, ...
     return tuple(shop.arrive(step) for step in steps[:n])
 
 
-def boosts_reward(shop: SearchShop, visit: Visit, boosts: FloatArray, replicates: int = REPLICATES) -> float:
+def boosts_reward(shop: SearchShop, visit: SearchVisit, boosts: FloatArray, replicates: int = REPLICATES) -> float:
     """Return the expected reward of boosts `(10,)` at a visit, in EUR, a mean over replicates."""
     return ranking_reward(shop, visit, shop.rank(visit, boosts), replicates)
 
 
-def ranking_reward(shop: SearchShop, visit: Visit, shown: IntArray, replicates: int = REPLICATES) -> float:
+def ranking_reward(shop: SearchShop, visit: SearchVisit, shown: IntArray, replicates: int = REPLICATES) -> float:
     """Return the expected reward of a ranking `shown (k,)` at a visit, in EUR, a mean over replicates."""
     return float(SearchTruth(shop).rewards(visit, shown, replicates).mean())
 
@@ -166,7 +166,7 @@ def ranking_reward(shop: SearchShop, visit: Visit, shown: IntArray, replicates: 
 def scores_of(world: SearchView, policy: Policy, held_out: HeldOut, visits: int) -> Iterator[BoostScore]:
     """Score what a policy recommends now, after so many `visits`, for all held-out visits and by segment."""
 
-    def reward(visit: Visit) -> float:
+    def reward(visit: SearchVisit) -> float:
         action = policy.recommend(world.context(visit))
         return ranking_reward(world.shop, visit, world.rank(visit, action))
 
@@ -218,7 +218,7 @@ def _row(shop: SearchShop, segment: int) -> int:
     return [group.segment for group in groups_of(shop, "segment")].index(segment)
 
 
-def serve(world: SearchView, policy: Policy, visit: Visit) -> tuple[IntArray, FloatArray]:
+def serve(world: SearchView, policy: Policy, visit: SearchVisit) -> tuple[IntArray, FloatArray]:
     """Let a policy serve a visit and learn from it; returns its ranking, and seconds of deciding and of learning."""
     context = world.context(visit)
     start = process_time()
@@ -254,7 +254,7 @@ def learning_curve_of(
     return LearningCurve(**{**fields, "policy": entry.name, "scores": scores})
 
 
-def best_vectors(shop: SearchShop, sizes: Sizes | None = None) -> FloatArray:
+def best_vectors(shop: SearchShop, sizes: SearchBudget | None = None) -> FloatArray:
     """Return the best boosts of each segment in the last market, `(S, 10)`; from disk if they were searched before."""
     last = len(shop.world.markets) - 1
     return np.array([best_of_group(shop, last, part, sizes=sizes).boosts for _, part in _last_strata(shop)])

@@ -23,7 +23,7 @@ from zoosim.core.types import FloatArray, Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 from zoosim.worlds.table import TableWorld
 
 OF_ORACLE, OF_THE_WAY = "% of oracle", "% of the way from random to oracle"
@@ -114,7 +114,7 @@ class ReachedStudy:
             cells.append([world, policy, *means, f"{worst:.1f}", *twin])
         if with_twins:
             heads.append("other decisions, %")
-        table = Table(f"{self.measured}, {n_seeds} seeds", heads, cells, n_text=2)
+        table = PageTable(f"{self.measured}, {n_seeds} seeds", heads, cells, n_text=2)
         drawing = Drawing(
             "Who gets how far?",
             f"{self.measured.capitalize()} after {checkpoints[-1]:,} visits, mean and 95% interval over {n_seeds} "

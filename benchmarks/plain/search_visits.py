@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.plain import search as plain
 from zoosim.core.normals import fill_normals
 from zoosim.core.rng import normal, uniform
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.world import SearchWorld
 
 
@@ -31,7 +31,7 @@ def plain_products(world: SearchWorld) -> list[plain.Product]:
     ]
 
 
-def plain_user(world: SearchWorld, visit: Visit) -> plain.User:
+def plain_user(world: SearchWorld, visit: SearchVisit) -> plain.User:
     """Return who comes."""
     u, names = world.users, list(world.config.categories)
     return plain.User(
@@ -42,7 +42,7 @@ def plain_user(world: SearchWorld, visit: Visit) -> plain.User:
     )
 
 
-def plain_query(world: SearchWorld, visit: Visit) -> plain.Query:
+def plain_query(world: SearchWorld, visit: SearchVisit) -> plain.Query:
     """Return what is typed: the category's words, the type, random tokens."""
     name, kind = list(world.config.query_types.items())[visit.query_type]
     words = list(world.config.categories.values())[visit.intent].words
@@ -57,7 +57,7 @@ def relevance_noise(world: SearchWorld, step: int) -> list[float]:
     return out.tolist()
 
 
-def plain_visit(shop: SearchShop, visit: Visit, shown: list[int]) -> list[plain.Step]:
+def plain_visit(shop: SearchShop, visit: SearchVisit, shown: list[int]) -> list[plain.Step]:
     """Let the plain visitor go through a ranking, with the shop's draws."""
     keys, t, products = shop.world.keys, visit.step, range(len(visit.base))
     draws = [[uniform(keys[name], t, p) for p in products] for name in ("examination", "clicks", "purchases")]

@@ -12,7 +12,7 @@ from studies.writing import written
 from tests.serving.process import serving
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
 from zoosim.policies.base import Policy
@@ -55,7 +55,7 @@ def main() -> None:
 
 def oracle_share(world: World, policy: Policy, delay: int) -> float:
     """Return what a policy's choices are worth, in percent of the best, with rewards some visits late."""
-    blocks = list(play(world, policy, STEPS, feedback=Feedback(delay=delay)))
+    blocks = list(play(world, policy, STEPS, feedback=FeedbackTiming(delay=delay)))
     expected = sum(block.expected_rewards.sum() for block in blocks)
     return float(100.0 * expected / sum(block.best_rewards.sum() for block in blocks))
 

@@ -12,7 +12,7 @@ from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray
 from zoosim.policies.registry import PolicyEntry, make_entry
-from zoosim.worlds.search.optimum import Sizes
+from zoosim.worlds.search.optimum import SearchBudget
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import build_search_world
 from zoosim.worlds.search_shops.config import SearchShopsConfig
@@ -22,7 +22,7 @@ SEEDS, VISITS = range(1000, 1020), 1_000
 CHECKPOINTS = (0, 100, 300, 1_000)
 """After how many visits policies are scored."""
 
-SIZES = Sizes(256, 1_536, 200)
+SIZES = SearchBudget(256, 1_536, 200)
 """Visits per segment by which the best boosts are searched."""
 
 POLICIES = ("item-critic", "q-ensemble", "template-ts", "constant-boosts")

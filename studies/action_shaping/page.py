@@ -10,7 +10,7 @@ from studies.figures import add_line, add_name
 from studies.writing import interval_alone, written
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 HINT = ("printed in 7.6, exercise 3", "0: the feature's value is 0", "", "to 0, perhaps", "to 0, perhaps", "", "")
 TERMS = {
@@ -78,7 +78,7 @@ def difference(picks: Sequence[Chosen], penalty: float) -> Interval:
     return mean_interval([float(np.mean([both[0][s, q] - both[1][s, q] for q in QUERIES])) for s in seeds])
 
 
-def _picks(picks: Sequence[Chosen]) -> Table:
+def _picks(picks: Sequence[Chosen]) -> PageTable:
     heads = ("penalty", "litter, other queries", "litter, its queries", "spread", "idle twins", "length", "EUR a visit")
     rows: list[tuple[str, ...]] = [HINT]
     for penalty in PENALTIES:
@@ -87,17 +87,17 @@ def _picks(picks: Sequence[Chosen]) -> Table:
         rows.append((f"{penalty:g}", *(written(mean, 2) for mean in told)))
     seeds = len({row.seed for row in picks})
     caption = f"What q-ensemble recommends after {VISITS:,} visits, in units of a_max; {seeds} seeds, 95% intervals."
-    return Table("Boosts that a learner chooses, by penalty", heads, rows, caption=caption)
+    return PageTable("Boosts that a learner chooses, by penalty", heads, rows, caption=caption)
 
 
-def _moves(moves: Sequence[Moved]) -> Table:
+def _moves(moves: Sequence[Moved]) -> PageTable:
     heads = ("boost, of a_max", *(f"{what}, {query} queries" for query in QUERIES for what in ("left", "EUR")))
     rows = []
     for weight in WEIGHTS:
         own = [[row for row in moves if (row.query, row.weight) == (query, weight)] for query in QUERIES]
         told = [mean_interval([getattr(r, key) for r in part]) for part in own for key in ("left", "reward")]
         rows.append((f"{weight:g}", *(written(mean, 2) for mean in told)))
-    return Table("The boost on litter's margin alone", heads, rows)
+    return PageTable("The boost on litter's margin alone", heads, rows)
 
 
 def penalty_figure(picks: Sequence[Chosen]) -> go.Figure:

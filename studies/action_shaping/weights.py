@@ -13,7 +13,7 @@ from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.worlds.search.boosts import context_of
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 
 LITTER = FEATURES.index("strategic cm2")
 TWINS = (("discount", "discount x price taste"), ("private label", "private label x label taste"))
@@ -70,12 +70,12 @@ def _rows_of(config: SearchConfig, seed: int) -> list[Moved | Chosen]:
 measure = measure_in_shops(_rows_of, "1000:1010")
 
 
-def query_of(shop: SearchShop, visit: Visit) -> str:
+def query_of(shop: SearchShop, visit: SearchVisit) -> str:
     """Say what a visitor looks for: "litter" or "other"."""
     return QUERIES[0] if list(shop.world.config.categories)[visit.intent] == "litter" else QUERIES[1]
 
 
-def moved(shop: SearchShop, visits: Sequence[Visit]) -> list[Moved]:
+def moved(shop: SearchShop, visits: Sequence[SearchVisit]) -> list[Moved]:
     """Boost litter's margin alone."""
     rows = []
     for weight in WEIGHTS:
@@ -99,7 +99,7 @@ def learner(shop: SearchShop, visits: int = VISITS) -> QEnsemble:
     return policy
 
 
-def chosen(shop: SearchShop, visits: Sequence[Visit], policy: QEnsemble) -> list[Chosen]:
+def chosen(shop: SearchShop, visits: Sequence[SearchVisit], policy: QEnsemble) -> list[Chosen]:
     """Ask a learner for its boosts under every penalty."""
     rows, a_max = [], shop.world.config.a_max
     for penalty in PENALTIES:

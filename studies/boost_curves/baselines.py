@@ -25,7 +25,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.boosts import cell_of
 from zoosim.worlds.search.expected_reward import groups_of, share_of
 from zoosim.worlds.search.optimum import best_of_group
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.template_arms import expected_rewards
 
@@ -37,7 +37,7 @@ PREMIUM = "premium template"
 NEUTRAL = "neutral"
 RANDOM = "random boosts"
 
-Ranker = Callable[[Visit], IntArray]
+Ranker = Callable[[SearchVisit], IntArray]
 
 
 def baseline_scores(behaviour: str, seed: int) -> list[Score]:

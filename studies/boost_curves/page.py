@@ -22,7 +22,7 @@ from studies.boost_curves.summary import (
     shares,
 )
 from zoosim.core.statistics import Interval, mean_interval
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 PUBLISHED = (
     ("Random", 0, 2.45),
@@ -67,7 +67,7 @@ def build_page(rows: Sequence[Score | OnlineResult]) -> Page:
     """Return the page of the study."""
     scores = [row for row in rows if isinstance(row, Score)]
     online = [row for row in rows if isinstance(row, OnlineResult)]
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     drawings: list[Drawing] = []
     for behaviour in behaviours_in(scores):
         tables.append(_share_table(scores, online, behaviour))
@@ -127,7 +127,7 @@ def _ceiling(rows: Rows, baseline: str, behaviour: str) -> str:
     return f"{100 * mean.mean:.1f}% (95% interval {100 * mean.low:.1f} to {100 * mean.high:.1f})"
 
 
-def _share_table(rows: Rows, online: Sequence[OnlineResult], behaviour: str) -> Table:
+def _share_table(rows: Rows, online: Sequence[OnlineResult], behaviour: str) -> PageTable:
     checkpoints = checkpoints_in(rows, behaviour)
     heads = ("learner", *(f"{n:,}" for n in checkpoints), "earned, 31 to 300", "decide + learn, ms")
     cells = []
@@ -148,10 +148,10 @@ def _share_table(rows: Rows, online: Sequence[OnlineResult], behaviour: str) -> 
         f"% of the optimum after so many visits, mean over {_n_seeds(rows, behaviour)} seeds (worst seed); processor "
         "time per visit, the median seed."
     )
-    return Table(f"Share of the optimum{SUFFIX[behaviour]}", heads, cells, caption=caption)
+    return PageTable(f"Share of the optimum{SUFFIX[behaviour]}", heads, cells, caption=caption)
 
 
-def _interval_table(rows: Rows, behaviour: str) -> Table:
+def _interval_table(rows: Rows, behaviour: str) -> PageTable:
     checkpoints = checkpoints_in(rows, behaviour)
     blank = [""] * (len(checkpoints) - 1)
     cells = [
@@ -163,10 +163,10 @@ def _interval_table(rows: Rows, behaviour: str) -> Table:
             cells.append((baseline, *blank, _percent_interval(share(rows, baseline, behaviour))))
     caption = "Means over seeds with 95% intervals; baselines, which learn nothing, in the last column."
     heads = ("learner or baseline", *(f"{n:,}" for n in checkpoints))
-    return Table(f"% of the optimum, with intervals{SUFFIX[behaviour]}", heads, cells, caption=caption)
+    return PageTable(f"% of the optimum, with intervals{SUFFIX[behaviour]}", heads, cells, caption=caption)
 
 
-def _segment_table(rows: Rows, behaviour: str) -> Table:
+def _segment_table(rows: Rows, behaviour: str) -> PageTable:
     last = checkpoints_in(rows, behaviour)[-1]
     segments = segments_in(rows, behaviour)
     visits_of = dict.fromkeys(baselines_in(rows, behaviour), 0) | dict.fromkeys(learners_in(rows, behaviour), last)
@@ -182,10 +182,10 @@ def _segment_table(rows: Rows, behaviour: str) -> Table:
         cells.append((policy, mean_reward, _mean_and_worst(shares(rows, policy, behaviour, visits)), *by_segment))
     heads = ("baseline or learner", "EUR per visit", "% of optimum (worst)", *segments)
     caption = f"Learners after {last:,} visits; segments in % of the segment's optimum, which the first row has in EUR."
-    return Table(f"By segment{SUFFIX[behaviour]}", heads, cells, caption=caption)
+    return PageTable(f"By segment{SUFFIX[behaviour]}", heads, cells, caption=caption)
 
 
-def _below_template_table(rows: Rows, behaviour: str) -> Table:
+def _below_template_table(rows: Rows, behaviour: str) -> PageTable:
     checkpoints = checkpoints_in(rows, behaviour)
     late = [n for n in checkpoints if n >= SETTLED] or checkpoints[-1:]
     cells = []
@@ -198,10 +198,10 @@ def _below_template_table(rows: Rows, behaviour: str) -> Table:
         "lowest seed, in units of what that template earns there."
     )
     heads = ("learner", *(f"{n:,}" for n in late))
-    return Table(f"Below the best template{SUFFIX[behaviour]}", heads, cells, caption=caption)
+    return PageTable(f"Below the best template{SUFFIX[behaviour]}", heads, cells, caption=caption)
 
 
-def _published_table(rows: Rows) -> Table:
+def _published_table(rows: Rows) -> PageTable:
     _, _, published_premium = PUBLISHED[-1]
     cells = [
         (f"published: {name}", f"{visits:,}" if visits else "", f"{value:.2f}", f"{value / published_premium:.2f}")
@@ -216,7 +216,7 @@ def _published_table(rows: Rows) -> Table:
         cells.append((policy, f"{visits:,}" if visits else "", mean_reward, _plain_interval(ratio)))
     heads = ("policy", "visits", "EUR per visit", "in units of Premium")
     caption = "Published rewards are of another shop: compare the last column alone; 95% intervals in brackets."
-    return Table("Beside the published figures", heads, cells, caption=caption)
+    return PageTable("Beside the published figures", heads, cells, caption=caption)
 
 
 def _drawings(rows: Rows, behaviour: str) -> list[Drawing]:

@@ -20,7 +20,7 @@ from zoosim.report.drawing import (
     rgba,
     spread_apart,
 )
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 PARTS = {
     "gradients": COLORS[0],
@@ -77,7 +77,7 @@ def _compared(plain: Timing, exact: Timing) -> str:
     return f"with {size} {exact.milliseconds:.2f} ms against {plain.milliseconds:,.0f} ms, a factor of {ratio:,.0f}"
 
 
-def _table(timings: Sequence[Timing]) -> Table:
+def _table(timings: Sequence[Timing]) -> PageTable:
     heads = ("method", "network", "on", "parameters", "candidates", "ms", "MB", "runs")
     rows = [
         (
@@ -86,7 +86,7 @@ def _table(timings: Sequence[Timing]) -> Table:
         )
         for t in timings
     ]
-    return Table("Every measurement", heads, rows, n_text=3, caption="A decision, learning included.")
+    return PageTable("Every measurement", heads, rows, n_text=3, caption="A decision, learning included.")
 
 
 def _drawings(timings: Sequence[Timing]) -> list[Drawing]:

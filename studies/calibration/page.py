@@ -11,7 +11,7 @@ from studies.figures import add_line, add_mark, add_seeds, rows_figure
 from studies.writing import extremes, told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "")
 CHAPTER = ("printed in 7.5.3", "-0.12", "1.35", "", "88%", "")
@@ -108,7 +108,7 @@ def segments(limits: Sequence[Limits]) -> list[str]:
     return list(dict.fromkeys(row.segment for row in limits))
 
 
-def _spreads(rows: Sequence[Spread]) -> Table:
+def _spreads(rows: Sequence[Spread]) -> PageTable:
     found: list[tuple[str, ...]] = [IDEAL, CHAPTER]
     for method in METHODS:
         std, normal = (figures(rows, method, key) for key in ("std_z", "coverage"))
@@ -116,10 +116,10 @@ def _spreads(rows: Sequence[Spread]) -> Table:
         told_normal = told(normal, 1, percent=True), extremes(normal, 1, percent=True)
         found.append((NAMES[method], told(figures(rows, method, "mean_z"), 2), *told_std, *told_normal))
     heads = ("ensemble", "mean(z)", "std(z)", "range", "normal 95% intervals cover", "range")
-    return Table("Errors and spread on the quadratic", heads, found, caption=_caption(rows))
+    return PageTable("Errors and spread on the quadratic", heads, found, caption=_caption(rows))
 
 
-def _widened(rows: Sequence[Spread]) -> Table:
+def _widened(rows: Sequence[Spread]) -> PageTable:
     found = []
     for method in METHODS:
         conformal, bounded = (figures(rows, method, key) for key in ("conformal", "bounded"))
@@ -127,7 +127,7 @@ def _widened(rows: Sequence[Spread]) -> Table:
         told_bounded = told(bounded, 1, percent=True), extremes(bounded, 1, percent=True)
         found.append((NAMES[method], *covered, told(figures(rows, method, "beta"), 2), *told_bounded))
     heads = ("ensemble", "conformal 95% intervals cover", "range", "beta for 95%", "mean + beta std bounds", "range")
-    return Table("With a width or a beta from held-out points", heads, found, caption=_caption(rows))
+    return PageTable("With a width or a beta from held-out points", heads, found, caption=_caption(rows))
 
 
 def _caption(rows: Sequence[Spread]) -> str:
@@ -135,7 +135,7 @@ def _caption(rows: Sequence[Spread]) -> str:
     return f"5,000 points, {seeds} seeds; in brackets 95% intervals of means, the range is that of single seeds."
 
 
-def _limits(rows: Sequence[Limits]) -> Table:
+def _limits(rows: Sequence[Limits]) -> PageTable:
     heads = ("segment", "visits", "rewards of zero", "1.96 std", "limit holds", "ties by chance", "range", "limit, EUR")
     found = []
     for name in segments(rows):
@@ -149,7 +149,7 @@ def _limits(rows: Sequence[Limits]) -> Table:
         f"{len(figures(rows, ALL, 'plain'))} seeds; in brackets 95% intervals; the range is that of single seeds with "
         "ties broken by chance."
     )
-    return Table("Limits at 95% on single rewards in the search shop", heads, found, caption=caption)
+    return PageTable("Limits at 95% on single rewards in the search shop", heads, found, caption=caption)
 
 
 def reliability_figure(rows: Sequence[Spread]) -> go.Figure:

@@ -8,7 +8,7 @@ from studies.cem_optima.shares import share_interval
 from studies.rows import rows_where, values_where
 from studies.writing import told, written
 from zoosim.core.statistics import mean_interval
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 CHAPTER = ("printed in 7.5.2", "its critic", "40%", "60%", "15%", "", "", "320")
 NAMES = {"concave": "concave", "ensemble": "Q-ensemble", "network": "network", "rastrigin": "Rastrigin"}
@@ -97,7 +97,7 @@ def verdict(rows: Sequence[Ends]) -> str:
     )
 
 
-def _settings(rows: Sequence[Ends]) -> Table:
+def _settings(rows: Sequence[Ends]) -> PageTable:
     heads = ("search", "function", "agree", "more than two", "gap", "agree, finished", "gap, finished", "evaluations")
     cells = [CHAPTER]
     for (kind, setting), group in grouped(rows).items():
@@ -113,10 +113,10 @@ def _settings(rows: Sequence[Ends]) -> Table:
             )
         )
     caption = f"20 dimensions, {len({row.seed for row in rows})} queries each; in brackets 95% intervals."
-    return Table("Ten starts a query", heads, cells, n_text=2, caption=caption)
+    return PageTable("Ten starts a query", heads, cells, n_text=2, caption=caption)
 
 
-def _populations(rows: Sequence[Ends]) -> Table:
+def _populations(rows: Sequence[Ends]) -> PageTable:
     sizes = dict.fromkeys((row.dimension, row.n_samples) for row in rows)
     cells = []
     for d, count in sizes:
@@ -126,10 +126,10 @@ def _populations(rows: Sequence[Ends]) -> Table:
         gap = _means([row.gap for row in group])
         cells.append((str(d), str(count), rule, agree, gap, f"{sum(r.evaluations for r in group) / len(group):,.0f}"))
     heads = ("dimensions", "samples", "4 d + 16?", "agree", "gap", "evaluations")
-    return Table("Samples an iteration, concave functions", heads, cells, n_text=0)
+    return PageTable("Samples an iteration, concave functions", heads, cells, n_text=0)
 
 
-def _steps(rows: Sequence[Step]) -> Table:
+def _steps(rows: Sequence[Step]) -> PageTable:
     cells = []
     for kind in dict.fromkeys(row.landscape for row in rows):
         for radius in RADII:
@@ -138,7 +138,7 @@ def _steps(rows: Sequence[Step]) -> Table:
             ]
             cells.append((NAMES[kind], f"{radius:g}", *map(_means, shares)))
     heads = ("function", "radius", *(f"after {count} decision{'s' * (count > 1)}" for count in DECISIONS))
-    return Table("Trust region: share of what there is to gain, 10 dimensions", heads, cells)
+    return PageTable("Trust region: share of what there is to gain, 10 dimensions", heads, cells)
 
 
 def _share(hits: Sequence[bool]) -> str:

@@ -11,7 +11,7 @@ from studies.rows import rows_where, values_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 TERMS = {
     "half of the traffic": f"Visits to the shop, since the new products came, until the product that is the best for a "
@@ -43,7 +43,7 @@ def build_page(rows: Sequence[ColdStart]) -> Page:
         for policy in policies
     ]
     caption = f"{NEW} new products among {KNOWN:,}; clicks and visits are those of the time since they came."
-    table = Table(f"{NEW} new products, {n_seeds} seeds", heads, cells, caption=caption)
+    table = PageTable(f"{NEW} new products, {n_seeds} seeds", heads, cells, caption=caption)
     drawing = Drawing(
         "How soon does the best product get the traffic?",
         f"Share of visits that were shown the best product of the visitor's segment, in each {PERIOD} visits since the "

@@ -11,7 +11,7 @@ from studies.rows import values_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 LATE = "1,000 late"
 TERMS = {
@@ -35,7 +35,7 @@ def build_page(rows: Sequence[Reached]) -> Page:
         )
         for policy in policies
     ]
-    table = Table(f"% of oracle, {n} seeds", heads, cells, caption="In brackets 95% intervals over seeds.")
+    table = PageTable(f"% of oracle, {n} seeds", heads, cells, caption="In brackets 95% intervals over seeds.")
     drawing = Drawing(
         "What do late rewards cost?",
         f"Mean % of oracle over {n} seeds, with 95% intervals; a color for each delay.",

@@ -9,17 +9,17 @@ from studies.work import rows_by_task
 from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
 from zoosim.arena.plan import Plan
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.types import Progress
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request, parse_seeds
+from zoosim.experiments.request import RunRequest, parse_seeds
 
 TIMINGS = {
-    "at once": Feedback(),
-    "100 late": Feedback(100),
-    "1,000 late": Feedback(1_000),
-    "5,000 late": Feedback(5_000),
-    "batches of 1,000": Feedback(0, 1_000),
+    "at once": FeedbackTiming(),
+    "100 late": FeedbackTiming(100),
+    "1,000 late": FeedbackTiming(1_000),
+    "5,000 late": FeedbackTiming(5_000),
+    "batches of 1,000": FeedbackTiming(0, 1_000),
 }
 
 
@@ -43,7 +43,7 @@ def measure(
 ) -> list[Reached]:
     """Play the policies of the gauntlet, or those named with commas between, for so many `steps` under each timing."""
     names = policies.split(",") if policies else None
-    plan = make_plan(Request("gauntlet", parse_seeds(seeds), steps, names))
+    plan = make_plan(RunRequest("gauntlet", parse_seeds(seeds), steps, names))
     tasks = [(entry.name, seed) for seed in plan.seeds for entry in plan.entries]
     work = partial(_rows_of, plan)
     return rows_by_task(work, tasks, jobs=jobs, words=lambda task: f"{task[0]}, seed {task[1]}", progress=progress)

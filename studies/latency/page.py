@@ -8,7 +8,7 @@ from studies.figures import add_interval, add_mark, rows_figure
 from studies.latency.timing import LIMIT, Timing
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import ACCENT
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 CHAPTER = ("printed in 7.5.4", "1", "160", "", "", "", "", "no")
 TERMS = {
@@ -62,7 +62,7 @@ def verdict(timings: Sequence[Timing]) -> str:
     )
 
 
-def _table(timings: Sequence[Timing]) -> Table:
+def _table(timings: Sequence[Timing]) -> PageTable:
     heads = ("way", "requests", "median ms", "99th percentile", "shortest", "times the loop", "share of best", "fits")
     loop = next(t for t in timings if t.method == "loop over samples")
     rows = [CHAPTER]
@@ -72,7 +72,7 @@ def _table(timings: Sequence[Timing]) -> Table:
         told = (f"{t.median:.3f}", f"{t.p99:.3f}", f"{t.shortest:.3f}", f"{factor:,.0f}", share)
         rows.append((t.method, str(t.requests), *told, "yes" if t.p99 <= LIMIT else "no"))
     caption = "Times the loop: the loop's shortest time for as many requests over this one's, in the same run."
-    return Table("A decision over ten boosts, critic 5 x [64, 64]", heads, rows, caption=caption)
+    return PageTable("A decision over ten boosts, critic 5 x [64, 64]", heads, rows, caption=caption)
 
 
 def figure(timings: Sequence[Timing]) -> go.Figure:

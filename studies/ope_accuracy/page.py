@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from studies.ope_accuracy.measuring import LOGGED, Accuracy
 from zoosim.report.drawing import COLORS, GREYS, INK, MUTED, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 TITLES = {"n": "rows of the log", "distance": "distance of the policy", "drift": "drift"}
 SIZES, TICKS = (300, 1_000, 3_000, 10_000, 30_000), (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -78,16 +78,16 @@ def _places(rows: Sequence[Accuracy], axis: str) -> dict[tuple[str, float], dict
     return found
 
 
-def _table(rows: Sequence[Accuracy], axis: str) -> Table:
+def _table(rows: Sequence[Accuracy], axis: str) -> PageTable:
     names, told = list(dict.fromkeys(row.estimator for row in rows)), []
     for (world, at), own in _places(rows, axis).items():
         effective = f"{next(iter(own.values())).effective:,.0f}"
         told.append((world, f"{at:,g}", effective, *(f"{own[name].error:.1%}" for name in names)))
     heads = ("world", TITLES[axis], "effective rows", *names)
-    return Table(f"Relative error by {TITLES[axis]}", heads, told)
+    return PageTable(f"Relative error by {TITLES[axis]}", heads, told)
 
 
-def _biases(rows: Sequence[Accuracy]) -> Table:
+def _biases(rows: Sequence[Accuracy]) -> PageTable:
     names, told = list(dict.fromkeys(row.estimator for row in rows)), []
     for axis, title in TITLES.items():
         places = _places(rows, axis)
@@ -95,7 +95,7 @@ def _biases(rows: Sequence[Accuracy]) -> Table:
             if at == max(place[1] for place in places if place[0] == world):
                 told.append((world, f"{title} {at:,g}", *(f"{own[name].bias:+.1%}" for name in names)))
     caption = "Mean error over the truth at the far end of each axis."
-    return Table("Bias", ("world", "where", *names), told, n_text=2, caption=caption)
+    return PageTable("Bias", ("world", "where", *names), told, n_text=2, caption=caption)
 
 
 def _figure(rows: Sequence[Accuracy]) -> go.Figure:

@@ -10,7 +10,7 @@ from studies.ope_coverage.cells import ENOUGH
 from studies.ope_coverage.measuring import BERNSTEIN, BOOTSTRAP, ROWS, SEQUENCE, Covered
 from studies.rows import rows_where
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, dot_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 LEVEL, TRUSTED = 0.95, 0.935
 ERRORS = 3.0
@@ -97,7 +97,7 @@ def _cells_of(rows: Sequence[Covered]) -> list[tuple[Covered, dict[tuple[str, st
     return [(next(iter(cell.values())), cell) for cell in found.values()]
 
 
-def _coverage(rows: Sequence[Covered]) -> Table:
+def _coverage(rows: Sequence[Covered]) -> PageTable:
     told = []
     for first, cell in _cells_of(rows):
         own = [row for row in cell.values() if row.interval == BOOTSTRAP]
@@ -115,7 +115,7 @@ def _coverage(rows: Sequence[Covered]) -> Table:
         "promised. ips, snips and dr are the default interval of these estimators; of rankings cascade-ips and so on, "
         "of boosts kernel-ips and so on."
     )
-    return Table("Coverage", heads, told, n_text=1, caption=caption)
+    return PageTable("Coverage", heads, told, n_text=1, caption=caption)
 
 
 def _name(row: tuple[str, str]) -> str:
@@ -128,7 +128,7 @@ def _marked(row: Covered) -> str:
     return f"{row.coverage:.1%}{' !' if row.promised and not low <= row.coverage <= high else ''}"
 
 
-def _sides(rows: Sequence[Covered]) -> Table:
+def _sides(rows: Sequence[Covered]) -> PageTable:
     """Say on which side intervals miss, and how wide they are."""
     told = []
     for first, cell in _cells_of(rows):
@@ -140,7 +140,7 @@ def _sides(rows: Sequence[Covered]) -> Table:
     caption = (
         "Logs whose truth lies below, or above, the interval; and the median of the interval's width over the truth."
     )
-    return Table("Misses by side, and widths", heads, told, caption=caption)
+    return PageTable("Misses by side, and widths", heads, told, caption=caption)
 
 
 def _width(row: Covered) -> str:

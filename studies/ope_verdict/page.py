@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from studies.ope_verdict.measuring import SOUND, UNSOUND, Judged
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 HALVES = {False: "for tuning", True: "held out"}
 MOST_TRUSTED = 0.02
@@ -68,7 +68,7 @@ def _verdict(rows: Sequence[Judged]) -> str:
     )
 
 
-def _halves(rows: Sequence[Judged], logs: int, cases: int) -> Table:
+def _halves(rows: Sequence[Judged], logs: int, cases: int) -> PageTable:
     told = []
     for half, name in HALVES.items():
         own = [row for row in rows if row.held_out == half]
@@ -77,10 +77,10 @@ def _halves(rows: Sequence[Judged], logs: int, cases: int) -> Table:
             pairs = sum(row.kind == kind for row in own)
             told.append((name, kind, f"{pairs}", f"{count:,}", *(_share(verdict, count) for verdict in verdicts)))
     heads = ("half", "case is", "cases x estimators", "logs", *VERDICTS)
-    return Table("Verdicts", heads, told, n_text=2, caption=f"{cases} cases, {logs} logs each.")
+    return PageTable("Verdicts", heads, told, n_text=2, caption=f"{cases} cases, {logs} logs each.")
 
 
-def _faults(rows: Sequence[Judged]) -> Table:
+def _faults(rows: Sequence[Judged]) -> PageTable:
     told = []
     for half, name in HALVES.items():
         for faulty in (False, True):
@@ -93,10 +93,12 @@ def _faults(rows: Sequence[Judged]) -> Table:
         "At fault: recorded propensities are wrong, or the log lacks actions. An interval may hold in spite of it, "
         "because it is wide or the fault small; then the case counts as sound, and yet a warning is right."
     )
-    return Table("By fault of the log", ("half", "log", "case is", "logs", *VERDICTS), told, n_text=3, caption=caption)
+    return PageTable(
+        "By fault of the log", ("half", "log", "case is", "logs", *VERDICTS), told, n_text=3, caption=caption
+    )
 
 
-def _by_estimator(rows: Sequence[Judged]) -> Table:
+def _by_estimator(rows: Sequence[Judged]) -> PageTable:
     told = []
     for half, name in HALVES.items():
         for estimator in dict.fromkeys(row.estimator for row in rows):
@@ -106,10 +108,10 @@ def _by_estimator(rows: Sequence[Judged]) -> Table:
             figures = (_share(unsound[1], unsound[0]), _share(sound[3], sound[0]))
             told.append((name, estimator, *figures, _share(sum(row.trusted_held for row in own), trusted)))
     heads = ("half", "estimator", "trust where unsound", "do not use where sound", "trusted intervals hold")
-    return Table("By estimator", heads, told, n_text=2)
+    return PageTable("By estimator", heads, told, n_text=2)
 
 
-def _worst(rows: Sequence[Judged]) -> Table:
+def _worst(rows: Sequence[Judged]) -> PageTable:
     """List the cases that the verdict gets wrong most often."""
     wrong = [(row.trust if row.kind == "unsound" else row.do_not_use * (row.kind == "sound"), row) for row in rows]
     worst = sorted((pair for pair in wrong if pair[0]), key=lambda pair: (-pair[0], pair[1].case))[:25]
@@ -121,7 +123,7 @@ def _worst(rows: Sequence[Judged]) -> Table:
         for _, row in worst
     ]
     heads = ("case", "half", "estimator", "what it is", "rows", "coverage", *VERDICTS)
-    return Table("Where verdict and coverage differ most", heads, told or [("none", *[""] * 8)], n_text=4)
+    return PageTable("Where verdict and coverage differ most", heads, told or [("none", *[""] * 8)], n_text=4)
 
 
 def _figure(rows: Sequence[Judged]) -> go.Figure:

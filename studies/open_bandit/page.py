@@ -10,7 +10,7 @@ from zoosim.core.statistics import Interval
 from zoosim.off_policy.verdict import TRUST
 from zoosim.report.drawing import MUTED
 from zoosim.report.evaluation_figures import VERDICT_KEY, VERDICT_STYLES
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 TERMS = {
     "log": "random wrote half of the logs, choosing at random; bts, Bernoulli Thompson sampling, the others. Each log "
@@ -66,7 +66,7 @@ def _in_hundreds(value: float | None, low: float | None, high: float | None, sig
     return "" if value is None else f"{100 * value:{sign}.2f} ({_range(low, high, 100.0)})"
 
 
-def _values(rows: Sequence[Told]) -> Table:
+def _values(rows: Sequence[Told]) -> PageTable:
     cells = [
         (
             *(row.log, row.policy, row.estimator, row.verdict, f"{100 * row.value:.3f}"),
@@ -75,10 +75,10 @@ def _values(rows: Sequence[Told]) -> Table:
         for row in rows
     ]
     heads = ("log", "policy", "estimator", "verdict", "value", "interval", "ratio", "mean weight", "largest")
-    return Table("Values", heads, cells, n_text=4, caption="Values and intervals in clicks a hundred visits.")
+    return PageTable("Values", heads, cells, n_text=4, caption="Values and intervals in clicks a hundred visits.")
 
 
-def _checks(rows: Sequence[Told]) -> Table:
+def _checks(rows: Sequence[Told]) -> PageTable:
     """Set the values beside the logged choices, and beside what the policy earned where it chose itself."""
     cells = [
         (
@@ -91,19 +91,19 @@ def _checks(rows: Sequence[Told]) -> Table:
     ]
     heads = ("log", "policy", "estimator", "rows", "clicks", "effective rows", "less logged", "value", "played")
     caption = "In clicks a hundred visits, with 95% intervals; less logged: on the same rows."
-    return Table(
+    return PageTable(
         "Beside the logged choices, and where the policy chose itself", heads, cells, n_text=3, caption=caption
     )
 
 
-def _reasons(rows: Sequence[Told]) -> Table:
+def _reasons(rows: Sequence[Told]) -> PageTable:
     estimators_of: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         for reason in row.reasons:
             estimators_of.setdefault((row.log, row.policy, reason), []).append(row.estimator)
     cells = [(log, policy, reason, ", ".join(names)) for (log, policy, reason), names in estimators_of.items()]
     nothing = [("all", "", "nothing speaks against the estimates", "")]
-    return Table("Reasons", ("log", "policy", "reason", "estimators"), cells or nothing, n_text=4)
+    return PageTable("Reasons", ("log", "policy", "reason", "estimators"), cells or nothing, n_text=4)
 
 
 def _figure(rows: Sequence[Told]) -> go.Figure:

@@ -12,7 +12,7 @@ from studies.rows import values_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, panel_of, panels
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 PRINTED = {SINGLE: ("+2.8", "3.1", "+12.4"), MEAN: ("+0.4", "1.2", "+4.2"), MINIMUM: ("-0.3", "1.5", "-3.8")}
 """Mean error, mean size of the error and largest error, as printed in 7.5.1."""
@@ -80,7 +80,7 @@ def verdict(rows: Sequence[Pick]) -> str:
     )
 
 
-def _own(rows: Sequence[Pick]) -> Table:
+def _own(rows: Sequence[Pick]) -> PageTable:
     compared = ("error", "printed", "mean size", "printed", "largest", "printed")
     heads = ("critic", "promised", "earned", *compared, "of spread")
     found = []
@@ -92,17 +92,17 @@ def _own(rows: Sequence[Pick]) -> Table:
         sizes = size, printed[1], largest, printed[2]
         of_spread = told(share, 0, percent=True, sign=True)
         found.append((critic, *pair, told(error, 1, sign=True), printed[0], *sizes, of_spread))
-    return Table("Learned from its own picks", heads, found, caption=_caption(rows))
+    return PageTable("Learned from its own picks", heads, found, caption=_caption(rows))
 
 
-def _random(rows: Sequence[Pick]) -> Table:
+def _random(rows: Sequence[Pick]) -> PageTable:
     found = []
     for critic in CRITICS:
         pair = (told(figures(rows, critic, RANDOM, key), 1) for key in ("promised", "earned"))
         error, share = (figures(rows, critic, RANDOM, key) for key in ("error", "share"))
         found.append((critic, *pair, told(error, 1, sign=True), told(share, 0, percent=True, sign=True)))
     heads = ("critic", "promised", "earned", "error", "of spread")
-    return Table("Learned from random boosts alone", heads, found, caption=_caption(rows))
+    return PageTable("Learned from random boosts alone", heads, found, caption=_caption(rows))
 
 
 def _caption(rows: Sequence[Pick]) -> str:

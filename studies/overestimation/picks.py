@@ -18,7 +18,7 @@ from studies.work import measure_in_shops
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest
 
 OWN, RANDOM = "its own picks", "random boosts"
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
     """A shop with its visits and what it observed of them, the same for all critics."""
 
     shop: SearchShop
-    visits: list[Visit]
+    visits: list[SearchVisit]
     states: FloatArray
 
     def random_boosts(self, name: str, n: int) -> FloatArray:

@@ -10,7 +10,7 @@ from studies.rows import rows_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 POINT = 1.0
 TERMS = {
@@ -35,7 +35,9 @@ def build_page(rows: Sequence[Tried]) -> Page:
     ]
     mean = told(list(defaults.values()), 1)
     caption = f"With its defaults {policy} has {mean}% of oracle in {len(defaults)} shops."
-    table = Table(f"{policy}: each parameter halved and doubled, {len(defaults)} shops", heads, cells, caption=caption)
+    table = PageTable(
+        f"{policy}: each parameter halved and doubled, {len(defaults)} shops", heads, cells, caption=caption
+    )
     labels = [f"{name} {value:g}" for name, value in differences]
     figure = rows_figure(labels, "points of oracle, against the defaults", row=30)
     for place, (label, values) in enumerate(zip(labels, differences.values(), strict=True)):

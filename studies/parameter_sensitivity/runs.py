@@ -15,7 +15,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import Parameter, parameters_of
 from zoosim.core.types import Progress
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request, parse_seeds
+from zoosim.experiments.request import RunRequest, parse_seeds
 from zoosim.policies.registry import PolicyEntry, find_class
 
 DEFAULTS = "defaults"
@@ -51,7 +51,7 @@ def measure(
         | ({} if parameter == DEFAULTS else {parameter: value})
         for parameter, value in tried
     ]
-    plan = make_plan(Request("shops", parse_seeds(seeds), steps, config={"policies": entries}))
+    plan = make_plan(RunRequest("shops", parse_seeds(seeds), steps, config={"policies": entries}))
     tasks = [(parameter, value, seed) for seed in plan.seeds for parameter, value in tried]
     work = partial(_rows_of, plan, policies)
     return rows_by_task(

@@ -11,7 +11,7 @@ from studies.quadratic import EPOCHS, TESTED, TRAINED
 from studies.rows import rows_where
 from studies.writing import extremes, told
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 PRINTED_MSE, PRINTED_DISTANCE, GOOD_MSE = 0.01, 0.01, 0.002
 CHAPTER_FIT = ("printed in 7.4.1", "below .01", "", "", "", "", "", "")
@@ -93,7 +93,7 @@ def _short(value: float | np.floating, digits: int = 4) -> str:
     return f"{value:.{digits}f}".lstrip("0").rstrip("0")
 
 
-def _fits(fits: dict[str, list[Fit]]) -> Table:
+def _fits(fits: dict[str, list[Fit]]) -> PageTable:
     heads = ("ensemble", "MSE", "worst", "under .01", "under .002", "MSE of a member", "sigma", "largest error")
     rows: list[tuple[str, ...]] = [CHAPTER_FIT]
     for name, own in fits.items():
@@ -102,10 +102,12 @@ def _fits(fits: dict[str, list[Fit]]) -> Table:
         rest = [np.mean([getattr(fit, key) for fit in own]) for key in ("member_mse", "sigma", "largest")]
         means = (f"{value:.{digits}f}" for value, digits in zip(rest, (4, 3, 2), strict=True))
         rows.append((LABELS[name], told(mse, 4), f"{max(mse):.5f}", *under, *means))
-    return Table(f"{TRAINED:,} points, {EPOCHS} epochs", heads, rows, caption="In brackets 95% intervals over seeds.")
+    return PageTable(
+        f"{TRAINED:,} points, {EPOCHS} epochs", heads, rows, caption="In brackets 95% intervals over seeds."
+    )
 
 
-def _ends(ends: Sequence[End]) -> Table:
+def _ends(ends: Sequence[End]) -> PageTable:
     heads = ("objective", "search", "distance", "lowest to highest", "within .01", "worth")
     rows: list[tuple[str, ...]] = [CHAPTER_END]
     for objective in ON:
@@ -116,7 +118,7 @@ def _ends(ends: Sequence[End]) -> Table:
             worth = told([end.share for end in own], 1, percent=True)
             rows.append((ON[objective], search, told(far, 3), extremes(far, 4), hits, worth))
     caption = "The action found for x = [1, 0, 0, 0, 0]; in brackets 95% intervals over seeds."
-    return Table("CEM for one context", heads, rows, n_text=2, caption=caption)
+    return PageTable("CEM for one context", heads, rows, n_text=2, caption=caption)
 
 
 def fit_figure(fits: dict[str, list[Fit]]) -> go.Figure:

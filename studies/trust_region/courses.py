@@ -19,7 +19,7 @@ from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import read_boosts
 from zoosim.worlds.search.boosts import context_of
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 
 STATIC = "0 0 0 0 0 1 0 0 0 0"
 """The static best: full weight on the price alone, in units of a_max."""
@@ -104,7 +104,7 @@ def course(config: SearchConfig, setting: str, seed: int, checkpoints: Sequence[
     return rows
 
 
-def _served(shop: SearchShop, visit: Visit, policy: BoostPolicy, static: FloatArray) -> tuple[float, ...]:
+def _served(shop: SearchShop, visit: SearchVisit, policy: BoostPolicy, static: FloatArray) -> tuple[float, ...]:
     """Serve a visit, and return what it earned, what left and moved, whether the limit broke or the guardrail held."""
     context = context_of(shop, visit)
     action = policy.select_action(context)

@@ -11,7 +11,7 @@ from studies.trust_region.courses import FREE, GUARDED, LIMIT, LONG, PLANNED, SE
 from studies.writing import interval_alone, told, written
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 TERMS = {
     "static best": "Full weight on the price, nothing else: the best of the published kind of template. Trust regions "
@@ -94,7 +94,7 @@ def paired(rows: Sequence[Stretch], visits: int) -> Interval:
     return mean_interval([both[0][seed] - both[1][seed] for seed in both[0]])
 
 
-def _settings(rows: Sequence[Stretch]) -> Table:
+def _settings(rows: Sequence[Stretch]) -> PageTable:
     heads = ("setting", *(f"recommended, {n:,}" for n in SHORT), "earned to 300", "left", "moved", "broken")
     cells = []
     static = mean_interval([row.static for row in of(rows, FREE, SHORT[-1])])
@@ -112,10 +112,10 @@ def _settings(rows: Sequence[Stretch]) -> Table:
     caption = (
         f"EUR a visit, {seeds} seeds; in brackets 95% intervals. Left, moved and broken over the first 1,000 visits."
     )
-    return Table("Trust regions around the static best", heads, cells, caption=caption)
+    return PageTable("Trust regions around the static best", heads, cells, caption=caption)
 
 
-def _guardrail(rows: Sequence[Stretch]) -> Table:
+def _guardrail(rows: Sequence[Stretch]) -> PageTable:
     heads = ("visits", "recommended, free", "recommended, guarded", "difference", "broken, free", "broken", "held back")
     cells = []
     for visits in LONG:
@@ -132,7 +132,7 @@ def _guardrail(rows: Sequence[Stretch]) -> Table:
             )
         )
     caption = f"EUR a visit, {len({row.seed for row in rows if row.setting == GUARDED})} seeds."
-    return Table(f"At most {LIMIT} of the top {TOP} leave", heads, cells, caption=caption)
+    return PageTable(f"At most {LIMIT} of the top {TOP} leave", heads, cells, caption=caption)
 
 
 def learning_figure(rows: Sequence[Stretch]) -> go.Figure:

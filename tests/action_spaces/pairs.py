@@ -24,7 +24,7 @@ from zoosim.logs.records import ProductRecords
 from zoosim.off_policy.actions.products import ProductEvaluator
 from zoosim.off_policy.training import Training
 from zoosim.policies.model import Model
-from zoosim.report.sections import Table
+from zoosim.report.sections import PageTable
 from zoosim.report.training import Uses, encoded_columns
 from zoosim.serving.bodies import Body, DecideBody, Value
 from zoosim.serving.endpoints.products import ProductEndpoint
@@ -136,7 +136,7 @@ def logged_pairs(world: zoosim.World, block: Block) -> dict[str, Any]:
     return {**columns, "first": pl.Series(first), "second": pl.Series(second)}
 
 
-def pair_columns(training: Training, uses: Uses) -> Table:
+def pair_columns(training: Training, uses: Uses) -> PageTable:
     """Return the table of a page that says what policies see of a pair."""
     names = {name for pair in training.model.catalogue.names for name in pair.split(JOINT)}
     caption = f"A pair has the features of both of its products, of which there are {len(names)}."

@@ -24,7 +24,7 @@ from zoosim.cli import app
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.logs.log import Log
 from zoosim.rehearsal.advice import FIRST, TEST
-from zoosim.rehearsal.shop import Delay
+from zoosim.rehearsal.shop import RewardDelay
 
 SMALL: dict[str, Any] = {"policies": ["random", "linucb", "linear"], "seeds": 3, "visits": 600, "jobs": 1}
 
@@ -117,7 +117,7 @@ def without_seconds(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_late_rewards_are_rehearsed_late(recommended: Recommendation, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "world", tmp_path / "world")
-    delay = Delay(5.0, 40, 10)
+    delay = RewardDelay(5.0, 40, 10)
     result = _rehearse(tmp_path, ["linucb"], (0,), 50, delay, 1, lambda line: None)
     assert result.plan.feedback.delay == 40
 

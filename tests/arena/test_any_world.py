@@ -11,7 +11,7 @@ import pytest
 import zoosim
 from zoosim.arena.loop import play
 from zoosim.core.errors import ConfigError, PolicyError, WorldError
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv
 from zoosim.logs.parse import read_log
@@ -243,7 +243,7 @@ def test_late_rewards_reach_policies_of_boosts_with_their_feedback(tmp_path: Pat
 
     world = search_world(SearchConfig(**SHOP), seed=1, steps=30, action_space="boosts")
     spec: Any = world.spec(30)
-    (block,) = play(world, Listener(spec, np.random.default_rng(0)), 30, feedback=Feedback(delay=5), judged=False)
+    (block,) = play(world, Listener(spec, np.random.default_rng(0)), 30, feedback=FeedbackTiming(delay=5), judged=False)
     assert heard == list(zip(block.user_ids[:25].tolist(), block.rewards[:25].tolist(), strict=True))
     assert np.isnan(block.best_rewards).all()
 

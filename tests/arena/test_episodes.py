@@ -12,7 +12,7 @@ from zoosim.api.runs import write_log
 from zoosim.arena import loop
 from zoosim.arena.loop import play
 from zoosim.core.errors import ConfigError, DataError, WorldError
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.logs.parse import read_log, to_log
 from zoosim.logs.schema import LIFE
 from zoosim.worlds import check as check_module
@@ -42,7 +42,7 @@ class Listener(zoosim.Policy):
         self.heard.append(("taught", context.user_id, action, feedback, next_context))
 
 
-def listener(world: World, steps: int, feedback: Feedback = AT_ONCE) -> list[tuple[Any, ...]]:
+def listener(world: World, steps: int, feedback: FeedbackTiming = AT_ONCE) -> list[tuple[Any, ...]]:
     """Return what a policy is asked and taught in a run."""
     policy = Listener(world.spec(steps), np.random.default_rng(0))
     list(play(world, policy, steps, feedback=feedback))
@@ -113,11 +113,11 @@ def test_a_policy_hears_of_the_next_visit_before_it_decides_there() -> None:
 
 def test_rewards_are_late_by_visitors() -> None:
     world = Newsstand(0, 100)
-    what = [event[:2] for event in listener(world, 4, Feedback(delay=2))]
+    what = [event[:2] for event in listener(world, 4, FeedbackTiming(delay=2))]
     asked, taught = [("asked", reader) for reader in range(4)], [("taught", reader) for reader in range(4)]
     twice = [*[asked[0]] * 2, *[asked[1]] * 2, *[asked[2]] * 2, *[taught[0]] * 2, *[asked[3]] * 2, *[taught[1]] * 2]
     assert what == twice
-    what = [event[:2] for event in listener(world, 4, Feedback(batch=3))]
+    what = [event[:2] for event in listener(world, 4, FeedbackTiming(batch=3))]
     assert what == [
         *(event for event in asked[:3] for _ in "12"),
         *(e for e in taught[:3] for _ in "12"),

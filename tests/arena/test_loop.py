@@ -14,7 +14,7 @@ from zoosim.arena.loop import play
 from zoosim.arena.past import uniform_log
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError, PolicyFailure
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.random import Random
 from zoosim.policies.registry import BUILT_IN, find_class
@@ -103,7 +103,7 @@ def made(world: TableWorld, name: str, params: dict[str, Any]) -> Policy:
 COLUMNS = ("user_ids", "actions", "rewards", "propensities", "expected_rewards", "best_rewards")
 
 
-def rows(world: TableWorld, policy: Policy, steps: int = STEPS, feedback: Feedback = AT_ONCE) -> list[np.ndarray]:
+def rows(world: TableWorld, policy: Policy, steps: int = STEPS, feedback: FeedbackTiming = AT_ONCE) -> list[np.ndarray]:
     """Return every column of a run, the visit numbers first."""
     blocks = list(play(world, policy, steps, feedback=feedback, logged=True))
     steps_of = [np.arange(block.start, block.start + len(block.actions)) for block in blocks]
@@ -157,7 +157,7 @@ def test_compiled_and_context_by_context_give_the_same_rows(
         must_be_equal(rows(world, made(world, *variant)), expected)
 
 
-TIMINGS = [Feedback(7), Feedback(100), Feedback(0, batch=50), Feedback(30, batch=128)]
+TIMINGS = [FeedbackTiming(7), FeedbackTiming(100), FeedbackTiming(0, batch=50), FeedbackTiming(30, batch=128)]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ TIMINGS = [Feedback(7), Feedback(100), Feedback(0, batch=50), Feedback(30, batch
     ],
 )
 def test_late_rewards_give_the_same_rows_compiled_and_context_by_context(
-    name: str, feedback: Feedback, monkeypatch: pytest.MonkeyPatch
+    name: str, feedback: FeedbackTiming, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With products that come and go, so that rewards come for products that are no longer candidates."""
     world = build_world(EnvConfig.model_validate(TURNOVER), seed=5)
@@ -204,10 +204,10 @@ def test_rewards_are_learned_when_they_come(world: TableWorld) -> None:
             self.heard.append((self.visit, int(context.user_id)))
 
     for feedback, visits in [
-        (Feedback(), [(t, t) for t in range(40)]),
-        (Feedback(10), [(t, t - 10) for t in range(10, 40)]),
-        (Feedback(0, 16), [(15, t) for t in range(16)] + [(31, t) for t in range(16, 32)]),
-        (Feedback(10, 16), [(15, t) for t in range(6)] + [(31, t) for t in range(6, 22)]),
+        (FeedbackTiming(), [(t, t) for t in range(40)]),
+        (FeedbackTiming(10), [(t, t - 10) for t in range(10, 40)]),
+        (FeedbackTiming(0, 16), [(15, t) for t in range(16)] + [(31, t) for t in range(16, 32)]),
+        (FeedbackTiming(10, 16), [(15, t) for t in range(6)] + [(31, t) for t in range(6, 22)]),
     ]:
         policy = Noting(world.spec(40), np.random.default_rng(0))
         policy.heard = []
@@ -220,7 +220,7 @@ def test_rewards_are_learned_when_they_come(world: TableWorld) -> None:
 def test_a_delay_is_a_number_of_visits(values: dict[str, Any]) -> None:
     [name] = values
     with pytest.raises(ConfigError, match=f"run.{name}: got {values[name]!r}, expected a whole number of visits"):
-        Feedback(**values)
+        FeedbackTiming(**values)
 
 
 @pytest.mark.parametrize("name", ["greedy", "neural-linear-online"])

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from zoosim.arena.metrics import WINDOW, Rows, curves, mean_reward, oracle_fraction, recovery, sample_steps
+from zoosim.arena.metrics import WINDOW, TrialRows, curves, mean_reward, oracle_fraction, recovery, sample_steps
 from zoosim.core.types import FloatArray
 
 
-def rows(chosen: FloatArray | list[float], best: FloatArray | list[float] | float = 1.0) -> Rows:
+def rows(chosen: FloatArray | list[float], best: FloatArray | list[float] | float = 1.0) -> TrialRows:
     """Return rows with these true probabilities, and a click at every second visit."""
     true = np.asarray(chosen, float)
-    return Rows(np.resize([0.0, 1.0], len(true)), true, np.broadcast_to(np.asarray(best, float), true.shape))
+    return TrialRows(np.resize([0.0, 1.0], len(true)), true, np.broadcast_to(np.asarray(best, float), true.shape))
 
 
-def late(bad: int, n: int, after: float = 1.0) -> Rows:
+def late(bad: int, n: int, after: float = 1.0) -> TrialRows:
     """Return rows of a policy that earns nothing for `bad` visits and then `after`, where 1 could be had."""
     return rows(np.where(np.arange(n) < bad, 0.0, after))
 
@@ -92,15 +92,15 @@ def test_curves_after_each_number_of_visits() -> None:
 
 def test_the_moving_average_forgets() -> None:
     """500 visits without a click, then 500 clicks: after 750 visits half of the last 500 were clicked."""
-    run = Rows(np.repeat([0.0, 1.0], 500), np.ones(1_000), np.ones(1_000))
+    run = TrialRows(np.repeat([0.0, 1.0], 500), np.ones(1_000), np.ones(1_000))
     assert curves(run, [500, 750, 1_000])["ctr"].tolist() == [0.0, 0.5, 1.0]
 
 
 def test_the_share_of_the_oracle_is_of_the_last_visits() -> None:
     """.2 of 1 for 500 visits, then .6 of .8: after 750 visits 250 (.2 + .6) / (250 (1 + .8)) = .8 / 1.8."""
-    run = Rows(np.zeros(1_000), np.repeat([0.2, 0.6], 500), np.repeat([1.0, 0.8], 500))
+    run = TrialRows(np.zeros(1_000), np.repeat([0.2, 0.6], 500), np.repeat([1.0, 0.8], 500))
     assert curves(run, [500, 750, 1_000])["share"] == pytest.approx([0.2, 0.8 / 1.8, 0.75])
-    nothing = Rows(np.zeros(10), np.zeros(10), np.zeros(10))
+    nothing = TrialRows(np.zeros(10), np.zeros(10), np.zeros(10))
     assert curves(nothing, [10])["share"].tolist() == [1.0]
 
 

@@ -19,7 +19,7 @@ from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import ConfigError
 from zoosim.core.parquet import read_meta
 from zoosim.experiments.plan import finished_plan, make_plan
-from zoosim.experiments.request import Request
+from zoosim.experiments.request import RunRequest
 from zoosim.policies.products.shared_linear import Greedy
 from zoosim.policies.registry import make_entry
 
@@ -121,7 +121,7 @@ class Meter:
 
 
 def plan(policies: list[Any], seeds: int = 2, config: dict[str, Any] | None = None) -> Plan:
-    return make_plan(Request("gauntlet", seeds, STEPS, policies, config={"env": SHOP, **(config or {})}))
+    return make_plan(RunRequest("gauntlet", seeds, STEPS, policies, config={"env": SHOP, **(config or {})}))
 
 
 def execute(wanted: Plan, path: Path, jobs: int = 1, meter: Meter | None = None, log: bool = False) -> RunOutcome:

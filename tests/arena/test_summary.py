@@ -16,7 +16,7 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import mean_interval, paired_test, paired_tests, seeds_to_settle
 from zoosim.core.types import FloatArray
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request
+from zoosim.experiments.request import RunRequest
 
 STEPS = 3_000
 SHOCKS = [
@@ -29,7 +29,7 @@ T_TWO_SEEDS = 12.706205
 
 def plan(seeds: int = 3, policies: list[str] = NAMES, shocks: list[dict[str, Any]] = SHOCKS) -> Plan:
     config = {"env": {"n_products": 5, "n_users": 10, "shocks": shocks}}
-    return make_plan(Request("gauntlet", seeds, STEPS, policies, config=config))
+    return make_plan(RunRequest("gauntlet", seeds, STEPS, policies, config=config))
 
 
 def put(path: Path, policy: str, seed: int, fraction: float | FloatArray) -> None:
@@ -138,7 +138,7 @@ def test_phases_end_before_the_shock(tmp_path: Path) -> None:
 def test_labelled_tables_set_their_tail_apart(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("x,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20)))
-    plan = make_plan(Request("labelled", 1, policies=["random"], settings=[f"env.data='{table}'"]))
+    plan = make_plan(RunRequest("labelled", 1, policies=["random"], settings=[f"env.data='{table}'"]))
     assert plan.phases == ((0, 16), (16, 20))
 
 
@@ -349,7 +349,7 @@ def test_learners_are_compared_by_what_they_see(tmp_path: Path) -> None:
             file = tmp_path / "cells" / name / f"{seed}.parquet"
             parts = ("gmv", "cm2", "strategic", "clicks", "rank_change", "purchases", "exposure", "segment")
             pl.read_parquet(file).with_columns(pl.lit(0.0).alias(part) for part in parts).write_parquet(file)
-    search = make_plan(Request("template-bandits", 3, STEPS, list(table), settings=["env.n_products=5"]))
+    search = make_plan(RunRequest("template-bandits", 3, STEPS, list(table), settings=["env.n_products=5"]))
     comparison = Comparison(search, RunFolder(tmp_path))
     summary = strict(comparison.summary(1.0))
     rows = {row["policy"]: row for row in summary["features"]}

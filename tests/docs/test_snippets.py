@@ -20,7 +20,7 @@ from zoosim.arena.plan import Plan
 from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request
+from zoosim.experiments.request import RunRequest
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
@@ -89,7 +89,7 @@ def plan_of(params: dict[str, Any]) -> Plan:
     """Check a `zoosim run` as the command would before it writes anything."""
     names = None if params["policies"] is None else params["policies"].split(",")
     asked = (params["seeds"], params["steps"], names, params["policy"], params["config"], params["settings"])
-    return make_plan(Request(params["name"], *asked))
+    return make_plan(RunRequest(params["name"], *asked))
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_yaml_blocks_are_accepted(page: Path) -> None:
         if "columns" in config:
             Schema.model_validate(config)
             continue
-        make_plan(Request(config.get("experiment", "gauntlet"), config=config))
+        make_plan(RunRequest(config.get("experiment", "gauntlet"), config=config))
 
 
 def test_the_example_shop_is_accepted_and_uses_every_key() -> None:
     path = ROOT / "examples" / "small_shop.yaml"
-    plan = make_plan(Request("gauntlet", config=path))
+    plan = make_plan(RunRequest("gauntlet", config=path))
     left_out = set(type(plan.env).model_fields) - set(yaml.safe_load(path.read_text(encoding="utf-8"))["env"])
     # These cannot stand beside shocks, personas and availability.
     assert left_out == {"random_shocks", "random_personas", "turnover"}

@@ -14,7 +14,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import finished_plan, make_plan
-from zoosim.experiments.request import Request, parse_seeds
+from zoosim.experiments.request import RunRequest, parse_seeds
 from zoosim.policies.products.random import Random
 from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.worlds.table import TableWorld
@@ -34,7 +34,7 @@ def table_of(made: Plan, seed: int) -> TableWorld:
 
 
 def plan(experiment: str = "gauntlet", **request: Any) -> Plan:
-    return make_plan(Request(experiment, **request))
+    return make_plan(RunRequest(experiment, **request))
 
 
 def names(made: Plan) -> list[str]:
@@ -340,10 +340,10 @@ def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> No
     made = plan("large-world", config={"env": {"personas": {"a": {"b": 0.5, "c": 0.1}}, "shocks": []}})
     assert isinstance(made.env, EnvConfig)
     assert (made.env.random_personas, made.env.random_shocks, made.env.n_products) == (None, None, 500)
-    assert make_plan(Request("large-world", config=made.as_dict())).config_hash == made.config_hash
+    assert make_plan(RunRequest("large-world", config=made.as_dict())).config_hash == made.config_hash
     drawing = plan("large-world")
     assert "personas" not in drawing.as_dict()["env"]
-    assert make_plan(Request("large-world", config=drawing.as_dict())).config_hash == drawing.config_hash
+    assert make_plan(RunRequest("large-world", config=drawing.as_dict())).config_hash == drawing.config_hash
 
 
 @pytest.mark.parametrize("experiment", ["robustness", "large-world"])
@@ -417,28 +417,28 @@ def test_a_search_shop_takes_policies_that_can_learn_from_eur() -> None:
         ("static-mlp", "needs user ids, but template-bandits has none"),
     ):
         with pytest.raises(ConfigError, match=f"policy {name}: {reason}"):
-            make_plan(Request("template-bandits", 1, 100, [name]))
+            make_plan(RunRequest("template-bandits", 1, 100, [name]))
 
 
 def test_a_search_shop_is_configured_as_any_other() -> None:
     settings = ["env.segments.premium.share=0.2", "env.segments.pl_lover.share=0.2", "env.n_products=90"]
-    plan = make_plan(Request("template-bandits", 1, 100, ["template-ts"], settings=settings))
+    plan = make_plan(RunRequest("template-bandits", 1, 100, ["template-ts"], settings=settings))
     assert isinstance(plan.env, SearchConfig)
     assert (plan.env.segments["premium"].share, plan.env.n_products) == (0.2, 90)
-    again = make_plan(Request("template-bandits", config=plan.as_dict(), finished=True))
+    again = make_plan(RunRequest("template-bandits", config=plan.as_dict(), finished=True))
     assert again.config_hash == plan.config_hash
     assert plan.differences(finished_plan(plan.as_dict())) == ()
     with pytest.raises(ConfigError, match="segments: shares add up to"):
-        make_plan(Request("template-bandits", 1, 100, settings=settings[:1]))
+        make_plan(RunRequest("template-bandits", 1, 100, settings=settings[:1]))
 
 
 def test_templates_are_for_search_alone() -> None:
     with pytest.raises(ConfigError, match="policy template-premium: chooses templates, and gauntlet asks for products"):
-        make_plan(Request("gauntlet", 1, 100, ["template-premium"]))
+        make_plan(RunRequest("gauntlet", 1, 100, ["template-premium"]))
 
 
 def test_a_setting_of_a_policy_that_competes_under_other_names_is_told_of() -> None:
-    plan = make_plan(Request("template-bandits", 1, 100, settings=["policies.template-ts.alpha=2"]))
+    plan = make_plan(RunRequest("template-bandits", 1, 100, settings=["policies.template-ts.alpha=2"]))
     assert any("policies.template-ts: does not compete; set template-ts-simple" in note for note in plan.notes)
 
 
@@ -461,4 +461,4 @@ def test_runs_with_other_parameters_have_folders_of_their_own() -> None:
 def test_an_experiment_that_is_no_name_is_refused() -> None:
     refused: Any = 3
     with pytest.raises(ConfigError, match=r"^experiment: got 3, expected a name \(`zoosim list`\), FILE.world or FILE"):
-        make_plan(Request(refused))
+        make_plan(RunRequest(refused))

@@ -6,14 +6,14 @@ import numpy as np
 
 from zoosim.core.types import FloatArray
 from zoosim.fitting.search_checks import simulate
-from zoosim.fitting.search_design import SearchDesign, Sizes
+from zoosim.fitting.search_design import DesignSizes, SearchDesign
 from zoosim.fitting.search_likelihood import log_likelihoods
-from zoosim.fitting.search_parameters import BehaviourParameters, Layout, parameter_effects
+from zoosim.fitting.search_parameters import EstimatedParameters, Layout, parameter_effects
 
-SIZES = Sizes(segments=2, types=2, categories=2, products=20)
+SIZES = DesignSizes(segments=2, types=2, categories=2, products=20)
 LAYOUT = Layout.of(SIZES, 3)
 QUALITY = np.random.default_rng(5).normal(0.0, 0.3, 20)
-TRUTH = BehaviourParameters(
+TRUTH = EstimatedParameters(
     bias=np.array([[1.2, 0.7, 0.3], [0.6, 0.2, 0.0]]),
     examination=np.array([0.2, -0.2]),
     intercept=np.array([-0.6, 0.9]),
@@ -37,7 +37,7 @@ LABELS = np.random.default_rng(8).integers(2, size=20).astype(float)
 """log(1 + price) of the products, and which are private labels."""
 
 
-def random_design(n: int, length: int, seed: int, truth: BehaviourParameters = TRUTH) -> SearchDesign:
+def random_design(n: int, length: int, seed: int, truth: EstimatedParameters = TRUTH) -> SearchDesign:
     """Draw rankings of products at random, with clicks and purchases by known behaviour."""
     rng = np.random.default_rng(seed)
     product = rng.integers(20, size=(n, length))
@@ -58,7 +58,7 @@ def random_design(n: int, length: int, seed: int, truth: BehaviourParameters = T
     return design._replace(clicks=clicks, purchases=purchases)
 
 
-def likelihoods(parameters: BehaviourParameters, design: SearchDesign) -> FloatArray:
+def likelihoods(parameters: EstimatedParameters, design: SearchDesign) -> FloatArray:
     """Return the likelihood of each search, as the fit computes it."""
     predictors = parameter_effects(design, LAYOUT).predictors(LAYOUT.pack(parameters))
     return np.asarray(np.exp(log_likelihoods(predictors, design)))

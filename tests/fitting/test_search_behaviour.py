@@ -6,7 +6,7 @@ import pytest
 from tests.fitting.search_designs import LAYOUT, SIZES, TRUTH, random_design
 from zoosim.fitting import search_parameters
 from zoosim.fitting.search_behaviour import FittedBehaviour, fit_behaviour
-from zoosim.fitting.search_parameters import KINDS, Kind
+from zoosim.fitting.search_parameters import KINDS, ParameterPooling
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_segment_that_clicks_more_is_not_one_that_likes_high_prices(monkeypatc
     error = np.sqrt(contrast @ fitted.covariance @ contrast)
     assert abs(np.diff(fitted.estimates.price)[0] - 0.8) < 4.5 * error
     for name in ("intercept", "examination", "segment_category"):
-        monkeypatch.setitem(KINDS, name, Kind(1e-3, 1e9, KINDS[name].has_mean))
+        monkeypatch.setitem(KINDS, name, ParameterPooling(1e-3, 1e9, KINDS[name].has_mean))
     broken = fit_behaviour(design, SIZES)
     assert np.ptp(broken.estimates.intercept) < 0.01
     assert abs(np.diff(broken.estimates.price)[0] - 0.8) > 4.5 * error

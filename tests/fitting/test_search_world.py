@@ -18,7 +18,7 @@ from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
 from zoosim.fitting.search_checks import simulate
 from zoosim.fitting.search_design import estimate_tastes, query_categories, search_design, shop_sizes
-from zoosim.fitting.search_parameters import BehaviourParameters, Layout, parameter_effects
+from zoosim.fitting.search_parameters import EstimatedParameters, Layout, parameter_effects
 from zoosim.fitting.search_world import FittedSearchWorld, fit_search_world
 from zoosim.logs.parse import read_log
 from zoosim.worlds.search.behaviour import behaviour_parameters
@@ -60,14 +60,14 @@ def test_simulated_clicks_are_those_of_the_world(log_file: Path, tmp_path: Path)
     assert np.abs((wrong - design.clicks.mean(axis=0)) / error).max() > 4.5
 
 
-def true_behaviour(folder: Path, segments: list[str]) -> BehaviourParameters:
+def true_behaviour(folder: Path, segments: list[str]) -> EstimatedParameters:
     """Return the behaviour of the shop that the logs of these tests come from."""
     config = read_search_config(write_shop(folder, products=60, queries=12))
     behaviour = config.behaviour
     bias = [[*query_type.bias, *[query_type.bias[-1]] * 4] for query_type in config.query_types.values()]
     tastes = [config.segments[name] for name in segments]
     zeros = np.zeros(len(segments))
-    return BehaviourParameters(
+    return EstimatedParameters(
         bias=np.array(bias),
         examination=zeros,
         intercept=zeros + behaviour.intercept,
@@ -109,7 +109,7 @@ def test_a_fitted_world_runs(fitted: Fitted, tmp_path: Path) -> None:
     assert [check.position for check in world.checks] == list(range(1, 13))
     first = world.checks[0]
     assert abs(first.clicks - first.fitted_clicks) < 4 * first.click_error
-    assert set(world.estimates["parameter"]) == set(BehaviourParameters._fields)
+    assert set(world.estimates["parameter"]) == set(EstimatedParameters._fields)
     result = zoosim.run(
         "continuous-vs-discrete",
         policies=["random-boosts"],

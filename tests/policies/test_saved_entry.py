@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.rng import stream
 from zoosim.core.types import PolicySpec
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request
+from zoosim.experiments.request import RunRequest
 from zoosim.policies.files import file_and_class
 from zoosim.policies.persistence import load_policy, save_policy
 from zoosim.policies.registry import find_class, make_entry
@@ -36,7 +36,7 @@ class Favourite(zoosim.Policy):
 
 
 def gauntlet(seed: int = 0) -> World:
-    return make_plan(Request("gauntlet", seeds=[seed], steps=300)).world(seed)
+    return make_plan(RunRequest("gauntlet", seeds=[seed], steps=300)).world(seed)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"policy none\.zoosim: the file is not there"):
         make_entry("none.zoosim")
     with pytest.raises(ConfigError, match=r"policies\.trained\.alpha: .* keeps the parameters"):
-        make_plan(Request("gauntlet", policies=[str(trained)], settings=["policies.trained.alpha=1"]))
+        make_plan(RunRequest("gauntlet", policies=[str(trained)], settings=["policies.trained.alpha=1"]))
     entry = make_entry(str(trained))
     with pytest.raises(
         PolicyError, match=r"policy trained: was trained on \d+ features of visitors and \d+ of products"

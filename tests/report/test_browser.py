@@ -22,7 +22,7 @@ from tests.report.test_world import CASES as WORLDS
 from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
 from zoosim.report.page import render_page
-from zoosim.report.sections import Link, Page, Table, render_sections
+from zoosim.report.sections import Link, Page, PageTable, render_sections
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: Debian's package chromium has it")
@@ -161,7 +161,7 @@ CELLS = "[...document.querySelectorAll('tbody tr:not([hidden]) td:nth-child({})'
 def table_page(folder: Path, rows: Sequence[Sequence[str]]) -> Path:
     """A page with one table; cells may not hold signs that HTML escapes."""
     page = folder / "page.html"
-    table = Table("Numbers", HEADS, [[cell.replace("&lt;", "<") for cell in row] for row in rows])
+    table = PageTable("Numbers", HEADS, [[cell.replace("&lt;", "<") for cell in row] for row in rows])
     page.write_text(render_sections("a page", "Which?", Page("Use a.", [table]), ["zoosim"]), encoding="utf-8")
     return page
 
@@ -190,8 +190,8 @@ def test_a_number_leads_to_its_rows(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     named = [(f"policy {number % 3}", str(number), "") for number in range(12)]
     tables = [
-        Table("Values", HEADS, [("policy 1", Link("4", "rows", "policy 1"), "")]),
-        Table("Rows", HEADS, named, folded=True, key="rows"),
+        PageTable("Values", HEADS, [("policy 1", Link("4", "rows", "policy 1"), "")]),
+        PageTable("Rows", HEADS, named, folded=True, key="rows"),
     ]
     page.write_text(render_sections("a page", "Which?", Page("Use a.", tables), ["zoosim"]), encoding="utf-8")
     browser.open(page, 390)

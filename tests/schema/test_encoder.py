@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.schema.column import Column
+from zoosim.schema.column import FittedColumn
 from zoosim.schema.columns import COLUMN_TYPES, LevelColumn
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import infer_rewards, infer_roles, infer_type
@@ -474,7 +474,7 @@ def test_a_broken_encoder_is_not_read(broken: Mapping[str, Any]) -> None:
 
 def test_every_type_names_its_features() -> None:
     for kind in COLUMN_TYPES.values():
-        assert issubclass(kind, Column)
+        assert issubclass(kind, FittedColumn)
     fitted = encoder()
     assert len(set(fitted.features)) == len(fitted.features) == fitted.width
 

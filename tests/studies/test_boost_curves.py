@@ -32,7 +32,7 @@ FEW = ("item-critic", "template-ts")
 def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Make the shop small, the searches short, and the learners few."""
     monkeypatch.setenv("ZOOSIM_CACHE", str(folder))
-    monkeypatch.setattr(optimum, "USUAL", optimum.Sizes(20, 30, 50))
+    monkeypatch.setattr(optimum, "USUAL", optimum.SearchBudget(20, 30, 50))
     for module in (held_out_module, baselines):
         monkeypatch.setattr(module, "HELD_OUT_VISITS", 15)
     monkeypatch.setattr(template_world, "TRUTH_VISITS", 240)

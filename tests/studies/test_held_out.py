@@ -33,7 +33,7 @@ CHECKPOINTS = (5, 40)
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
-    monkeypatch.setattr(optimum, "USUAL", optimum.Sizes(40, 60, 100))
+    monkeypatch.setattr(optimum, "USUAL", optimum.SearchBudget(40, 60, 100))
     monkeypatch.setattr(module, "HELD_OUT_VISITS", 20)
 
 

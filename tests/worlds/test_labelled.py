@@ -8,7 +8,7 @@ import pytest
 
 from zoosim.core.config import LabelledConfig
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.worlds.labelled import Table, build_labelled_world, read_table
+from zoosim.worlds.labelled import LabelledTable, build_labelled_world, read_table
 from zoosim.worlds.table import earn
 
 
@@ -78,7 +78,7 @@ def test_without_a_file_the_table_is_the_handwritten_digits() -> None:
 
 
 def test_a_labelled_world_passes_over_the_rows_and_clicks_the_right_class() -> None:
-    table = Table(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
+    table = LabelledTable(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
     world = build_labelled_world(table, seed=0, steps=18, repeat=True)
     visitors = world.visitors(0, 18)
     passes = [visitors[:7], visitors[7:14]]
@@ -94,7 +94,7 @@ def test_a_labelled_world_passes_over_the_rows_and_clicks_the_right_class() -> N
 
 
 def test_rows_come_once_and_never_in_a_past_unless_they_may_come_back() -> None:
-    table = Table(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
+    table = LabelledTable(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
     world = build_labelled_world(table, seed=0, steps=7)
     assert sorted(world.visitors(0, 7)) == list(range(7))
     assert world.before() is None

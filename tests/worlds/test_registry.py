@@ -11,7 +11,7 @@ import zoosim
 from zoosim.core import registry as core_registry
 from zoosim.core.errors import ConfigError, WorldError
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import Request
+from zoosim.experiments.request import RunRequest
 from zoosim.worlds import registry
 from zoosim.worlds.base import World
 from zoosim.worlds.facts import EUROS, Change, Measure
@@ -124,7 +124,7 @@ def test_what_a_users_class_lacks_is_said(code: str, message: str, tmp_path: Pat
 @pytest.mark.parametrize("name", ["shops", "search-shops"])
 def test_other_parameters_make_another_run(name: str) -> None:
     usual, other = (
-        make_plan(Request(name, seeds=[0], policies=["random"], settings=settings))
+        make_plan(RunRequest(name, seeds=[0], policies=["random"], settings=settings))
         for settings in ([], ["env.categories=[4, 9]"])
     )
     assert usual.config_hash != other.config_hash
@@ -132,7 +132,7 @@ def test_other_parameters_make_another_run(name: str) -> None:
 
 
 def test_a_plan_goes_to_other_processes_without_its_worlds() -> None:
-    plan = make_plan(Request(EXAMPLE, seeds=[4], policies=["random"]))
+    plan = make_plan(RunRequest(EXAMPLE, seeds=[4], policies=["random"]))
     assert plan.any_world.seed == 4
     assert "any_world" not in plan.__getstate__()
     np.testing.assert_array_equal(plan.any_world.genre, plan.world(4).genre)  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zoosim.policies.base import Policy
     from zoosim.rehearsal.advice import Advice, Evidence
     from zoosim.rehearsal.figures import Rehearsal
-    from zoosim.rehearsal.shop import Delay, Fact
+    from zoosim.rehearsal.shop import Fact, RewardDelay
     from zoosim.worlds.fitted.shop import FittedShop
 
 DEFAULT_OUT = "runs/recommend-{log}"
@@ -189,7 +189,7 @@ def recommend(
     from zoosim.experiments.request import parse_seeds
     from zoosim.off_policy.verdict import DO_NOT_USE, Verdict
     from zoosim.rehearsal.advice import Evidence, advise, conclusion
-    from zoosim.rehearsal.progress import Clock
+    from zoosim.rehearsal.progress import Stopwatch
     from zoosim.rehearsal.shop import describe_horizon, describe_shop, months_visits, visits_a_day
 
     numbers = parse_seeds(seeds)
@@ -204,7 +204,7 @@ def recommend(
     _check_same_log(path, loaded)
     planned = months_visits(loaded) if horizon is None else horizon
 
-    clock = Clock()
+    clock = Stopwatch()
     shop, checks, why_not = _fit(loaded, path / WORLD, progress)
     clock.note("fitting the shop")
     contenders = train_contenders(loaded, _default_line_up() if named is None else named, path / MODELS, progress)
@@ -266,7 +266,7 @@ def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     return named
 
 
-def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, Delay | None]":
+def _open(log: Any, data: Any, skip_bad: bool) -> "tuple[Log, RewardDelay | None]":
     """Return the log, and how late rewards came where it says when; raises `ConfigError` or `DataError`."""
     from zoosim.api.served import open_log
     from zoosim.core.action_space import PRODUCTS
@@ -345,7 +345,7 @@ def _rehearse(
     policies: Sequence[Any],
     seeds: Sequence[int],
     steps: int,
-    delay: "Delay | None",
+    delay: "RewardDelay | None",
     jobs: int | None,
     progress: "Progress",
 ) -> "RunResult":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
     from zoosim.core.tables import Table
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.request import RunRequest
     from zoosim.policies.base import Policy
     from zoosim.progress import Progress
 
@@ -212,9 +212,9 @@ def run(
     from zoosim.arena.runner import missing_trials, run_plan
     from zoosim.core.checks import check_whole
     from zoosim.experiments.plan import make_plan
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.request import RunRequest
 
-    request = Request(experiment, seeds, steps, policies, extra, config, settings)
+    request = RunRequest(experiment, seeds, steps, policies, extra, config, settings)
     if through is not None:
         request = _with_service(request, through)
     with chdir("."), redirect_stdout(sys.stderr):  # for what a policy's file prints, and where it goes
@@ -264,7 +264,7 @@ def _progress_bar(is_shown: bool) -> "Iterator[Progress | None]":
         yield bar
 
 
-def _with_service(request: "Request", url: str) -> "Request":
+def _with_service(request: "RunRequest", url: str) -> "RunRequest":
     """Add a running service to a request, under a name of its decisions that no other run has."""
     from zoosim.serving.through import ThroughService
 
@@ -366,7 +366,7 @@ def write_log(
     from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
     from zoosim.experiments.plan import MAX_STEPS, make_plan
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.request import RunRequest
     from zoosim.policies.registry import find_class
 
     path = Path(out).absolute()  # a policy may change the working directory
@@ -375,7 +375,7 @@ def write_log(
     seeds = [seed] if isinstance(seed, int) else seed
     experiment = find_action_space(find_class(policy).chooses[0]).experiment if world is None else world
     check_whole("n", n, 1, MAX_STEPS)
-    plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
+    plan = make_plan(RunRequest(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]
     check_logged(plan, entry)
     shop = plan.world(plan.seeds[0], entry)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.action_spaces import find_action_space
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.logs.lives import Lives
 from zoosim.logs.schema import LIFE, SOURCE
@@ -116,7 +116,7 @@ class BlockRows:
         )
 
 
-def sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[int, int]]:
+def sections(world: World, steps: int, feedback: FeedbackTiming) -> Iterator[tuple[int, int]]:
     """Cut a run into sections (start, stop) of at most `BLOCK` visits.
 
     In each of them what a table says stays the same, and so it did when the visits came that are learned from.

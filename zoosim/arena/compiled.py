@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.arena.block import Block, sections
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.jit import bind, jit
 from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import DecisionDraws, Kernel, KernelPolicy, floored_choice, floored_distribution
-from zoosim.worlds.table import TableWorld, Visits, chosen_and_best, earn
+from zoosim.worlds.table import TableWorld, VisitBatch, chosen_and_best, earn
 
 # `compiled_play` puts each kernel's own functions in the place of these.
 choose: Any = None
@@ -23,7 +23,7 @@ decided: Any = None
 learn: Any = None
 
 
-class History(NamedTuple):
+class DecisionHistory(NamedTuple):
     """The decisions so far in a run of n visits, each array `(n,)`, from which late rewards are learned."""
 
     actions: IntArray
@@ -37,11 +37,13 @@ def runs_compiled(cls: type[Policy]) -> bool:
     return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 
 
-def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback, logged: bool) -> Iterator[Block]:
+def play_compiled(
+    world: TableWorld, policy: Any, steps: int, feedback: FeedbackTiming, logged: bool
+) -> Iterator[Block]:
     """Run a kernel over the arrays of a world, section by section."""
     compiled = compiled_play(policy.kernel, logged)
     # Of the whole run, not of a section: a late reward is learned from what was decided many sections ago.
-    history = History(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
+    history = DecisionHistory(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
     learned = 0
     for start, stop in sections(world, steps, feedback):
         visits = world.visits(start, stop)
@@ -55,7 +57,7 @@ def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback
         policy.attach_block(before.ids, before.products, stop - start)
         now = policy.attach_block(offer.ids, offer.products, stop - start)
         then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
-        rows = History(history.actions[block], history.rewards[block], history.propensities[block])
+        rows = DecisionHistory(history.actions[block], history.rewards[block], history.propensities[block])
         arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
         compiled(*arguments, *rows, history.actions[earlier], history.rewards[earlier])
         if feedback.batch > 1 and stop % feedback.batch == 0:
@@ -65,7 +67,7 @@ def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback
         yield _table_block(world, visits, rows)
 
 
-def _table_block(world: TableWorld, visits: Visits, rows: History) -> Block:
+def _table_block(world: TableWorld, visits: VisitBatch, rows: DecisionHistory) -> Block:
     """Return a block of visits to a table with what it says of them."""
     expected, best = chosen_and_best(visits, rows.actions)
     parts = {name: part[visits.visitors, rows.actions] for name, part in world.parts.items()}
@@ -73,7 +75,7 @@ def _table_block(world: TableWorld, visits: Visits, rows: History) -> Block:
     return Block(visits.start, visits.user_ids, *rows, expected, best, parts, segments)
 
 
-def _learn_late(world: TableWorld, policy: Any, history: History, start: int, stop: int) -> None:
+def _learn_late(world: TableWorld, policy: Any, history: DecisionHistory, start: int, stop: int) -> None:
     """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
     # Rewards that come together may be of visits to different offers: each part is learned with the candidates of its
     # time.
@@ -137,8 +139,8 @@ def _play(
     now: Any,
     then: Any,
     draws: DecisionDraws,
-    visits: Visits,
-    past: Visits,
+    visits: VisitBatch,
+    past: VisitBatch,
     floor: float,
     learns: bool,
     actions: IntArray,

@@ -15,7 +15,7 @@ from zoosim.arena.block import Block, BlockRows, sections
 from zoosim.arena.compiled import play_compiled, runs_compiled
 from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ActionError, PolicyFailure, WorldError
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.types import Context, PolicySpec
 from zoosim.policies.base import Policy, policy_name
 from zoosim.worlds.base import Truth, World
@@ -28,7 +28,7 @@ def play(
     policy: Policy,
     steps: int,
     *,
-    feedback: Feedback = AT_ONCE,
+    feedback: FeedbackTiming = AT_ONCE,
     logged: bool = False,
     judged: bool = True,
 ) -> Iterator[Block]:
@@ -69,10 +69,10 @@ UNKNOWN = Truth(lambda action: np.nan, np.nan)
 """Placeholder for the truth where it is not asked for."""
 
 
-class _Learner:
+class _RewardDelivery:
     """Hands rewards to a policy when they arrive."""
 
-    def __init__(self, policy: Policy, feedback: Feedback) -> None:
+    def __init__(self, policy: Policy, feedback: FeedbackTiming) -> None:
         self._update = policy.update
         self._arity = _arity(policy)
         self._feedback = feedback
@@ -90,12 +90,12 @@ class _Learner:
 
 
 def _play_visits(
-    world: World, policy: Policy, steps: int, feedback: Feedback, logged: bool, judged: bool
+    world: World, policy: Policy, steps: int, feedback: FeedbackTiming, logged: bool, judged: bool
 ) -> Iterator[Block]:
     """Ask the world and the policy decision by decision."""
     space = find_action_space(world.action_space)
     spec = world.spec(steps)
-    learner = _Learner(policy, feedback)
+    learner = _RewardDelivery(policy, feedback)
     for start, stop in sections(world, steps, AT_ONCE):
         rows = BlockRows(world, spec, start, logged=logged, judged=judged)
         for visitor in range(start, stop):

@@ -18,10 +18,10 @@ POINTS = 400
 
 
 FIGURES = ["reward", "true_probability", "best_probability"]
-"""The columns of a trial that become `Rows`, in their order."""
+"""The columns of a trial that become `TrialRows`, in their order."""
 
 
-class Rows(NamedTuple):
+class TrialRows(NamedTuple):
     """The rows of a trial, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
 
     rewards: FloatArray
@@ -29,18 +29,18 @@ class Rows(NamedTuple):
     best_probabilities: FloatArray
 
 
-def oracle_fraction(rows: Rows, start: int, stop: int) -> float:
+def oracle_fraction(rows: TrialRows, start: int, stop: int) -> float:
     """Return chosen over best true probabilities, each summed over visits `start` to `stop - 1`; 1 if both are 0."""
     best = rows.best_probabilities[start:stop].sum()
     return float(rows.true_probabilities[start:stop].sum() / best) if best > 0 else 1.0
 
 
-def mean_reward(rows: Rows, start: int, stop: int) -> float:
+def mean_reward(rows: TrialRows, start: int, stop: int) -> float:
     """Return the mean reward of visits `start` to `stop - 1`."""
     return float(rows.rewards[start:stop].mean())
 
 
-def recovery(rows: Rows, shock: int, end: int) -> int | None:
+def recovery(rows: TrialRows, shock: int, end: int) -> int | None:
     """Return the smallest k >= 0 whose window of visits shock + k to shock + k + 499 reaches 95% of oracle.
 
     Sums are of true probabilities; the window may not cross `end`, the next shock or the end of the run. None when no
@@ -69,7 +69,7 @@ def sample_steps(steps: int) -> Sequence[int]:
     return steps_done
 
 
-def curves(rows: Rows, at: Sequence[int]) -> dict[str, FloatArray]:
+def curves(rows: TrialRows, at: Sequence[int]) -> dict[str, FloatArray]:
     """Return, after each number of visits in `at (n,)`, over the last 500 visits `ctr` and the `share` of the oracle.
 
     And `clicks` and `regret` of all visits so far.

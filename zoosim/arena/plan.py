@@ -9,7 +9,7 @@ from typing import Any
 from zoosim.action_spaces import find_action_space
 from zoosim.arena.experiment import Experiment
 from zoosim.core.digests import value_digest
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.files import resolved
 from zoosim.core.user_code import code_digest
 from zoosim.policies.registry import PolicyEntry, make_entry
@@ -34,7 +34,7 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...] = ()
-    feedback: Feedback = AT_ONCE
+    feedback: FeedbackTiming = AT_ONCE
     config_hash: str = ""
     notes: tuple[str, ...] = ()
     files: str | None = None

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.arena.metrics import FIGURES, Rows
+from zoosim.arena.metrics import FIGURES, TrialRows
 from zoosim.arena.older_runs import CONFIG_KEYS, MALFORMED, OLDER, has_figures, is_summary, older_digests
 from zoosim.arena.plan import FORMAT
 from zoosim.core.digests import content_digest, file_digest
@@ -218,15 +218,15 @@ class RunFolder:
         for folder in (self.path, *self.path.glob("cells/*/"), *self.path.glob("log/*/")):
             remove_leftovers(folder)
 
-    def read_trial(self, key: TrialKey) -> Rows:
+    def read_trial(self, key: TrialKey) -> TrialRows:
         """Read the figures of a trial; raises `DataError` for a file that is damaged, or of another trial."""
         return self.read_whole_trial(key)[0]
 
-    def read_whole_trial(self, key: TrialKey) -> tuple[Rows, dict[str, np.ndarray]]:
+    def read_whole_trial(self, key: TrialKey) -> tuple[TrialRows, dict[str, np.ndarray]]:
         """Read the figures of a trial by visitor, and what rewards are made of: nothing where they are clicks."""
         frame = _by_visitor(self._frame(key))
         parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
-        return Rows(*(frame[name].to_numpy() for name in FIGURES)), parts
+        return TrialRows(*(frame[name].to_numpy() for name in FIGURES)), parts
 
     def columns(self, key: TrialKey) -> list[str]:
         """List the columns of a trial; raises `DataError` for a file that is damaged or not ours."""

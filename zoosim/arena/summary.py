@@ -97,7 +97,7 @@ class Comparison:
         reward = self._world.reward_scale
         return {reward.key: reward.limits, **{measure.key: measure.limits for measure in self._world.reported_measures}}
 
-    def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:
+    def _figures(self, rows: metrics.TrialRows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
         return TrialFigures(
             [metrics.mean_reward(rows, *span) for span in spans],
@@ -115,7 +115,7 @@ class Comparison:
         visits = {name: part[chosen] for name, part in parts.items()}
         return {measure.key: measure.value(visits) for measure in self._world.reported_measures}
 
-    def _by_segment(self, rows: metrics.Rows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+    def _by_segment(self, rows: metrics.TrialRows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
         """Return mean reward and measures of the visits of each segment of users that came."""
         names = self._world.reported_segments
         if not names:

@@ -9,7 +9,7 @@ LATEST = 100_000_000
 
 
 @dataclass(frozen=True)
-class Feedback:
+class FeedbackTiming:
     """The arrival of rewards at a policy: after `delay` further visits, and then in batches of `batch` visits.
 
     With 0 and 1 a reward is learned before the next visit comes.
@@ -30,5 +30,5 @@ class Feedback:
                 raise ConfigError(f"run.{name}: got {shown(visits)}, expected {expected}")
 
 
-AT_ONCE = Feedback()
+AT_ONCE = FeedbackTiming()
 """Each reward is learned before the next visit."""

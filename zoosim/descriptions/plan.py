@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
-from zoosim.experiments.request import MAX_SEED, Request
+from zoosim.experiments.request import MAX_SEED, RunRequest
 from zoosim.worlds.registry import find_world
 
 WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
@@ -54,4 +54,4 @@ def read_world(
     elif config is not None:
         values = read_config(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
-    return make_plan(Request(experiment, [seed], steps=steps, config=world, settings=settings))
+    return make_plan(RunRequest(experiment, [seed], steps=steps, config=world, settings=settings))

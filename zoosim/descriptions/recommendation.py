@@ -31,7 +31,7 @@ class PeriodFacts(NamedTuple):
     random: float
 
 
-class Change(NamedTuple):
+class ShockEffect(NamedTuple):
     """A click chance that changes at visit `start`, by the shock `name`."""
 
     start: int
@@ -54,7 +54,7 @@ class RecommendationDescription:
     personas: dict[str, int]
     categories: dict[str, int]
     periods: tuple[PeriodFacts, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ShockEffect, ...]
 
     draw = Part("zoosim.report.recommendation:recommendation_figures")
     render = Part("zoosim.report.recommendation:render_recommendation")
@@ -120,12 +120,12 @@ def _shocks_at(world: TableWorld, start: int) -> str:
     return " + ".join(name for step, name in world.shocks if step == start)
 
 
-def _changes(world: TableWorld, steps: int) -> tuple[Change, ...]:
+def _changes(world: TableWorld, steps: int) -> tuple[ShockEffect, ...]:
     changes = []
     for earlier, period in pairwise(period for period in world.periods if period.start < steps):
         name = _shocks_at(world, period.start)
         for s, g in np.argwhere(period.table != earlier.table).tolist():
             before = float(earlier.table[s, g])
             after = float(period.table[s, g])
-            changes.append(Change(period.start, name, world.segment_names[s], world.group_names[g], before, after))
+            changes.append(ShockEffect(period.start, name, world.segment_names[s], world.group_names[g], before, after))
     return tuple(changes)

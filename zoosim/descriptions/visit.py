@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
 from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"
@@ -35,7 +35,7 @@ OBSERVED = (
 """The features of a rich context after segment and query type, in order."""
 
 
-class Shown(NamedTuple):
+class ShownProduct(NamedTuple):
     """A product in a ranking, and what the visitor did with it.
 
     The shop knows its id and properties, the `base` score and the score that boosts `added`, its `place` without
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
     satisfaction: float | None
 
 
-class Ranking(NamedTuple):
+class VisitRanking(NamedTuple):
     """The top k of a visit under one set of boosts, called `name`.
 
     `reward` is expected, in EUR, and `gain` its difference to the ranking without boosts, with 95% intervals from
@@ -72,7 +72,7 @@ class Ranking(NamedTuple):
     """
 
     name: str
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownProduct, ...]
     reward: Interval
     gain: Interval
     left: int
@@ -98,11 +98,11 @@ class VisitFacts(NamedTuple):
     label_taste: float
     category_tastes: Mapping[str, float]
     observed: Mapping[str, float]
-    ladder: tuple[Ranking, ...]
-    templates: tuple[Ranking, ...]
+    ladder: tuple[VisitRanking, ...]
+    templates: tuple[VisitRanking, ...]
 
     @property
-    def best(self) -> Ranking:
+    def best(self) -> VisitRanking:
         """The boosted ranking that earns most in expectation."""
         return max([*self.ladder[1:], *self.templates[1:]], key=lambda ranking: ranking.reward.mean)
 
@@ -138,7 +138,7 @@ def _observed(config: SearchConfig, features: FloatArray) -> dict[str, float]:
     return {name: value for n, (name, value) in named if n >= len(one_hot) or value > 0}
 
 
-def _ladder(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
+def _ladder(shop: SearchShop, visit: SearchVisit) -> tuple[VisitRanking, ...]:
     action = np.zeros(len(FEATURES))
     rankings = []
     feature = FEATURES.index(BOOSTED)
@@ -150,7 +150,7 @@ def _ladder(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
     return tuple(rankings)
 
 
-def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
+def _by_template(shop: SearchShop, visit: SearchVisit) -> tuple[VisitRanking, ...]:
     rankings = []
     for number, name in enumerate(TEMPLATES):
         shown = shop.rank_by_template(visit, number)
@@ -159,13 +159,13 @@ def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
     return tuple(rankings)
 
 
-def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: FloatArray) -> Ranking:
+def _ranking(shop: SearchShop, visit: SearchVisit, name: str, shown: IntArray, added: FloatArray) -> VisitRanking:
     truth = SearchTruth(shop)
     result = shop.serve(visit, shown)
     catalogue = shop.world.markets[visit.market].catalogue
     rewards = truth.rewards(visit, shown, REPLICATES)
     rewards_without_boosts = truth.rewards(visit, visit.baseline, REPLICATES)
-    return Ranking(
+    return VisitRanking(
         name=name,
         shown=tuple(_item(shop, visit, result, added, n) for n in range(len(shown))),
         reward=mean_interval(rewards),
@@ -179,12 +179,12 @@ def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: 
     )
 
 
-def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: int) -> Shown:
+def _item(shop: SearchShop, visit: SearchVisit, result: FinishedVisit, added: FloatArray, n: int) -> ShownProduct:
     catalogue = shop.world.markets[visit.market].catalogue
     outcome = result.outcome
     product = int(result.shown[n])
     ahead = (visit.base > visit.base[product]).sum() + (visit.base[:product] == visit.base[product]).sum()
-    return Shown(
+    return ShownProduct(
         product=int(catalogue.ids[product]),
         category=list(shop.world.config.categories)[catalogue.category[product]],
         price=float(catalogue.price[product]),

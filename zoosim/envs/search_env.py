@@ -17,7 +17,7 @@ from zoosim.core.types import Context
 from zoosim.envs.world_env import WorldEnv
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.boosts import BoostWorld, SearchView, context_of, feedback_of, product_ids
-from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
 from zoosim.worlds.search.tables import read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld, cell_oracle
 from zoosim.worlds.search.world import build_search_world
@@ -60,15 +60,15 @@ class SearchEnv(WorldEnv):
         shop = SearchShop(build_search_world(self._config, seed=seed))
         return BoostWorld(shop, cell_oracle(self._config, seed=seed))
 
-    def observe(self, world: SearchView, visit: Visit) -> Context:
+    def observe(self, world: SearchView, visit: SearchVisit) -> Context:
         """Return the context of a visit in arrays of its own."""
         return context_of(world.shop, visit, shared=False)
 
-    def before(self, world: SearchView, visit: Visit) -> dict[str, Any]:
+    def before(self, world: SearchView, visit: SearchVisit) -> dict[str, Any]:
         """Return the base ranker's own ranking."""
         return {"baseline": product_ids(world.shop, visit, visit.baseline)}
 
-    def serve(self, world: SearchView, visit: Visit, action: Any) -> tuple[float, dict[str, Any]]:
+    def serve(self, world: SearchView, visit: SearchVisit, action: Any) -> tuple[float, dict[str, Any]]:
         """Rank with an `action` for the waiting visitor."""
         result = world.shop.serve(visit, world.rank(visit, action))
         return result.reward, info_of(world, visit, result)
@@ -99,14 +99,14 @@ class SearchTemplatesEnv(SearchEnv):
         shop = SearchShop(build_search_world(self._config, seed=seed))
         return TemplateWorld(shop, cell_oracle(self._config, seed=seed))
 
-    def observe(self, world: SearchView, visit: Visit) -> Context:
+    def observe(self, world: SearchView, visit: SearchVisit) -> Context:
         """Return the context of a visit in arrays of its own."""
         context = world.context(visit)
         arrays = {name: value.copy() for name, value in context.items() if name != "user_id"}
         return Context(user_id=context.user_id, **arrays)
 
 
-def info_of(world: SearchView, visit: Visit, result: Result) -> dict[str, Any]:
+def info_of(world: SearchView, visit: SearchVisit, result: FinishedVisit) -> dict[str, Any]:
     """Return what there is to say of a visit that is over.
 
     Args:

@@ -13,7 +13,7 @@ from zoosim.envs.world_env import flattened
 from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.boosts import SearchView, table_of
-from zoosim.worlds.search.shop import Result, Visit
+from zoosim.worlds.search.shop import FinishedVisit, SearchVisit
 from zoosim.worlds.search.world import SearchWorld
 
 
@@ -88,7 +88,7 @@ class SearchVectorEnv(WorldVectorEnv):
             return flattened(np.stack(features))
         return self._contexts(self._worlds, self._visits)
 
-    def _contexts(self, views: list[SearchView], visits: list[Visit]) -> Context:
+    def _contexts(self, views: list[SearchView], visits: list[SearchVisit]) -> Context:
         """Return the contexts of some visits as one, a row each; large arrays are made when they are asked for."""
         rows = [(view.shop, visit) for view, visit in zip(views, visits, strict=True)]
         return LazyContext(
@@ -102,7 +102,7 @@ class SearchVectorEnv(WorldVectorEnv):
             boost_features=Later(lambda: np.stack([shop.boost_features(visit) for shop, visit in rows])),
         )
 
-    def _final(self, served: list[tuple[SearchView, Visit, Result]]) -> dict[str, Any]:
+    def _final(self, served: list[tuple[SearchView, SearchVisit, FinishedVisit]]) -> dict[str, Any]:
         """Return the info of a step: observations and infos of the visits that ended, made when asked for."""
 
         # From the visits that were served: when these arrays are asked for, the rows have long moved on.
@@ -134,7 +134,7 @@ class SearchTemplatesVectorEnv(SearchVectorEnv):
 
     single = SearchTemplatesEnv
 
-    def _contexts(self, views: list[SearchView], visits: list[Visit]) -> Context:
+    def _contexts(self, views: list[SearchView], visits: list[SearchVisit]) -> Context:
         """Return the contexts of some visits as one, a row each."""
         contexts = [view.context(visit) for view, visit in zip(views, visits, strict=True)]
         return Context(**{name: np.stack([context[name] for context in contexts]) for name in contexts[0]})

@@ -15,13 +15,13 @@ from zoosim.core.checks import check_whole
 from zoosim.core.config import read_config
 from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.number_format import VISIT, VISITOR
 from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.seal import KEY
 from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
-from zoosim.experiments.request import Request, Settings, parse_seeds
+from zoosim.experiments.request import RunRequest, SettingValues, parse_seeds
 from zoosim.experiments.world_parameters import read_parameters
 from zoosim.policies.base import Policy
 from zoosim.policies.files import is_file
@@ -37,14 +37,14 @@ WRITTEN = ("experiment", "format", "config_hash", "files", KEY, OLDER)
 
 def finished_plan(config: Mapping[str, Any]) -> Plan:
     """Return the plan of the run that a config.yaml tells of, in this format or an older one."""
-    return make_plan(Request(str(config.get("experiment")), config=config, finished=True))
+    return make_plan(RunRequest(str(config.get("experiment")), config=config, finished=True))
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: RunRequest) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
     experiment = _experiment(request)
     config = _read_config(request, experiment)
-    changes = Settings(request.settings)
+    changes = SettingValues(request.settings)
     named_policies = changes.policy_names()
     asked_steps = _run_value("steps", request.steps, config, changes, None)
     steps = check_whole("steps", experiment.steps if asked_steps is None else asked_steps, 1, MAX_STEPS)
@@ -72,7 +72,7 @@ def make_plan(request: Request) -> Plan:
     return replace(plan, config_hash=value_digest(plan.identity), notes=notes)
 
 
-def _experiment(request: Request) -> Experiment:
+def _experiment(request: RunRequest) -> Experiment:
     """Return the experiment, or that of a user's own world; raises `ConfigError` for an unknown name."""
     name = request.experiment
     if isinstance(name, os.PathLike):
@@ -104,7 +104,7 @@ def _finished_plan(config: Mapping[str, Any], plan: Plan) -> Plan:
     )
 
 
-def _run_value(name: str, value: Any, config: Mapping[str, Any], changes: Settings, default: Any) -> Any:
+def _run_value(name: str, value: Any, config: Mapping[str, Any], changes: SettingValues, default: Any) -> Any:
     """Return `run.NAME`: the `value` that was asked for, else the last setting, the file's, or the default."""
     taken = changes.take("run", name)
     if any(path for path, _ in taken):
@@ -124,7 +124,7 @@ def _check_run(name: str, values: Iterable[Any]) -> None:
             parse_seeds(value)
 
 
-def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
+def _read_config(request: RunRequest, experiment: Experiment) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if isinstance(request.config, Mapping):
         config = dict(request.config)
@@ -148,7 +148,7 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     return config
 
 
-def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
+def _feedback(config: Mapping[str, Any], changes: SettingValues) -> FeedbackTiming:
     """Return when rewards arrive: `run.delay` and `run.batch`, of the settings before the file."""
     values = {name: config.get("run", {}).get(name, getattr(AT_ONCE, name)) for name in ("delay", "batch")}
     for name in values:
@@ -156,10 +156,10 @@ def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
             if path:
                 raise ConfigError(f"--set run.{name}: expected one number, such as run.{name}=1000")
             values[name] = value
-    return Feedback(**values)
+    return FeedbackTiming(**values)
 
 
-def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
+def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: SettingValues) -> dict[str, dict[str, Any]]:
     """Return what differs from the defaults of every built-in policy; what the user changed is checked.
 
     Sources, later ones win: the experiment, `parameters:` in the config file, `policies:` in it, --set.
@@ -206,7 +206,7 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _entries(
-    request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
+    request: RunRequest, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
     """Return who competes; the code of policies that do not is not even imported."""
     listed: dict[str, Mapping[str, Any]] = {}
@@ -264,7 +264,7 @@ def _above_oracle(plan: Plan) -> tuple[str, ...]:
     return (plan.any_world.oracle_note,)
 
 
-def _late(feedback: Feedback, unit: str) -> tuple[str, ...]:
+def _late(feedback: FeedbackTiming, unit: str) -> tuple[str, ...]:
     """Say when rewards come late, as every figure of the run hangs on it."""
     if feedback == AT_ONCE:
         return ()
@@ -327,7 +327,7 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
     return make_entry(source, name, {k: v for k, v in item.items() if k not in ("name", "type")})
 
 
-def _tuned(entry: PolicyEntry, changes: Settings) -> PolicyEntry:
+def _tuned(entry: PolicyEntry, changes: SettingValues) -> PolicyEntry:
     """Return an entry with what `--set` says of it; for the built-in names that has happened before."""
     changed = changes.take_parameters(entry.name)
     return make_entry(entry.source, entry.name, {**entry.params, **changed}) if changed else entry

@@ -16,7 +16,7 @@ MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """A user's request, as it came: the command line and `zoosim.run` both fill this in."""
 
     experiment: str | os.PathLike[str]
@@ -59,7 +59,7 @@ def _is_seed(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SEED
 
 
-class Settings:
+class SettingValues:
     """The `--set` values, each to be taken once by whoever it is for."""
 
     def __init__(self, texts: Sequence[str]) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 from zoosim.arena.experiment import Experiment
 from zoosim.core.errors import ConfigError
-from zoosim.experiments.request import Settings
+from zoosim.experiments.request import SettingValues
 from zoosim.worlds.registry import find_world
 
 
 def read_parameters(
-    experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, *, finished: bool = False
+    experiment: Experiment, config: Mapping[str, Any], changes: SettingValues, steps: int, *, finished: bool = False
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the checked parameters of a run of `steps`, by name, and notes on what had to give way.
 

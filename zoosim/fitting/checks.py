@@ -28,7 +28,7 @@ MOST_PAIRS = 300_000
 """Visits x products of each draw by which a world's values are computed."""
 
 
-class Comparison(NamedTuple):
+class ValueComparison(NamedTuple):
     """A policy's value in the fitted world, and by the log, by `estimator`.
 
     `log` is None where the log cannot tell, and `why_not` says why nothing is compared. Ends that the log leaves open
@@ -69,7 +69,7 @@ class Checks(TabularResult):
     what visitors differ in. `products` are what showing each product to everyone earns.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ValueComparison, ...]
     oracle: Interval
     products: tuple[Interval, ...]
     held_out: HeldOut
@@ -102,7 +102,7 @@ class Checks(TabularResult):
             be told.
         """
         rows = [_as_row(row) for row in self.comparisons]
-        rows.append(_as_row(Comparison("best for each visitor", self.oracle, None, "")))
+        rows.append(_as_row(ValueComparison("best for each visitor", self.oracle, None, "")))
         numbers = dict.fromkeys(("world", "world_low", "world_high", "log", "log_low", "log_high"), pl.Float64)
         schema = {"policy": pl.String, **numbers, "estimator": pl.String, "agrees": pl.Boolean}
         return pl.DataFrame(rows, schema=schema)
@@ -131,14 +131,14 @@ class Checks(TabularResult):
         }
 
 
-def _not_shown(row: Comparison) -> str:
+def _not_shown(row: ValueComparison) -> str:
     """Say that a policy earns something else in the world than by the log, or that this cannot be told."""
     if row.agrees is False:
         return f"in the world {row.policy} earn something else than by the log: {row.words} of the logged value"
     return row.doubt
 
 
-def _as_row(comparison: Comparison) -> dict[str, Any]:
+def _as_row(comparison: ValueComparison) -> dict[str, Any]:
     figures = dict(zip(("world", "world_low", "world_high"), comparison.world, strict=True))
     if comparison.log is not None:
         figures |= zip(("log", "log_low", "log_high"), comparison.log, strict=True)
@@ -146,7 +146,7 @@ def _as_row(comparison: Comparison) -> dict[str, Any]:
     return {**names, **figures, "agrees": comparison.agrees}
 
 
-def _as_plain(comparison: Comparison) -> dict[str, Any]:
+def _as_plain(comparison: ValueComparison) -> dict[str, Any]:
     log = None if comparison.log is None else comparison.log._asdict()
     names = {"policy": comparison.policy, "estimator": comparison.estimator}
     equivalence = None if comparison.equivalence is None else comparison.equivalence._asdict()
@@ -168,7 +168,9 @@ def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progre
     return Checks(comparisons, _value(values.best), tuple(map(_value, values.products.T)), held_out)
 
 
-def compare_with_log(log: Log, logged: FloatArray, uniform: FloatArray, *, seed: int = 0) -> tuple[Comparison, ...]:
+def compare_with_log(
+    log: Log, logged: FloatArray, uniform: FloatArray, *, seed: int = 0
+) -> tuple[ValueComparison, ...]:
     """Compare what `logged` and `uniform` choices earn in each draw of a world `(D,)` with the log's own estimates."""
     compared = (_compare_logged(log, _value(logged)), _compare_uniform(log, _value(uniform), seed))
     value = float(log.rewards.mean())
@@ -191,26 +193,26 @@ def _value(draws: FloatArray) -> Interval:
     return Interval(float(draws.mean()), float(low), float(high))
 
 
-def _compare_logged(log: Log, world: Interval) -> Comparison:
+def _compare_logged(log: Log, world: Interval) -> ValueComparison:
     """Compare what the logged choices earn in a fitted world with the log's mean."""
     terms = group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards))
     by_log = with_open_ends(bootstrap_interval(terms))
     why_not = "no interval" if by_log.low is None or by_log.high is None else ""
-    return Comparison("logged choices", world, by_log, "the log's mean", why_not)
+    return ValueComparison("logged choices", world, by_log, "the log's mean", why_not)
 
 
-def _compare_uniform(log: Log, world: Interval, seed: int) -> Comparison:
+def _compare_uniform(log: Log, world: Interval, seed: int) -> ValueComparison:
     """Compare what uniform choices earn in a fitted world with an estimate on the log, where it can be used."""
     policy = "uniform choices"
     if not log.has_propensities:
-        return Comparison(policy, world, None, "dr", "no propensities")
+        return ValueComparison(policy, world, None, "dr", "no propensities")
     evaluation = evaluate(log, {policy: _uniform_chances}, estimators=["dr"], seed=seed, compare=False)
     result = evaluation.results[0]
     if result.verdict == DO_NOT_USE:
-        return Comparison(policy, world, None, result.estimator, DO_NOT_USE)
+        return ValueComparison(policy, world, None, result.estimator, DO_NOT_USE)
     by_log = with_open_ends(Interval(result.value, result.low, result.high))
     why_not = "no interval" if by_log.low is None or by_log.high is None else ""
-    return Comparison(policy, world, by_log, result.estimator, why_not)
+    return ValueComparison(policy, world, by_log, result.estimator, why_not)
 
 
 def _uniform_chances(log: Log, start: int, stop: int) -> FloatArray:

@@ -17,14 +17,14 @@ LEAST_CLICKS = 10.0
 """Clicks that a cell must have, and shows without one, before a change in it is believed."""
 
 
-class Change(NamedTuple):
+class ClickChange(NamedTuple):
     """A change of the click probabilities of `cells` from row `row` on, rows in order of time."""
 
     row: int
     cells: IntArray
 
 
-def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: float = 1.0) -> list[Change]:
+def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: float = 1.0) -> list[ClickChange]:
     """Find changes in the clicks of `cells (n,)`, rows in order of time, by binary segmentation (Vostrikova 1981).
 
     Each step takes the time at which the cells' log likelihood ratios, each less what chance may bring, add up to most.
@@ -36,7 +36,7 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
     cell_block = cells * blocks + block
     counts = (np.bincount(cell_block, values, n_cells * blocks) for values in (np.ones(n), rewards))
     rows, clicks = (np.asarray(count.reshape(n_cells, blocks), float) for count in counts)
-    changes: list[Change] = []
+    changes: list[ClickChange] = []
     spans = [(0, blocks)]
     while spans and len(changes) < MOST_CHANGES:
         start, stop = spans.pop(0)
@@ -45,7 +45,7 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
         )
         if offset and changed.any():
             first = int(np.searchsorted(block, start + offset))
-            changes.append(Change(first, np.flatnonzero(changed)))
+            changes.append(ClickChange(first, np.flatnonzero(changed)))
             spans += [(start, start + offset), (start + offset, stop)]
     return sorted(changes, key=lambda change: change.row)
 

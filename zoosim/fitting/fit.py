@@ -11,8 +11,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.fitting.drift import Change as FoundChange
-from zoosim.fitting.drift import design_effect, find_changes
+from zoosim.fitting.drift import ClickChange, design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
 from zoosim.fitting.sizes import fit_sizes
 from zoosim.logs.log import Log
@@ -20,7 +19,7 @@ from zoosim.models.glm import FittedGLM, Response, fit_glm
 from zoosim.models.row_effects import Family, RowEffects
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
-from zoosim.worlds.fitted.shop import Change, FittedShop, Tastes
+from zoosim.worlds.fitted.shop import FittedShop, ResponseChange, VisitorEffects
 
 DRAWS = 200
 MOST_ROWS = 200_000
@@ -139,7 +138,7 @@ def _segments(log: Log, responses: FloatArray) -> Groups:
     return group_rows(log.features, MOST_SEGMENTS, enough).named(log.features, log.visitor_features)
 
 
-def _found_changes(log: Log, responses: FloatArray, features: Features, segments: Groups) -> list[FoundChange]:
+def _found_changes(log: Log, responses: FloatArray, features: Features, segments: Groups) -> list[ClickChange]:
     n_categories = len(features.category_names)
     cells = segments.labels * n_categories + features.categories[log.actions]
     n_cells = segments.n_groups * n_categories
@@ -147,7 +146,7 @@ def _found_changes(log: Log, responses: FloatArray, features: Features, segments
     return find_changes(cells, responses, n_cells, design_effect(clusters, cells, responses, n_cells))
 
 
-def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundChange]) -> _Kinds:
+def _kinds(log: Log, features: Features, segments: Groups, changes: list[ClickChange]) -> _Kinds:
     """Return the effects that rows of a log may share."""
     n = len(log)
     n_categories = len(features.category_names)
@@ -172,9 +171,9 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundCh
     return _Kinds(tuple(families), users, taste_keys, days)
 
 
-def _tastes(keys: IntArray, effects: RowEffects) -> Tastes:
+def _tastes(keys: IntArray, effects: RowEffects) -> VisitorEffects:
     spreads = (effects.spread, effects.estimate, effects.error)
-    return Tastes(keys, effects.information, effects.target, *spreads)
+    return VisitorEffects(keys, effects.information, effects.target, *spreads)
 
 
 def _level_of_rows(kinds: _Kinds, hours: RowEffects, days: RowEffects) -> FloatArray:
@@ -183,13 +182,13 @@ def _level_of_rows(kinds: _Kinds, hours: RowEffects, days: RowEffects) -> FloatA
 
 
 def _change_tables(
-    changes: list[FoundChange], effects: list[RowEffects], n_segments: int, n_categories: int
-) -> tuple[Change, ...]:
+    changes: list[ClickChange], effects: list[RowEffects], n_segments: int, n_categories: int
+) -> tuple[ResponseChange, ...]:
     tables = []
     for change, of_change in zip(changes, effects, strict=True):
         table = np.zeros(n_segments * n_categories)
         table[change.cells] = of_change.mean
-        tables.append(Change(change.row, table.reshape(n_segments, n_categories)))
+        tables.append(ResponseChange(change.row, table.reshape(n_segments, n_categories)))
     return tuple(tables)
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.search_behaviour import informative_depth
-from zoosim.fitting.search_design import SearchDesign, Sizes
+from zoosim.fitting.search_design import DesignSizes, SearchDesign
 from zoosim.fitting.search_parameters import OVERSHOOT
 
 HIGHER = 0.10
@@ -58,7 +58,7 @@ class _Effects(NamedTuple):
     pooled: frozenset[str]
 
 
-def price_responses(design: SearchDesign, sizes: Sizes, users: IntArray) -> tuple[Interval, ...]:
+def price_responses(design: SearchDesign, sizes: DesignSizes, users: IntArray) -> tuple[Interval, ...]:
     """Return the relative change of each segment's clicks on a product whose price is 10% higher, with 95% intervals.
 
     The product keeps its place and all others their prices. Averaged over the products that the segment was shown, in
@@ -103,7 +103,7 @@ def _seen(design: SearchDesign, users: IntArray) -> _Clicks:
     return _Clicks(user.reshape(-1), segment, np.ravel(design.clicks)[shown], np.ravel(design.log_price)[shown])
 
 
-def _effects(design: SearchDesign, sizes: Sizes) -> _Effects:
+def _effects(design: SearchDesign, sizes: DesignSizes) -> _Effects:
     """Return what effects do to what was shown."""
     shown = np.ravel(design.shown) > 0
     n, length = design.shown.shape

@@ -15,12 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from zoosim.core.types import FloatArray, Progress
-from zoosim.fitting.search_design import SearchDesign, Sizes
+from zoosim.fitting.search_design import DesignSizes, SearchDesign
 from zoosim.fitting.search_likelihood import gradients, log_likelihoods
 from zoosim.fitting.search_parameters import (
     KINDS,
     MOST_POSITIONS,
-    BehaviourParameters,
+    EstimatedParameters,
     Layout,
     ParameterEffects,
     parameter_effects,
@@ -46,8 +46,8 @@ class FittedBehaviour(NamedTuple):
     the order of `layout`. `depth` positions from the top were looked at.
     """
 
-    estimates: BehaviourParameters
-    errors: BehaviourParameters
+    estimates: EstimatedParameters
+    errors: EstimatedParameters
     log_likelihood: float
     sds: dict[str, float]
     layout: Layout
@@ -57,7 +57,7 @@ class FittedBehaviour(NamedTuple):
 
 def fit_behaviour(
     design: SearchDesign,
-    sizes: Sizes,
+    sizes: DesignSizes,
     *,
     start: FittedBehaviour | None = None,
     progress: Progress = lambda line: None,

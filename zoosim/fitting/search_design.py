@@ -20,7 +20,7 @@ FEW_USERS = 1.0
 """The sum of concentrations where no user comes twice, as in the built-in segments."""
 
 
-class Tastes(NamedTuple):
+class CategoryTastes(NamedTuple):
     """Tastes by category: Dirichlet `concentrations (S, C)` of segments, and each visit's expected `taste (n, C)`."""
 
     concentrations: FloatArray
@@ -58,7 +58,7 @@ class SearchDesign(NamedTuple):
         return SearchDesign(*columns)
 
 
-class Sizes(NamedTuple):
+class DesignSizes(NamedTuple):
     """Numbers of segments, types of queries, categories and effects of products of a shop."""
 
     segments: int
@@ -67,11 +67,11 @@ class Sizes(NamedTuple):
     products: int
 
 
-def shop_sizes(searches: Searches) -> Sizes:
+def shop_sizes(searches: Searches) -> DesignSizes:
     """Return the sizes of a log's shop."""
     schema = searches.requests.schema
     n_products = int(effect_of_products(searches).max()) + 1
-    return Sizes(len(schema.segments), len(schema.query_types), len(schema.categories), n_products)
+    return DesignSizes(len(schema.segments), len(schema.query_types), len(schema.categories), n_products)
 
 
 def effect_of_products(searches: Searches) -> IntArray:
@@ -104,7 +104,7 @@ def query_categories(searches: Searches) -> pl.DataFrame:
     return counts.group_by("query", maintain_order=True).first().select("query", "category")
 
 
-def estimate_tastes(log: Log) -> Tastes:
+def estimate_tastes(log: Log) -> CategoryTastes:
     """Estimate which categories segments search for, and how much their users differ.
 
     A segment's mean is the share of its searches. The sum of its concentrations, the same for all, follows from how
@@ -127,7 +127,7 @@ def estimate_tastes(log: Log) -> Tastes:
     total = _concentration(of_user, means, segment)
     # The posterior mean under a Dirichlet prior: its concentrations and the user's searches, added up.
     taste = (total * means[segment] + of_user[users]) / (total + of_user[users].sum(axis=1, keepdims=True))
-    return Tastes(np.maximum(total * means, 1e-3), taste)
+    return CategoryTastes(np.maximum(total * means, 1e-3), taste)
 
 
 def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) -> float:
@@ -145,7 +145,7 @@ def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) ->
     return float(np.clip((1.0 - agreement) / (agreement - alike), 0.05, MOST_CONCENTRATION))
 
 
-def search_design(log: Log, tastes: Tastes) -> SearchDesign:
+def search_design(log: Log, tastes: CategoryTastes) -> SearchDesign:
     """Return the arrays of a log; raises `DataError` for one without searches, or with a purchase and no click."""
     searches = searches_of(log)
     requests = searches.requests

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.search_design import SearchDesign, Sizes
+from zoosim.fitting.search_design import DesignSizes, SearchDesign
 
 PRIOR_SD = 3.0
 """Prior standard deviation of parameters, and of the means of kinds, around the defaults of a search world."""
@@ -27,7 +27,7 @@ MOST_POSITIONS = 10
 """Positions with an examination of their own, for each type of query; those beyond share the last."""
 
 
-class BehaviourParameters(NamedTuple):
+class EstimatedParameters(NamedTuple):
     """The estimated parameters of S segments, T types of queries, C categories, K products.
 
     Log odds of examination: `bias (T, P)` by position, `examination (S,)`, and `examine_satisfaction` by satisfaction.
@@ -62,7 +62,7 @@ OVERSHOOT = 1.5
 2 this ends where single steps do (Salakhutdinov & Roweis 2003)."""
 
 
-class Kind(NamedTuple):
+class ParameterPooling(NamedTuple):
     """The pooling of the parameters of a kind: around a mean of their own (`has_mean`), or as deviations that sum to 0.
 
     Deviations of segments by category sum to 0 within each segment. What all of a kind share belongs to the parameter
@@ -77,15 +77,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "examination": Kind(0.3, 1.0, False),
-    "intercept": Kind(0.7, 1.0, True),
-    "segment_category": Kind(0.2, 2.0, False),
-    "query_type": Kind(0.5, 1.0, False),
-    "product": Kind(0.3, 1.0, False),
-    "price": Kind(0.5, 1.0, True),
-    "label": Kind(0.5, 1.0, True),
-    "purchase_bias": Kind(0.5, 1.0, True),
-    "purchase_price": Kind(0.2, 1.0, True),
+    "examination": ParameterPooling(0.3, 1.0, False),
+    "intercept": ParameterPooling(0.7, 1.0, True),
+    "segment_category": ParameterPooling(0.2, 2.0, False),
+    "query_type": ParameterPooling(0.5, 1.0, False),
+    "product": ParameterPooling(0.3, 1.0, False),
+    "price": ParameterPooling(0.5, 1.0, True),
+    "label": ParameterPooling(0.5, 1.0, True),
+    "purchase_bias": ParameterPooling(0.5, 1.0, True),
+    "purchase_price": ParameterPooling(0.2, 1.0, True),
 }
 
 SHARED = ("score", "category", "price_sd", "examine_satisfaction", "purchase_slope")
@@ -97,9 +97,9 @@ class Layout(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
 
     @classmethod
-    def of(cls, sizes: Sizes, n_positions: int) -> "Layout":
+    def of(cls, sizes: DesignSizes, n_positions: int) -> "Layout":
         """Return the layout of a shop's parameters, `n_positions` with an examination of their own."""
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(BehaviourParameters._fields, (sizes.segments,))
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(EstimatedParameters._fields, (sizes.segments,))
         shapes |= dict.fromkeys(SHARED, ())
         shapes |= {"bias": (sizes.types, n_positions), "query_type": (sizes.types,), "product": (sizes.products,)}
         shapes["segment_category"] = (sizes.segments, sizes.categories)
@@ -116,22 +116,22 @@ class Layout(NamedTuple):
         first = sum(int(np.prod(self.shapes[other])) for other in names[: names.index(name)])
         return first + np.arange(int(np.prod(self.shapes[name]))).reshape(self.shapes[name])
 
-    def pack(self, parameters: BehaviourParameters) -> FloatArray:
+    def pack(self, parameters: EstimatedParameters) -> FloatArray:
         """Return parameters as one vector."""
         return np.concatenate([np.ravel(np.asarray(part, np.float64)) for part in parameters])
 
-    def unpack(self, values: FloatArray) -> BehaviourParameters:
+    def unpack(self, values: FloatArray) -> EstimatedParameters:
         """Return the parameters of a vector."""
-        return BehaviourParameters(**{name: values[self.places(name)] for name in self.shapes})
+        return EstimatedParameters(**{name: values[self.places(name)] for name in self.shapes})
 
     def prior_mean(self) -> FloatArray:
         """Return where estimates are drawn to where the log says little: the built-in behaviour, without tastes."""
         usual = Behaviour()
-        centres = dict.fromkeys(BehaviourParameters._fields, 0.0)
+        centres = dict.fromkeys(EstimatedParameters._fields, 0.0)
         centres |= {name: getattr(usual, name) for name in centres if hasattr(usual, name) and name != "price"}
         centres |= {"bias": 0.5, "price_sd": USUAL_SD}
         filled = {name: np.full(shape, centres[name]) for name, shape in self.shapes.items()}
-        return self.pack(BehaviourParameters(**filled))
+        return self.pack(EstimatedParameters(**filled))
 
     def prior_precision(self, sds: dict[str, float]) -> FloatArray:
         """Return the inverse covariance of the prior `(P, P)`, the kinds having the standard deviations `sds`."""

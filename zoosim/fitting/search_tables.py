@@ -12,15 +12,15 @@ from zoosim.core.files import write_text
 from zoosim.core.parquet import write_parquet
 from zoosim.core.search_config import Behaviour
 from zoosim.core.yaml_text import write_yaml
-from zoosim.fitting.search_design import Tastes, effect_of_products, query_categories
-from zoosim.fitting.search_parameters import BehaviourParameters
+from zoosim.fitting.search_design import CategoryTastes, effect_of_products, query_categories
+from zoosim.fitting.search_parameters import EstimatedParameters
 from zoosim.logs.searches import Searches
 from zoosim.ranking.product_table import ProductTable
 
 DIGITS = 4
 
 
-def shop_tables(searches: Searches, estimates: BehaviourParameters) -> dict[str, pl.DataFrame]:
+def shop_tables(searches: Searches, estimates: EstimatedParameters) -> dict[str, pl.DataFrame]:
     """Return the catalogue, queries and base scores of a log's shop."""
     requests = searches.requests
     schema = requests.schema
@@ -45,7 +45,9 @@ def shop_tables(searches: Searches, estimates: BehaviourParameters) -> dict[str,
     }
 
 
-def shop_env(searches: Searches, tastes: Tastes, estimates: BehaviourParameters, n_users: int) -> dict[str, Any]:
+def shop_env(
+    searches: Searches, tastes: CategoryTastes, estimates: EstimatedParameters, n_users: int
+) -> dict[str, Any]:
     """Return the configuration of the world but for its files."""
     schema = searches.requests.schema
     strategic = searches.requests.table.strategic
@@ -84,7 +86,7 @@ def shop_env(searches: Searches, tastes: Tastes, estimates: BehaviourParameters,
 
 
 def _segments(
-    searches: Searches, tastes: Tastes, estimates: BehaviourParameters, behaviour: Mapping[str, float]
+    searches: Searches, tastes: CategoryTastes, estimates: EstimatedParameters, behaviour: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return what segments have of their own, as differences to what `behaviour` has for all."""
     schema = searches.requests.schema

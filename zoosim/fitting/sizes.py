@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.glm import LEAST_SHARE, Response, fit_glm
 from zoosim.models.hierarchy import Design
-from zoosim.worlds.fitted.shop import Sizes
+from zoosim.worlds.fitted.shop import ResponseWorth
 
 MOST_RESIDUALS = 2_000
 
@@ -22,7 +22,7 @@ def fit_sizes(
     draws: int,
     *,
     rng: np.random.Generator,
-) -> Sizes | None:
+) -> ResponseWorth | None:
     """Fit what responses are worth, and draw coefficients from the posterior; None where all are worth 1.
 
     Args:
@@ -42,4 +42,4 @@ def fit_sizes(
     # Every so many of the sorted ones have the distribution of all; then to mean 0 and the model's variance.
     kept = np.sort(model.residuals)[:: max(1, len(values) // MOST_RESIDUALS)]
     kept = (kept - kept.mean()) * np.sqrt(model.noise / max(float(kept.var()), LEAST_SHARE))
-    return Sizes(coefficients.astype(np.float32), model.unit * kept, are_logs)
+    return ResponseWorth(coefficients.astype(np.float32), model.unit * kept, are_logs)

@@ -220,7 +220,7 @@ def _checked_config(config: CEMConfig | None) -> CEMConfig:
     return CEMConfig() if config is None else config
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     """The state of r starts: their distributions, the best action of each, and which of them go on."""
 
     mean: FloatArray  # (r, d)
@@ -254,7 +254,7 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
     return CEMResults(*best, converged, n_evaluations)
 
 
-def _begin(region: Region, config: CEMConfig) -> Search:
+def _begin(region: Region, config: CEMConfig) -> SearchState:
     rows, d = region.start.shape
     width = _in_units_of(region, config.init_std, 1.0)
     min_std = _in_units_of(region, config.min_std, 1e-6)
@@ -264,7 +264,7 @@ def _begin(region: Region, config: CEMConfig) -> Search:
     if config.init_std is not None and (width <= stop).any():
         expected = f"more than {stop.max():g}, the tolerance in this region"
         raise ConfigError(f"CEMConfig.init_std: got {config.init_std:g}, expected {expected}: it would end at once")
-    return Search(
+    return SearchState(
         mean=region.start.copy(),
         std=spread,
         min_std=min_std,
@@ -311,7 +311,7 @@ def draw(
 
 @jit
 def refit_all(
-    samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, around_elites: bool, search: Search
+    samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, around_elites: bool, search: SearchState
 ) -> int:
     """Fit each start that goes on to its elites.
 

@@ -9,7 +9,7 @@ from zoosim.arena.time_left import TimeLeft
 from zoosim.core.types import Progress
 
 
-class Clock:
+class Stopwatch:
     """Seconds that each part of the work took."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ class Fact(NamedTuple):
     is_known: bool = True
 
 
-class Delay(NamedTuple):
+class RewardDelay(NamedTuple):
     """The delay of rewards: in the median `seconds` after the decision, and `visits`; of `n` rewards."""
 
     seconds: float
@@ -34,7 +34,7 @@ class Delay(NamedTuple):
     n: int
 
 
-def measure_delay(log: Log, delays: FloatArray) -> Delay | None:
+def measure_delay(log: Log, delays: FloatArray) -> RewardDelay | None:
     """Return how late rewards came, by `delays (n,)` in seconds, NaN where no feedback did; None where none did."""
     came = np.flatnonzero(np.isfinite(delays))
     if log.times is None or not len(came):
@@ -44,7 +44,7 @@ def measure_delay(log: Log, delays: FloatArray) -> Delay | None:
     rewarded = decided + delays[came] * MICROSECONDS
     # Visits after the decision, up to the one at whose time the reward came.
     between = np.searchsorted(times, rewarded, "right") - np.searchsorted(times, decided, "right")
-    return Delay(float(np.median(delays[came])), int(np.median(between)), len(came))
+    return RewardDelay(float(np.median(delays[came])), int(np.median(between)), len(came))
 
 
 def visits_a_day(log: Log) -> float | None:
@@ -69,7 +69,7 @@ def describe_horizon(visits: int, a_day: float | None) -> str:
 
 
 def describe_shop(
-    log: Log, shop: FittedShop | None, checks: Checks | None, delay: Delay | None, is_deterministic: bool = False
+    log: Log, shop: FittedShop | None, checks: Checks | None, delay: RewardDelay | None, is_deterministic: bool = False
 ) -> list[Fact]:
     """Return what a log says of a shop; `shop` and `checks` are None where no world could be fitted."""
     facts = [*_size(log), _propensities(log, is_deterministic), _returning(log, shop)]
@@ -181,7 +181,7 @@ def _when(log: Log, row: int, n_rows: int) -> str:
     return f"{share} ({datetime.fromtimestamp(int(time) / MICROSECONDS, UTC):%Y-%m-%d})"
 
 
-def _delay(delay: Delay | None) -> Fact:
+def _delay(delay: RewardDelay | None) -> Fact:
     if delay is None:
         found = "not in the log, which does not say when rewards came"
         return Fact("delay of rewards", found, "rehearsed as if they came at once", is_known=False)

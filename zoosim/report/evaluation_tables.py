@@ -19,7 +19,7 @@ from zoosim.off_policy.overlap import ActionShare, Overlap, OverlapStratum
 from zoosim.off_policy.propensities.deterministic import PRECISION
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE
-from zoosim.report.sections import Link, Table
+from zoosim.report.sections import Link, PageTable
 
 TODAY = "today's choices"
 """The name of the choices in the log on pages."""
@@ -42,7 +42,7 @@ def best_results(evaluation: Evaluation) -> list[tuple[str, Result]]:
     ]
 
 
-def decisions_table(evaluation: Evaluation) -> Table:
+def decisions_table(evaluation: Evaluation) -> PageTable:
     """Tabulate what each policy would earn of each reward, and how much more that is than today's choices earn."""
     rows: list[Cells] = []
     for reward, result in best_results(evaluation):
@@ -66,7 +66,7 @@ def decisions_table(evaluation: Evaluation) -> Table:
         f"{FEW_REWARDS:.0f} rewards or more, its rows would hold as many if the policy earned what today's choices do, "
         "or it is the direct method's; a click on the number of rewards shows the rows."
     )
-    return Table("What each policy would earn", heads, rows, n_text=3, caption=caption)
+    return PageTable("What each policy would earn", heads, rows, n_text=3, caption=caption)
 
 
 def _gain(evaluation: Evaluation, result: Result) -> Cells:
@@ -85,7 +85,7 @@ def _rests_on(reward: str, result: Result) -> str:
     return Link(text, ROWS, result.policy, reward) if result.rests_on else text
 
 
-def rows_table(evaluation: Evaluation) -> list[Table]:
+def rows_table(evaluation: Evaluation) -> list[PageTable]:
     """List the rows with the largest weight x reward behind each estimate of `decisions_table`, where there are any."""
     rows = [
         (result.policy, reward, *_row_cells(row))
@@ -108,7 +108,7 @@ def rows_table(evaluation: Evaluation) -> list[Table]:
         "rows."
     )
     heading = "The rows that each estimate rests on"
-    return [Table(heading, heads, rows, n_text=2, caption=caption, folded=True, key=ROWS)] if rows else []
+    return [PageTable(heading, heads, rows, n_text=2, caption=caption, folded=True, key=ROWS)] if rows else []
 
 
 def _weight_head(evaluation: Evaluation) -> str:
@@ -125,7 +125,7 @@ def _row_cells(row: RewardedRow) -> Cells:
     return (f"{row.row:,}", time, row.action, *figures)
 
 
-def results_table(evaluation: Evaluation) -> Table:
+def results_table(evaluation: Evaluation) -> PageTable:
     """Tabulate what each estimator says of each policy, folded."""
     rows = [
         (
@@ -139,10 +139,10 @@ def results_table(evaluation: Evaluation) -> Table:
         *("effective sample size", "mean weight", "largest weight"),
     )
     heading = f"All estimators: {evaluation.reward}"
-    return Table(heading, heads, rows, n_text=3, folded=True)
+    return PageTable(heading, heads, rows, n_text=3, folded=True)
 
 
-def randomisation_tables(evaluation: Evaluation) -> list[Table]:
+def randomisation_tables(evaluation: Evaluation) -> list[PageTable]:
     """Tabulate how much chance would make a deterministic log useful."""
     rows = [
         (
@@ -163,7 +163,7 @@ def randomisation_tables(evaluation: Evaluation) -> list[Table]:
         f"To {PRECISION:.0%} of what today's choices earn. In this share of the visits show any candidate with equal "
         "probability, and log the probability of what was shown in every row."
     )
-    return [Table("What would settle it", heads, rows, n_text=0, caption=caption)] if rows else []
+    return [PageTable("What would settle it", heads, rows, n_text=0, caption=caption)] if rows else []
 
 
 def _count(rows: int | None) -> str:
@@ -174,7 +174,7 @@ def _days(days: float | None) -> str:
     return "" if days is None else f"{days:,.1f}"
 
 
-def propensities_table(evaluation: Evaluation) -> list[Table]:
+def propensities_table(evaluation: Evaluation) -> list[PageTable]:
     """Tabulate, where probabilities were estimated, whether products were shown as often as these say."""
     figures = evaluation.propensities
     if figures is None:
@@ -182,10 +182,10 @@ def propensities_table(evaluation: Evaluation) -> list[Table]:
     rows = [(f"{each.low:g} to {each.high:g}", f"{each.expected:,.0f}", f"{each.shown:,}") for each in figures.bins]
     heads = ("estimated probability", "times expected", "times shown")
     caption = f"Of all products in all rows, by models that have not seen the row's user. {figures.sentence}."
-    return [Table("Estimated probabilities", heads, rows, n_text=1, caption=caption)]
+    return [PageTable("Estimated probabilities", heads, rows, n_text=1, caption=caption)]
 
 
-def reasons_table(evaluation: Evaluation) -> Table:
+def reasons_table(evaluation: Evaluation) -> PageTable:
     """List reasons once per policy, with the rewards and estimators that they speak against."""
     estimators_of: dict[Cells, list[str]] = {}
     for reward, by_reward in evaluation.by_reward.items():
@@ -202,20 +202,20 @@ def reasons_table(evaluation: Evaluation) -> Table:
     )
     nothing = [("all", "nothing speaks against the estimates", "", "")]
     heads = ("policy", "reason", "rewards", "estimators")
-    return Table("What speaks against the estimates", heads, rows or nothing, n_text=4)
+    return PageTable("What speaks against the estimates", heads, rows or nothing, n_text=4)
 
 
-def notes_table(evaluation: Evaluation) -> list[Table]:
+def notes_table(evaluation: Evaluation) -> list[PageTable]:
     """List what there is to say of the log, of bad rows and of single policies."""
     rows = [("the log", line) for line in evaluation.remarks]
     rows += [
         ("the log", f"skipped {counted(count, 'bad row')}: {reason}") for reason, count in evaluation.skipped.items()
     ]
     rows += [(policy, line) for policy, lines in evaluation.notes.items() for line in lines]
-    return [Table("Notes", ("about", "note"), rows, n_text=2)] if rows else []
+    return [PageTable("Notes", ("about", "note"), rows, n_text=2)] if rows else []
 
 
-def ranking_table(evaluation: Evaluation) -> list[Table]:
+def ranking_table(evaluation: Evaluation) -> list[PageTable]:
     """Rank the policies whose estimates can be compared, where there are several."""
     ranking = best_ranking(evaluation)
     rows = []
@@ -237,10 +237,10 @@ def ranking_table(evaluation: Evaluation) -> list[Table]:
     )
     if len(ranking) < 2:
         return []
-    return [Table("Which policy may be best", heads, rows, n_text=3, caption=caption)]
+    return [PageTable("Which policy may be best", heads, rows, n_text=3, caption=caption)]
 
 
-def differences_table(evaluation: Evaluation) -> Table:
+def differences_table(evaluation: Evaluation) -> PageTable:
     """Tabulate how far policies are apart by the estimates to go by, folded."""
     rows = [
         (
@@ -259,37 +259,37 @@ def differences_table(evaluation: Evaluation) -> Table:
         "On the same rows, by the estimates to go by: two policies where both are by one estimator. The last column "
         "says how many rows show a difference of this size in 80% of all logs."
     )
-    return Table(heading, heads, rows, n_text=4, caption=caption, folded=True)
+    return PageTable(heading, heads, rows, n_text=4, caption=caption, folded=True)
 
 
-def segment_tables(overlaps: Mapping[str, Overlap]) -> list[Table]:
+def segment_tables(overlaps: Mapping[str, Overlap]) -> list[PageTable]:
     """Tabulate the overlap by segment of visitors, and list the rows that carry each segment's sum."""
     how = next(iter(overlaps.values())).how
     parts = [(policy, part) for policy, overlap in overlaps.items() for part in overlap.segments]
     rows = [(policy, _segment_link(policy, part), *_part_figures(part)) for policy, part in parts]
     caption = f"Segments of visitors: {how}. A click on a segment shows the rows that weigh most in it."
-    by_segment = Table("Overlap by segment", _part_heads("segment"), rows, n_text=2, caption=caption)
+    by_segment = PageTable("Overlap by segment", _part_heads("segment"), rows, n_text=2, caption=caption)
     listed = [(policy, part.name, *_row_cells(row)) for policy, part in parts for row in part.rests_on]
     if not listed:
         return [by_segment]
     heads = ("policy", "segment", "row", "time (UTC)", "shown", "earned", "weight", "part of the segment's sum")
     words = "The rows with the largest weight x reward in each segment, five at most per policy."
     heading = "The rows of each segment that weigh most"
-    return [by_segment, Table(heading, heads, listed, n_text=2, caption=words, folded=True, key=SEGMENT_ROWS)]
+    return [by_segment, PageTable(heading, heads, listed, n_text=2, caption=words, folded=True, key=SEGMENT_ROWS)]
 
 
 def _segment_link(policy: str, part: OverlapStratum) -> str:
     return Link(part.name, SEGMENT_ROWS, policy, part.name) if part.rests_on else part.name
 
 
-def category_tables(overlaps: Mapping[str, Overlap]) -> list[Table]:
+def category_tables(overlaps: Mapping[str, Overlap]) -> list[PageTable]:
     """Tabulate the overlap by category of products, where anything is known of them."""
     rows = [
         (policy, part.name, *_part_figures(part)) for policy, overlap in overlaps.items() for part in overlap.categories
     ]
     how = next(iter(overlaps.values())).categories_how
     caption = f"Categories of the products that were shown: {how}."
-    table = Table("Overlap by category", _part_heads("category"), rows, n_text=2, caption=caption, folded=True)
+    table = PageTable("Overlap by category", _part_heads("category"), rows, n_text=2, caption=caption, folded=True)
     return [table] if rows else []
 
 
@@ -301,7 +301,7 @@ def _part_figures(part: OverlapStratum) -> Cells:
     return (f"{part.rows:,}", f"{part.mean_weight:.3g}", f"{part.ess:,.0f}", number_format.weight(part.max_weight))
 
 
-def action_tables(overlaps: Mapping[str, Overlap]) -> list[Table]:
+def action_tables(overlaps: Mapping[str, Overlap]) -> list[PageTable]:
     """Tabulate how often the log shows the actions that each policy takes most, folded."""
     rows = [
         (policy, share.name, f"{100.0 * policy_share(share):.2f}%", f"{100.0 * share.logged:.2f}%")
@@ -310,7 +310,7 @@ def action_tables(overlaps: Mapping[str, Overlap]) -> list[Table]:
     ]
     caption = f"The {MOST_ACTIONS} that each policy takes most. One that the log hardly shows cannot be judged by it."
     heads = ("policy", "action", "of the policy's choices", "of the log's choices")
-    table = Table("Overlap by action", heads, rows, n_text=2, caption=caption, folded=True)
+    table = PageTable("Overlap by action", heads, rows, n_text=2, caption=caption, folded=True)
     return [table] if rows else []
 
 

@@ -4,13 +4,13 @@ import numpy as np
 
 from zoosim.core.number_format import counted, with_interval
 from zoosim.core.statistics import Interval
-from zoosim.fitting.checks import Checks, Comparison
+from zoosim.fitting.checks import Checks, ValueComparison
 from zoosim.fitting.columns import ITSELF
 from zoosim.fitting.equivalence import MARGIN
 from zoosim.fitting.held_out import HeldOut, Share
 from zoosim.off_policy.verdict import TRUST, WEAK
 from zoosim.report.fit_figures import BEST, MOST_ROWS, calibration_figure, expected_figure, values_figure
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 from zoosim.worlds.fitted.shop import FittedShop
 
 MOST_PRODUCTS = 15
@@ -88,7 +88,7 @@ def _details(checks: Checks) -> list[str]:
     return sentences
 
 
-def _equivalence(row: Comparison) -> str:
+def _equivalence(row: ValueComparison) -> str:
     """Say whether a policy earns in the world what it earns by the log."""
     if row.agrees is None:
         return f"{row.doubt[0].upper()}{row.doubt[1:]}."
@@ -97,7 +97,7 @@ def _equivalence(row: Comparison) -> str:
     return f"In the fitted world {row.policy} earn {what}{beyond}."
 
 
-def _values(checks: Checks) -> Table:
+def _values(checks: Checks) -> PageTable:
     rows = [_compared(row) for row in checks.comparisons]
     rows.append((BEST, *_figures(checks.oracle), "", "", "", "", ""))
     heads = ("", "fitted world", "95% of shops", "by the log", "95% interval", "by", "difference, 90%", "world and log")
@@ -105,10 +105,10 @@ def _values(checks: Checks) -> Table:
         f"They agree where the difference of the world's mean is shown to be within {MARGIN:.0%} of the logged value: "
         "its 90% interval, two one-sided tests at 5% (Schuirmann 1987), lies within that."
     )
-    return Table("What choices earn", heads, rows, caption=caption)
+    return PageTable("What choices earn", heads, rows, caption=caption)
 
 
-def _compared(row: Comparison) -> tuple[str, ...]:
+def _compared(row: ValueComparison) -> tuple[str, ...]:
     by_log = ("", "") if row.log is None else _figures(row.log)
     tested = row.equivalence
     difference = (
@@ -121,7 +121,7 @@ def _figures(value: Interval) -> tuple[str, str]:
     return with_interval(*value)
 
 
-def _parts(shop: FittedShop) -> Table:
+def _parts(shop: FittedShop) -> PageTable:
     facts = shop.facts
     worth = "always 1" if shop.sizes is None else "an amount that differs"
     rows = [
@@ -132,10 +132,10 @@ def _parts(shop: FittedShop) -> Table:
         ("products", f"{shop.n_products:,} in {len(shop.category_names):,} categories"),
         ("segments", f"{len(facts['segments']):,}: {facts['segments_how']}"),
     ]
-    return Table("The world", ("", "found"), rows, n_text=2)
+    return PageTable("The world", ("", "found"), rows, n_text=2)
 
 
-def columns_table(held_out: HeldOut) -> Table:
+def columns_table(held_out: HeldOut) -> PageTable:
     """Tabulate what each column tells of held-out responses, the most first."""
     rows = [
         (column.name, column.of, "yes" if column.tells else "not shown", *_figures(column.gain))
@@ -146,19 +146,19 @@ def columns_table(held_out: HeldOut) -> Table:
         f"products. Intervals hold together with 95%. {ITSELF.capitalize()}: what its columns do not tell."
     )
     heads = ("column", "of", "predicts responses", "lost without it", "interval")
-    return Table("Which columns tell", heads, rows or [("none varies", "", "", "", "")], n_text=3, caption=caption)
+    return PageTable("Which columns tell", heads, rows or [("none varies", "", "", "", "")], n_text=3, caption=caption)
 
 
-def _effects(shop: FittedShop) -> Table:
+def _effects(shop: FittedShop) -> PageTable:
     rows = []
     for name, (spread, error) in shop.facts["spreads"].items():
         deviation = f"{np.sqrt(spread):.2f}" if spread > error else "none shown"
         rows.append((EFFECTS[name], deviation, f"{spread:.3f} ± {error:.3f}"))
     caption = "Standard deviations of what is added to logits: .1 makes responses about 10% more or less frequent."
-    return Table("What rows share beside features", ("effect of", "deviation", "variance"), rows, caption=caption)
+    return PageTable("What rows share beside features", ("effect of", "deviation", "variance"), rows, caption=caption)
 
 
-def _products(shop: FittedShop, checks: Checks) -> Table:
+def _products(shop: FittedShop, checks: Checks) -> PageTable:
     best = sorted(range(shop.n_products), key=lambda product: -checks.products[product].mean)[:MOST_PRODUCTS]
     names = shop.names or tuple(f"product {number}" for number in range(shop.n_products))
     rows = [
@@ -166,10 +166,10 @@ def _products(shop: FittedShop, checks: Checks) -> Table:
         for product in best
     ]
     heads = ("product", "category", f"mean {shop.facts['reward']}", "95% of shops")
-    return Table("The products that earn most when shown to everyone", heads, rows, n_text=2)
+    return PageTable("The products that earn most when shown to everyone", heads, rows, n_text=2)
 
 
-def _changes(shop: FittedShop) -> Table:
+def _changes(shop: FittedShop) -> PageTable:
     rows = []
     for number, change in enumerate(shop.changes, 1):
         segments, categories = np.nonzero(change.effects)
@@ -181,10 +181,10 @@ def _changes(shop: FittedShop) -> Table:
         ]
         rows.append((f"change {number}", ", ".join(cells), f"{change.row:,}"))
     heads = ("", "what it adds to logits", "from row")
-    return Table("Changes", heads, rows or [("none found", "", "")], n_text=2)
+    return PageTable("Changes", heads, rows or [("none found", "", "")], n_text=2)
 
 
-def _fit(held_out: HeldOut) -> Table:
+def _fit(held_out: HeldOut) -> PageTable:
     rows = [
         (share.kind, share.name, f"{share.rows:,}", f"{share.responses:,}", f"{share.expected:,.1f}", _range(share))
         for share in held_out.shares
@@ -194,7 +194,7 @@ def _fit(held_out: HeldOut) -> Table:
         gains.append(f"above {name} {with_interval(*gain)}")
     caption = f"Log likelihood a row, in thousandths: {', '.join(gains)}."
     heads = ("by", "", "rows", "responses", "expected", "95% of the time")
-    return Table("Fit on held-out rows", heads, rows, n_text=2, caption=caption)
+    return PageTable("Fit on held-out rows", heads, rows, n_text=2, caption=caption)
 
 
 def _range(share: Share) -> str:

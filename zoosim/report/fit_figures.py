@@ -6,7 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from zoosim.core.statistics import Interval
-from zoosim.fitting.checks import Comparison
+from zoosim.fitting.checks import ValueComparison
 from zoosim.fitting.held_out import Share
 from zoosim.report.drawing import (
     ACCENT,
@@ -34,7 +34,7 @@ RANGE = {"mode": "lines", "line": {"color": GREYS[0], "width": 3}, "hoverinfo": 
 """The style of a bar over the responses that the world allows."""
 
 
-def values_figure(comparisons: Sequence[Comparison], oracle: Interval) -> go.Figure:
+def values_figure(comparisons: Sequence[ValueComparison], oracle: Interval) -> go.Figure:
     """Draw what choices earn in the fitted world (blue), and by the log (grey), one row per policy."""
     rows = {}
     for row in comparisons:

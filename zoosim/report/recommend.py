@@ -21,7 +21,7 @@ from zoosim.report.evaluation_tables import (
 )
 from zoosim.report.fit import columns_table
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 if TYPE_CHECKING:
     from zoosim.api.recommend import Recommendation
@@ -66,22 +66,22 @@ def build_page(recommendation: "Recommendation") -> Page:
     return Page(answer, tables, drawings, terms, details=details)
 
 
-def advice_table(recommendation: "Recommendation") -> Table:
+def advice_table(recommendation: "Recommendation") -> PageTable:
     """Tabulate what to do with each policy, and why."""
     rows = [(each.place, label(each.policy), each.reason) for each in recommendation.advice]
     word, reasons = recommendation.evidence.verdict
     caption = f"How far to believe the rehearsal: {word}{'' if not reasons else ', ' + '; '.join(reasons)}."
     heads = ("", "policy", "why")
-    return Table("What to do", heads, rows or [("none", "", "nothing could be tried")], n_text=3, caption=caption)
+    return PageTable("What to do", heads, rows or [("none", "", "nothing could be tried")], n_text=3, caption=caption)
 
 
-def shop_table(recommendation: "Recommendation") -> Table:
+def shop_table(recommendation: "Recommendation") -> PageTable:
     """Tabulate what kind of shop it is."""
     rows = [(fact.name, fact.found, fact.meaning) for fact in recommendation.facts]
-    return Table("The shop", ("", "found", "what that means"), rows, n_text=3)
+    return PageTable("The shop", ("", "found", "what that means"), rows, n_text=3)
 
 
-def rehearsal_table(recommendation: "Recommendation", rehearsal: Rehearsal) -> Table:
+def rehearsal_table(recommendation: "Recommendation", rehearsal: Rehearsal) -> PageTable:
     """Tabulate what policies earned in the rehearsal."""
     rows = [_row(row, rehearsal, recommendation.visits_a_day) for row in rehearsal.policies]
     rows.append(("today's choices", "", "", "", "", _share(rehearsal.today_of_oracle), "", "", ""))
@@ -94,7 +94,7 @@ def rehearsal_table(recommendation: "Recommendation", rehearsal: Rehearsal) -> T
         f"A horizon of {rehearsal.horizon:,} visits; {rehearsal.seeds} seeds of {rehearsal.steps:,} visits. Today's "
         f"choices earn {rehearsal.today.mean:.4g} per visit there. Intervals of the gains hold together with 95%."
     )
-    return Table("The rehearsal", heads, rows, caption=caption)
+    return PageTable("The rehearsal", heads, rows, caption=caption)
 
 
 def _row(row: Rehearsed, rehearsal: Rehearsal, visits_a_day: float | None) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _by_log(evaluation: Evaluation) -> Drawing:
     )
 
 
-def _log_tables(evaluation: Evaluation) -> list[Table]:
+def _log_tables(evaluation: Evaluation) -> list[PageTable]:
     return [
         replace(decisions_table(evaluation), heading="What the log says"),
         *randomisation_tables(evaluation),
@@ -184,7 +184,7 @@ def next_commands(recommendation: "Recommendation") -> list[tuple[str, str]]:
     return commands
 
 
-def _next(recommendation: "Recommendation") -> Table:
+def _next(recommendation: "Recommendation") -> PageTable:
     """Tabulate the commands and pages that come next."""
     rows = next_commands(recommendation)
     rows.append(("the fitted shop, and how far to believe it", str(recommendation.path / "world" / "report.html")))
@@ -192,12 +192,12 @@ def _next(recommendation: "Recommendation") -> Table:
         rows.append(("the rehearsal, all pairs and curves", str(recommendation.path / "rehearsal" / "report.html")))
     if recommendation.evaluation is not None:
         rows.append(("what the log says of each", str(recommendation.path / "judged" / "report.html")))
-    return Table("What comes next", ("", "command or page"), rows, n_text=2)
+    return PageTable("What comes next", ("", "command or page"), rows, n_text=2)
 
 
-def _work(recommendation: "Recommendation") -> Table:
+def _work(recommendation: "Recommendation") -> PageTable:
     rows = [(name, f"{seconds:,.0f}") for name, seconds in recommendation.seconds.items()]
     if recommendation.rehearsal is not None:
         trials = f"{recommendation.rehearsal.trial_seconds:,.0f}"
         rows.append(("all trials of the rehearsal, those of earlier calls included, one after another", trials))
-    return Table("Time taken", ("", "seconds"), rows)
+    return PageTable("Time taken", ("", "seconds"), rows)

@@ -12,7 +12,7 @@ from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
 from zoosim.descriptions.search import PositionFacts, SearchDescription
 from zoosim.descriptions.spread import Spread
-from zoosim.descriptions.visit import BOOSTED, REPLICATES, Ranking
+from zoosim.descriptions.visit import BOOSTED, REPLICATES, VisitRanking
 from zoosim.report.drawing import (
     ACCENT,
     COLORS,
@@ -204,7 +204,9 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
     figure.add_scatter(x=x, y=hits / visits, **line, **shown, **common)
 
 
-def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str, *, linked: bool = True) -> go.Figure:
+def _rankings(
+    rankings: Sequence[VisitRanking], colors: Mapping[str, str], title: str, *, linked: bool = True
+) -> go.Figure:
     """Draw what rankings earn, and below their products: one column per ranking, one dot per product."""
     k = len(rankings[0].shown)
     upper, lower, gap = 130, 24 * k + 12, 34  # px
@@ -231,7 +233,7 @@ def _short(name: str) -> str:
     return name.removeprefix(f"{BOOSTED} x ")
 
 
-def _add_earnings(figure: go.Figure, rankings: Sequence[Ranking]) -> None:
+def _add_earnings(figure: go.Figure, rankings: Sequence[VisitRanking]) -> None:
     means = [ranking.reward.mean for ranking in rankings]
     half = [(ranking.reward.high or 0.0) - ranking.reward.mean for ranking in rankings]
     hover = [
@@ -244,7 +246,7 @@ def _add_earnings(figure: go.Figure, rankings: Sequence[Ranking]) -> None:
     figure.add_scatter(x=list(range(len(means))), y=means, **dot, **style, row=1, col=1)
 
 
-def _add_links(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[str, str]) -> None:
+def _add_links(figure: go.Figure, rankings: Sequence[VisitRanking], colors: Mapping[str, str]) -> None:
     """Draw a line from place to place for every product that two neighbouring rankings share."""
     lines: dict[str, tuple[list[float | None], list[float | None]]] = {}
     for column, (left, right) in enumerate(itertools.pairwise(rankings)):
@@ -259,7 +261,7 @@ def _add_links(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[s
         figure.add_scatter(x=xs, y=ys, **line, legendgroup=category, showlegend=False, row=2, col=1)
 
 
-def _add_products(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[str, str]) -> None:
+def _add_products(figure: go.Figure, rankings: Sequence[VisitRanking], colors: Mapping[str, str]) -> None:
     """Draw a dot with the price for every product of every ranking, a colour per category."""
     for category, color in colors.items():
         items = [

@@ -9,7 +9,7 @@ from zoosim.fitting.search_checks import LEAST_CLICKS, REPEATS
 from zoosim.fitting.search_world import LATER, VISITS, FittedSearchWorld
 from zoosim.report.drawing import ACCENT, COLORS, MUTED
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 BESIDE = 0.1
 """Distance of the dots of one position."""
@@ -151,7 +151,7 @@ def _template_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
     return rows
 
 
-def _templates(world: FittedSearchWorld) -> Table:
+def _templates(world: FittedSearchWorld) -> PageTable:
     rows = [
         (name, *with_interval(*value), "", "")
         for name, value in sorted(world.templates.items(), key=lambda item: -item[1].mean)
@@ -160,10 +160,10 @@ def _templates(world: FittedSearchWorld) -> Table:
     rows.append((LOGGED, f"{world.earned.fitted:.4g}", "", *with_interval(*logged)))
     caption = f"Of {world.n:,} searches; behaviour is estimated from the latest {world.used:,}."
     heads = ("", "fitted world, EUR a visit", "95% interval", "by the log", "95% interval")
-    return Table("What templates earn", heads, rows, caption=caption)
+    return PageTable("What templates earn", heads, rows, caption=caption)
 
 
-def _responses(world: FittedSearchWorld) -> Table:
+def _responses(world: FittedSearchWorld) -> PageTable:
     behaviour = world.behaviour
     rows = []
     effects = zip(world.segments, world.price_responses, behaviour.estimates.price, behaviour.errors.price, strict=True)
@@ -172,10 +172,10 @@ def _responses(world: FittedSearchWorld) -> Table:
         change = f"{response.low:+.1%} to {response.high:+.1%}"
         rows.append((name, f"{response.mean:+.1%}", change, f"{effect:+.2f}", f"{low:+.2f} to {high:+.2f}"))
     heads = ("segment", "clicks at a price 10% higher", "95% interval", "log odds by log(1 + price)", "95% interval")
-    return Table("What price does to clicks", heads, rows)
+    return PageTable("What price does to clicks", heads, rows)
 
 
-def _parts(world: FittedSearchWorld) -> Table:
+def _parts(world: FittedSearchWorld) -> PageTable:
     rows = [
         (
             part.kind,
@@ -189,10 +189,10 @@ def _parts(world: FittedSearchWorld) -> Table:
         for part in sorted(world.parts, key=lambda part: part.p)
     ]
     heads = ("by", "", "shown", "clicks", "expected", "95% if it fits", "p")
-    return Table("What does not fit, first", heads, rows, n_text=2, caption=world.fit_sentence)
+    return PageTable("What does not fit, first", heads, rows, n_text=2, caption=world.fit_sentence)
 
 
-def _checks(world: FittedSearchWorld) -> Table:
+def _checks(world: FittedSearchWorld) -> PageTable:
     rows = [
         (
             f"{check.position}",
@@ -204,12 +204,12 @@ def _checks(world: FittedSearchWorld) -> Table:
         for check in world.checks
     ]
     heads = ("position", "searches", "clicks per 100", "fitted", "purchases per 100", "fitted")
-    return Table("Later searches, and what the fit simulates for them", heads, rows)
+    return PageTable("Later searches, and what the fit simulates for them", heads, rows)
 
 
-def _estimates(world: FittedSearchWorld) -> Table:
+def _estimates(world: FittedSearchWorld) -> PageTable:
     rows = []
     for name, of, value, error in world.estimates.iter_rows():
         low, high = _interval(value, error)[1:]
         rows.append((NAMES.get(name, name), of, f"{value:.3f}", f"{low:.3f} to {high:.3f}"))
-    return Table("All estimates", ("parameter", "of", "estimate", "95% interval"), rows, n_text=2, folded=True)
+    return PageTable("All estimates", ("parameter", "of", "estimate", "95% interval"), rows, n_text=2, folded=True)

@@ -35,7 +35,7 @@ class Link(str):
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures.
 
     One that is `folded` shows its heading alone until it is opened; cells of others may lead to it by its `key`.
@@ -81,7 +81,7 @@ class Page:
     """
 
     answer: str
-    tables: Sequence[Table]
+    tables: Sequence[PageTable]
     drawings: Sequence[Drawing] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[str] = ()

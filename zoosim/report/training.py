@@ -29,7 +29,7 @@ from zoosim.report.evaluation_tables import (
     rows_table,
 )
 from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
-from zoosim.report.sections import Drawing, Page, Table
+from zoosim.report.sections import Drawing, Page, PageTable
 
 MOST_NAMED = 4
 """Features of a column that are named."""
@@ -104,14 +104,14 @@ def _details(training: Training) -> list[str]:
     return [*lines, *(f"Column {name}: {note}." for name, note in rare.items())]
 
 
-def _notes(training: Training) -> list[Table]:
+def _notes(training: Training) -> list[PageTable]:
     if training.evaluation is not None:
         return notes_table(training.evaluation)
     rows = [(name, line) for name, lines in training.notes.items() for line in lines]
-    return [Table("Notes", ("about", "note"), rows, n_text=2)] if rows else []
+    return [PageTable("Notes", ("about", "note"), rows, n_text=2)] if rows else []
 
 
-def _evaluation_tables(evaluation: Evaluation) -> list[Table]:
+def _evaluation_tables(evaluation: Evaluation) -> list[PageTable]:
     """Return what the page of an evaluation says of each estimate, folded."""
     reasons = replace(reasons_table(evaluation), folded=True)
     return [reasons, *rows_table(evaluation), *map(results_table, evaluation.by_reward.values())]
@@ -146,7 +146,7 @@ def _values_drawing(training: Training) -> Drawing:
     return Drawing("What each policy would earn", caption, marks_figure(rows, per_visit(reward)))
 
 
-def _predicted(training: Training) -> Table:
+def _predicted(training: Training) -> PageTable:
     places = shared_decimals(training.predicted.values())
     rows = [
         (name, "yes" if name == training.policy else "", fixed(value, places))
@@ -154,10 +154,10 @@ def _predicted(training: Training) -> Table:
     ]
     heads = ("policy", "chosen", "predicted per visit")
     caption = "By dm: a mixed model, fitted to the earlier rows and calibrated on the later ones."
-    return Table("What is predicted", heads, rows, n_text=2, caption=caption)
+    return PageTable("What is predicted", heads, rows, n_text=2, caption=caption)
 
 
-def _rows(earlier: Log, later: Log) -> Table:
+def _rows(earlier: Log, later: Log) -> PageTable:
     rows = []
     for name, log in (("training", earlier), ("evaluation", later)):
         period = ("", "") if log.times is None else (_day(log.times.min()), _day(log.times.max()))
@@ -166,7 +166,7 @@ def _rows(earlier: Log, later: Log) -> Table:
     caption += " ".join(f"Skipped {counted(count, 'bad row')}: {reason}." for reason, count in later.skipped.items())
     if later.times is None:
         caption += " The log has no times, so its rows are taken in their order."
-    return Table(
+    return PageTable(
         "Which rows were used", ("for", "from (UTC)", "to", "rows", "mean reward"), rows, n_text=3, caption=caption
     )
 
@@ -175,7 +175,7 @@ def _day(microseconds: int) -> str:
     return f"{datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC):%Y-%m-%d %H:%M}"
 
 
-def encoded_columns(training: Training, uses: Uses) -> Table:
+def encoded_columns(training: Training, uses: Uses) -> PageTable:
     """Return the columns of the log's schema, their features, and how much the policy uses each."""
     fitted = training.model.fitted
     rows = []
@@ -187,10 +187,10 @@ def encoded_columns(training: Training, uses: Uses) -> Table:
             rows.append((column.name, of, column.type, named, f"{len(features):,}", use))
     heads = ("column", "table", "type", "features", "number", "choices that change without it")
     nothing = [("none", "", "", "", "", "")]
-    return Table(f"Which columns {training.policy} uses", heads, rows or nothing, n_text=4)
+    return PageTable(f"Which columns {training.policy} uses", heads, rows or nothing, n_text=4)
 
 
-def search_columns(training: Training, uses: Uses) -> Table:
+def search_columns(training: Training, uses: Uses) -> PageTable:
     """Return what policies see of a search."""
     model = training.model
     assert isinstance(model, BoostModel)
@@ -208,4 +208,4 @@ def search_columns(training: Training, uses: Uses) -> Table:
         f"{len(model.requests.names):,} products. Boosts lie in ±{schema.a_max:g}; exploration varies them by a "
         f"standard deviation of {model.spread:.2g} times that."
     )
-    return Table("What policies see of a search", ("column", "values", "features"), rows, n_text=2, caption=caption)
+    return PageTable("What policies see of a search", ("column", "values", "features"), rows, n_text=2, caption=caption)

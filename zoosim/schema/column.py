@@ -36,7 +36,7 @@ Separator = Annotated[str, Field(min_length=1)]
 Buckets = Annotated[int, Field(ge=0, le=4096)]
 
 
-class Options(Strict):
+class ColumnOptions(Strict):
     """Options of a column's fit, as far as its type, which may be inferred, has them."""
 
     type: Literal["number", "yes/no", "category", "words", "time", "vector"] | None = None
@@ -49,7 +49,7 @@ class Options(Strict):
     log: bool | None = None
 
 
-class Column(Strict):
+class FittedColumn(Strict):
     """A fitted column: its `name` in the table, and how a value becomes features.
 
     `missing` says whether values were missing when it was fitted: then a last feature tells when one is.
@@ -60,8 +60,8 @@ class Column(Strict):
 
     @classmethod
     @abstractmethod
-    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "Column":
-        """Fit the type to the values of a column; `options` are those of `Options`, `visitors` a number per row."""
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "FittedColumn":
+        """Fit the type to the values of a column; `options` are of `ColumnOptions`, `visitors` a number per row."""
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ from zoosim.schema.column import (
     MOST_LEVELS,
     TAILS,
     Buckets,
-    Column,
+    FittedColumn,
     Levels,
     Separator,
     Zone,
@@ -58,7 +58,7 @@ def _place_on_circle(sine: float, cosine: float) -> int:
     return round(math.atan2(sine, cosine) / (2.0 * math.pi) * 1440) % 1440
 
 
-class YesNoColumn(Column):
+class YesNoColumn(FittedColumn):
     """Yes or no, as 1 or 0: true and false, yes and no, 1 and 0, in whatever case."""
 
     type: Literal["yes/no"] = "yes/no"
@@ -109,7 +109,7 @@ class LevelCounts(NamedTuple):
         return sum(count < fewest_visitors for count in self.visitors.values())
 
 
-class LevelColumn(Column):
+class LevelColumn(FittedColumn):
     """A column of words, of which those in `levels` are told apart; `rare` others had too few visitors to be one.
 
     `rest` is the share of values that hold others, when it was fitted.
@@ -332,7 +332,7 @@ class WordsColumn(LevelColumn):
         return which(values, lambda value: (self.levels_in(value) or set()).issubset(self.levels))
 
 
-class TimeColumn(Column):
+class TimeColumn(FittedColumn):
     """A time: where on the circle of a day its minute lies, and on that of a week its day.
 
     A number counts `epoch` units since 1970, which are told by their size where nothing is said.
@@ -393,7 +393,7 @@ class TimeColumn(Column):
 AnyColumn = Annotated[
     NumberColumn | YesNoColumn | CategoryColumn | WordsColumn | TimeColumn | VectorColumn, Field(discriminator="type")
 ]
-COLUMN_TYPES: Mapping[str, type[Column]] = {
+COLUMN_TYPES: Mapping[str, type[FittedColumn]] = {
     "number": NumberColumn,
     "yes/no": YesNoColumn,
     "category": CategoryColumn,

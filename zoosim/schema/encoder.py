@@ -14,7 +14,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.schema.column import Options
+from zoosim.schema.column import ColumnOptions
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, LevelColumn
 from zoosim.schema.infer import infer_type
 from zoosim.schema.values import UNREADABLE, counted, present
@@ -209,13 +209,13 @@ def fit_encoder(
         wanted = types[name]
         own = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
         return _fit_column(
-            frame[name], build(Options, {**options, **own}, f"{source}: column {name}"), visitors, source
+            frame[name], build(ColumnOptions, {**options, **own}, f"{source}: column {name}"), visitors, source
         )
 
     return Encoder(columns=tuple(map_in_threads(fit, list(types))))
 
 
-def _fit_column(column: pl.Series, options: Options, visitors: IntArray | None, source: str) -> Any:
+def _fit_column(column: pl.Series, options: ColumnOptions, visitors: IntArray | None, source: str) -> Any:
     """Fit the type that `options` name, or the inferred one, to a column; raises `DataError` where it cannot be."""
     if column.dtype in UNREADABLE:
         expected = "numbers, words, times or lists of them"

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.schema.column import TAILS, Column, Finite
+from zoosim.schema.column import TAILS, Finite, FittedColumn
 from zoosim.schema.values import number_of, numbers_of, text_of_any, which
 
 CLIP = 0.001
@@ -37,7 +37,7 @@ SKEWED = 1.0
 """Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
 
 
-class NumberColumn(Column):
+class NumberColumn(FittedColumn):
     """A number, clipped to `low` and `high`, or the `log` of that, less `center`, over `scale`: about -3 to 3."""
 
     type: Literal["number"] = "number"
@@ -158,7 +158,7 @@ def _skewness(numbers: FloatArray) -> float:
     return float((scaled * scaled * scaled).mean())
 
 
-class VectorColumn(Column):
+class VectorColumn(FittedColumn):
     """A list of `length` numbers, such as the embedding of a text, over `scale`, clipped to -`reach` and `reach`.
 
     What is longer than `longest`, by its Euclidean norm, is shortened to that: how much a list moves a linear model

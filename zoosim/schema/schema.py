@@ -36,7 +36,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import REWARD
 from zoosim.core.yaml_text import write_yaml
-from zoosim.schema.column import Options, Separator, Zone
+from zoosim.schema.column import ColumnOptions, Separator, Zone
 from zoosim.schema.encoder import MOST_FEATURES, Encoder
 from zoosim.schema.infer import ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.leaks import LogSample, describes_product, known_too_late, sample_log
@@ -66,11 +66,11 @@ def _as_types(given: Any) -> Any:
     if not isinstance(given, dict):
         raise ValueError(f"got {shown(given)}, expected names of columns, or a type for each")
     for name, wanted in given.items():
-        build(Options, wanted if isinstance(wanted, Mapping) else {"type": wanted}, f"{name}")
+        build(ColumnOptions, wanted if isinstance(wanted, Mapping) else {"type": wanted}, f"{name}")
     return given
 
 
-class Columns(Strict):
+class ColumnRoles(Strict):
     """The columns of the table by role."""
 
     action: str
@@ -84,7 +84,7 @@ class Columns(Strict):
     unavailable: str | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "Columns":
+    def _one_of_both(self) -> "ColumnRoles":
         if self.candidates and self.unavailable:
             raise ValueError("got candidates and unavailable, expected one of them: each follows from the other")
         return self
@@ -122,7 +122,7 @@ class ProductColumns(Strict):
 class Schema(Strict):
     """The description of the columns of a shop's table."""
 
-    columns: Columns
+    columns: ColumnRoles
     rewards: dict[str, str] = Field(default_factory=dict)
     objective: dict[str, float] = Field(default_factory=dict)
     features: FeatureTypes = Field(default_factory=dict)
@@ -281,7 +281,7 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
     if REWARD in rewards:  # the only one, or another name for one of the others
         column = rewards.pop(REWARD)
         notes[column] = "reward" if only_reward else f"left out: {', '.join(rewards)} say what was earned"
-    columns = Columns(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
+    columns = ColumnRoles(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
     columns_of_rewards = list(rewards.values()) or [str(only_reward)]
     sample = sample_of(table, columns, columns_of_rewards)
     notes |= _no_features(table, notes, sample)
@@ -308,7 +308,7 @@ def _is_of_products(table: pl.DataFrame, reward: str, roles: Mapping[str, str]) 
     return infer_type(table[reward]).type != "yes/no" and describes_product(table[reward], table[roles["action"]])
 
 
-def sample_of(table: pl.DataFrame, columns: Columns, rewards: Sequence[str]) -> LogSample | None:
+def sample_of(table: pl.DataFrame, columns: ColumnRoles, rewards: Sequence[str]) -> LogSample | None:
     """Return the rows of a table by which its columns are tested for leaks; see `sample_log`.
 
     Where candidates differ by row, propensities are left out: what could be shown is not compared.

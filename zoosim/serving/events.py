@@ -286,8 +286,8 @@ class SearchDecision(Choice, array_like=True):
 
     `turn` is as in `ProductDecision`. `visitor` is what the request said of the visitor,
     `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
-    were not drawn, and `ranking` places among the candidates from the top. `ignored` and `arm` are as in `ProductDecision`;
-    `mixture` is the density before the arm was drawn, None where no other could have made it.
+    were not drawn, and `ranking` places among the candidates from the top. `ignored` and `arm` are as in
+    `ProductDecision`; `mixture` is the density before the arm was drawn, None where no other could have made it.
     """
 
     action_space: ClassVar[str] = BOOSTS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
-from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.episodes import Next
@@ -123,7 +123,7 @@ class World(Parametrised, ABC):
     reward_range: tuple[float, float] = (0.0, 1.0)
     """The least and the largest reward of a visit; policies that learn from clicks ask for 0 to 1."""
 
-    feedback: Feedback = AT_ONCE
+    feedback: FeedbackTiming = AT_ONCE
     """Delay of rewards, where a run does not say."""
 
     default_steps: ClassVar[int] = 10_000

@@ -27,7 +27,7 @@ MAX_CATEGORIES = 100
 MAX_CLASSES = 1_000
 
 
-class Table(NamedTuple):
+class LabelledTable(NamedTuple):
     """Features `(n, d)` scaled to [0, 1], labels `(n,)` as indices into `classes`."""
 
     features: FloatArray
@@ -40,13 +40,13 @@ class Table(NamedTuple):
         return short_digest(repr(self.classes), self.features.tobytes(), self.labels.tobytes())
 
 
-def read_table(config: LabelledConfig) -> Table:
+def read_table(config: LabelledConfig) -> LabelledTable:
     """Read the table that `config` names, or scikit-learn's handwritten digits; raises `DataError`."""
     if config.data is None:
         from sklearn.datasets import load_digits
 
         features, labels = load_digits(return_X_y=True)
-        return Table(_scaled(features), labels.astype(np.int64), tuple(str(digit) for digit in range(10)))
+        return LabelledTable(_scaled(features), labels.astype(np.int64), tuple(str(digit) for digit in range(10)))
     frame = read_frame(Path(config.data))
     if config.label not in frame.columns:
         raise DataError(unknown(f"{config.data}: no column", config.label, frame.columns) + "; name it by --label")
@@ -64,7 +64,7 @@ class LabelledWorld(TableWorld):
         return super().before() if self.repeat else None
 
 
-def build_labelled_world(table: Table, *, seed: int, steps: int, repeat: bool = False) -> LabelledWorld:
+def build_labelled_world(table: LabelledTable, *, seed: int, steps: int, repeat: bool = False) -> LabelledWorld:
     """Return the world of `steps` shuffled visits, each of another row.
 
     Args:
@@ -117,7 +117,7 @@ class Labelled(BuiltWorld):
     knows_users = False
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> LabelledTable:
         """The table, read once in each process."""
         changed_at = 0
         with suppress(OSError):
@@ -171,11 +171,11 @@ class Labelled(BuiltWorld):
 
 
 @lru_cache(maxsize=1)
-def _kept_table(config_json: str, changed_at: int) -> Table:
+def _kept_table(config_json: str, changed_at: int) -> LabelledTable:
     return read_table(LabelledConfig.model_validate_json(config_json))
 
 
-def classifier_accuracy(table: Table) -> float | None:
+def classifier_accuracy(table: LabelledTable) -> float | None:
     """Return the 5-fold cross-validated accuracy of logistic regression on every label; None with a class of one row.
 
     It never sees the rows it is judged by; nor does a bandit, unless rows come back.
@@ -191,7 +191,7 @@ def classifier_accuracy(table: Table) -> float | None:
     return float(scores.mean())
 
 
-def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
+def _to_table(frame: pl.DataFrame, label: str, source: str) -> LabelledTable:
     if frame.height < 2 or frame.width < 2:
         raise DataError(f"{source}: got {frame.height} rows and {frame.width} columns, expected at least 2 of each")
     column = frame[label]
@@ -203,7 +203,7 @@ def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
         raise DataError(f"{source}: column {label} has {len(classes)} classes, expected 2 to {MAX_CLASSES}")
     columns = [_column(frame[name], source) for name in frame.columns if name != label]
     number_of = {name: number for number, name in enumerate(classes)}
-    return Table(_scaled(np.hstack(columns)), np.array([number_of[name] for name in labels]), classes)
+    return LabelledTable(_scaled(np.hstack(columns)), np.array([number_of[name] for name in labels]), classes)
 
 
 def _column(column: pl.Series, source: str) -> FloatArray:

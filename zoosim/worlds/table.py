@@ -43,7 +43,7 @@ class Period:
     offered: IntArray | None = None
 
 
-class Visits(NamedTuple):
+class VisitBatch(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one period, in the form that compiled loops take.
 
     `visitors (n,)` rows of `users (U, d_u)` and `segments (U,)`, `user_ids (n,)` by which policies know them,
@@ -65,7 +65,7 @@ class Visits(NamedTuple):
 
 
 @jit
-def earn(visits: Visits, i: int, action: int) -> float:
+def earn(visits: VisitBatch, i: int, action: int) -> float:
     """Settle what an action earns: a click, 1.0 or 0.0, by common random numbers, or a reward.
 
     Args:
@@ -96,7 +96,7 @@ def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArr
     return out
 
 
-def chosen_and_best(visits: Visits, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+def chosen_and_best(visits: VisitBatch, actions: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the expected rewards of the chosen and of the best available product, each `(n,)`.
 
     Args:
@@ -121,7 +121,7 @@ def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -
     return best
 
 
-class Offer(NamedTuple):
+class VisitCandidates(NamedTuple):
     """The candidates of some visits: `rows (K,)` of the world's products, their ids, features `(K, d_p)` and groups."""
 
     rows: IntArray
@@ -133,8 +133,8 @@ class Offer(NamedTuple):
 class TableVisit(NamedTuple):
     """Visit number `place` of some `visits`, at which the products of an `offer` are candidates."""
 
-    visits: Visits
-    offer: Offer
+    visits: VisitBatch
+    offer: VisitCandidates
     place: int
 
     @property
@@ -197,18 +197,20 @@ class TableWorld(World):
         return frozen(np.arange(self.n_products)) if self.ids is None else self.ids
 
     @cached_property
-    def _offers(self) -> dict[int, Offer]:
+    def _offers(self) -> dict[int, VisitCandidates]:
         """Return the candidates of each period, by its start; those that are the same share their arrays."""
         columns: tuple[Any, ...] = (self.product_ids, self.products, self.groups)
-        everything = Offer(frozen(np.arange(self.n_products)), *columns)
+        everything = VisitCandidates(frozen(np.arange(self.n_products)), *columns)
         offers = {}
         for period in self.periods:
             rows = period.offered
-            chosen = everything if rows is None else Offer(rows, *(frozen(column[rows]) for column in columns))
+            chosen = (
+                everything if rows is None else VisitCandidates(rows, *(frozen(column[rows]) for column in columns))
+            )
             offers[period.start] = chosen
         return offers
 
-    def offered(self, step: int) -> Offer:
+    def offered(self, step: int) -> VisitCandidates:
         """Return the candidates of visit `step`."""
         return self._offers[self.period(step).start]
 
@@ -228,7 +230,7 @@ class TableWorld(World):
         index = np.searchsorted([s.start for s in self.periods], step, side="right") - 1
         return self.periods[index]
 
-    def visits(self, start: int, stop: int) -> Visits:
+    def visits(self, start: int, stop: int) -> VisitBatch:
         """Return visits `start` to `stop - 1`, which must lie in one period."""
         period = self.period(start)
         visitors = self.visitors(start, stop)
@@ -236,12 +238,12 @@ class TableWorld(World):
         offered = self._offers[period.start]
         candidates = (offered.rows, offered.groups, period.table, period.available)
         return frozen_parts(
-            Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
+            VisitBatch(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
         )
 
     def visits_apart(
         self, start: int, rows: IntArray, user_ids: IntArray, table: FloatArray, rewards: FloatArray
-    ) -> Visits:
+    ) -> VisitBatch:
         """Return visits from `start` on that have tables of their own: a row per visit, and a column per candidate.
 
         `rows (n,)` of the users come, known as `user_ids (n,)`; `table` and `rewards` are `(n, K)`.
@@ -250,7 +252,7 @@ class TableWorld(World):
         # that `table` is read as those of segments are.
         places = np.arange(len(rows))
         offered = self.offered(start).rows
-        visits = Visits(
+        visits = VisitBatch(
             start=start,
             visitors=places,
             user_ids=user_ids,
@@ -266,7 +268,7 @@ class TableWorld(World):
         return frozen_parts(visits)
 
     @cached_property
-    def _chunk(self) -> list[tuple[Visits, Offer]]:
+    def _chunk(self) -> list[tuple[VisitBatch, VisitCandidates]]:
         """Hold the visits that were asked for last, and what is offered at them."""
         return []
 

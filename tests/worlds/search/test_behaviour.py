@@ -10,7 +10,7 @@ from benchmarks.plain import search as plain
 from benchmarks.plain.search_visits import plain_products, plain_query, plain_user, plain_visit, relevance_noise
 from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.ranking.search_requests import estimated
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.world import build_search_world
 
 CASES = [*((500, t) for t in range(12)), (500, 1_234_567), (37, 3), (10_000, 5), (10_000, 40)]
@@ -22,13 +22,13 @@ def shop_of(seed: int, n_products: int) -> SearchShop:
 
 
 @pytest.fixture(params=CASES, ids=str)
-def met(request: pytest.FixtureRequest) -> tuple[SearchShop, Visit]:
+def met(request: pytest.FixtureRequest) -> tuple[SearchShop, SearchVisit]:
     n_products, step = request.param
     shop = shop_of(3, n_products)
     return shop, shop.arrive(step)
 
 
-def test_base_scores_and_ranking(met: tuple[SearchShop, Visit]) -> None:
+def test_base_scores_and_ranking(met: tuple[SearchShop, SearchVisit]) -> None:
     shop, visit = met
     noise = relevance_noise(shop.world, visit.step)
     expected = plain.base_scores(plain_products(shop.world), plain_query(shop.world, visit), noise)
@@ -36,7 +36,7 @@ def test_base_scores_and_ranking(met: tuple[SearchShop, Visit]) -> None:
     assert visit.baseline.tolist() == plain.top(expected, 20)
 
 
-def test_boosts_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
+def test_boosts_and_their_rankings(met: tuple[SearchShop, SearchVisit]) -> None:
     shop, visit = met
     user, query = plain_user(shop.world, visit), plain_query(shop.world, visit)
     products = plain_products(shop.world)
@@ -50,7 +50,7 @@ def test_boosts_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
         assert shop.rank(visit, action).tolist() == expected
 
 
-def test_templates_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
+def test_templates_and_their_rankings(met: tuple[SearchShop, SearchVisit]) -> None:
     shop, visit = met
     products = plain_products(shop.world)
     for number, name in enumerate(TEMPLATES):
@@ -60,7 +60,7 @@ def test_templates_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
         assert shop.rank_by_template(visit, number).tolist() == plain.top(scores, 20)
 
 
-def test_every_chance_of_a_visit(met: tuple[SearchShop, Visit]) -> None:
+def test_every_chance_of_a_visit(met: tuple[SearchShop, SearchVisit]) -> None:
     shop, visit = met
     for template in (0, 1, 4, 5, 7):
         result = shop.serve(visit, shop.rank_by_template(visit, template))
@@ -85,7 +85,7 @@ def test_every_chance_of_a_visit(met: tuple[SearchShop, Visit]) -> None:
         )
 
 
-def test_rich_features(met: tuple[SearchShop, Visit]) -> None:
+def test_rich_features(met: tuple[SearchShop, SearchVisit]) -> None:
     shop, visit = met
     config = shop.world.config
     users = shop.world.users

@@ -21,7 +21,7 @@ SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
-    monkeypatch.setattr(module, "USUAL", module.Sizes(60, 200, 1_500))
+    monkeypatch.setattr(module, "USUAL", module.SearchBudget(60, 200, 1_500))
 
 
 def shop_of(**config: Any) -> SearchShop:
@@ -100,7 +100,7 @@ def test_it_beats_what_anyone_would_try() -> None:
 
 
 def test_it_is_searched_once_for_each_world_and_market(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "USUAL", module.Sizes(30, 60, 200))
+    monkeypatch.setattr(module, "USUAL", module.SearchBudget(30, 60, 200))
     calls: list[str] = []
     shifts = [{"step": 9, "name": "dear toys", "prices": {"toys": 3.0}}]
     config = SMALL | {"shifts": shifts}

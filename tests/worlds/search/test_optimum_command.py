@@ -18,7 +18,7 @@ SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setattr(module, "USUAL", module.Sizes(30, 60, 300))
+    monkeypatch.setattr(module, "USUAL", module.SearchBudget(30, 60, 300))
 
 
 def test_the_table_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.worlds.search import template_arms as module
-from zoosim.worlds.search.expected_reward import Group, groups_of, share_of, visits_of
+from zoosim.worlds.search.expected_reward import VisitGroup, groups_of, share_of, visits_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.template_arms import earnings, expected_rewards, reward_of, template_world
 from zoosim.worlds.search.world import build_search_world
@@ -76,7 +76,9 @@ def test_every_cell_is_known_by_as_many_visits() -> None:
     """400 visits over 12 cells: 34 for each, which are of that cell alone."""
     shop = SearchShop(build_search_world(SMALL, seed=4))
     (truth,) = expected_rewards(shop)
-    queries = visits_of(shop, 0, Group("litter_heavy, brand", 3, 1), module.TRUTH_START + 10 * module.CELL_SPACING, 34)
+    queries = visits_of(
+        shop, 0, VisitGroup("litter_heavy, brand", 3, 1), module.TRUTH_START + 10 * module.CELL_SPACING, 34
+    )
     assert len(queries.steps) == 34
     assert set(shop.world.users.segment[queries.users]) == {3}
     assert set(queries.types) == {1}

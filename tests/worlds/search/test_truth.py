@@ -13,7 +13,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import IntArray
 from zoosim.envs.search_env import SearchEnv
 from zoosim.worlds.search.boosts import REPLICATES
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
@@ -22,7 +22,7 @@ def shop_of(**config: Any) -> SearchShop:
     return SearchShop(build_search_world(SearchConfig(n_products=60, n_users=40, **config), seed=5))
 
 
-def by_the_tree(shop: SearchShop, visit: Visit, shown: IntArray) -> float:
+def by_the_tree(shop: SearchShop, visit: SearchVisit, shown: IntArray) -> float:
     """Return the expected reward without utility noise, by going through all that can happen."""
     products = plain_products(shop.world)
     user, query = plain_user(shop.world, visit), plain_query(shop.world, visit)

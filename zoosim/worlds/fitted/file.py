@@ -17,7 +17,7 @@ from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.types import frozen
 from zoosim.schema.schema import FittedSchema
 from zoosim.worlds.base import WORLD_FILE
-from zoosim.worlds.fitted.shop import Change, FittedShop, Sizes, Tastes
+from zoosim.worlds.fitted.shop import FittedShop, ResponseChange, ResponseWorth, VisitorEffects
 
 PACKING = Packing(b"zoosim world 1\n", "fitted world", "fit it anew (zoosim fit-world)", "zoosim fit-world writes them")
 ARRAYS = (
@@ -110,19 +110,23 @@ def _load(path: Path, digest: str) -> FittedShop:
 
 def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> FittedShop:
     visitors, tastes = (
-        Tastes(arrays[f"{name}_keys"], arrays[f"{name}_information"], arrays[f"{name}_target"], *map(float, spreads))
+        VisitorEffects(
+            arrays[f"{name}_keys"], arrays[f"{name}_information"], arrays[f"{name}_target"], *map(float, spreads)
+        )
         for name, spreads in zip(("visitors", "tastes"), header["spreads"], strict=True)
     )
     sizes = None
     if header["are_logs"] is not None:
-        sizes = Sizes(arrays["size_coefficients"], arrays["residuals"], bool(header["are_logs"]))
+        sizes = ResponseWorth(arrays["size_coefficients"], arrays["residuals"], bool(header["are_logs"]))
     fitted = header["fitted"]
     return FittedShop(
         **{name: frozen(arrays[name]) for name in ARRAYS},
         visitors=visitors,
         tastes=tastes,
         sizes=sizes,
-        changes=tuple(Change(int(row), arrays["changes"][place]) for place, row in enumerate(header["changes"])),
+        changes=tuple(
+            ResponseChange(int(row), arrays["changes"][place]) for place, row in enumerate(header["changes"])
+        ),
         category_names=tuple(map(str, header["category_names"])),
         names=tuple(map(str, header["names"])),
         fitted=None if fitted is None else FittedSchema.from_json(json.dumps(fitted), source),
@@ -130,7 +134,7 @@ def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) ->
     )
 
 
-def _spreads(tastes: Tastes) -> list[float]:
+def _spreads(tastes: VisitorEffects) -> list[float]:
     return [tastes.spread, tastes.estimate, tastes.error]
 
 

@@ -28,7 +28,7 @@ PRIOR_SPREAD = 0.1
 """Mean of the exponential prior of visitors' effects' variances: few effects are larger than a third or two."""
 
 
-class Tastes(NamedTuple):
+class VisitorEffects(NamedTuple):
     """The posterior of some visitors' effects, by `keys (G,)`, which number visitors, or visitors x categories, sorted.
 
     The data tell of each effect `information (G,)`, a precision, and `target (G,)`, that times the effect; of the
@@ -81,7 +81,7 @@ class Tastes(NamedTuple):
         drawn = centre - self.error * float(special.ndtri_exp(np.log1p(-share) + below))
         return max(drawn, 0.0)
 
-    def kept(self, users: IntArray, n_parts: int) -> "Tastes":
+    def kept(self, users: IntArray, n_parts: int) -> "VisitorEffects":
         """Return the effects of some `users`, sorted, who are numbered anew; a user's effects are `n_parts`."""
         user, part = np.divmod(self.keys, n_parts)
         place = np.searchsorted(users, user)
@@ -90,14 +90,14 @@ class Tastes(NamedTuple):
         return self._replace(keys=keys, information=self.information[is_kept], target=self.target[is_kept])
 
 
-class Change(NamedTuple):
+class ResponseChange(NamedTuple):
     """A change of responses from row `row` on: what is added to logits, `(segments, categories)`."""
 
     row: int
     effects: FloatArray
 
 
-class Sizes(NamedTuple):
+class ResponseWorth(NamedTuple):
     """The worth of responses: draws of coefficients `(D, K, q)` and residuals `(m,)`, of logarithms or of amounts."""
 
     coefficients: FloatArray
@@ -142,10 +142,10 @@ class FittedShop(TabularResult):
     centre: FloatArray
     mixing: FloatArray
     coefficients: FloatArray
-    visitors: Tastes
-    tastes: Tastes
-    sizes: Sizes | None
-    changes: tuple[Change, ...]
+    visitors: VisitorEffects
+    tastes: VisitorEffects
+    sizes: ResponseWorth | None
+    changes: tuple[ResponseChange, ...]
     products: FloatArray
     product_ids: IntArray
     categories: IntArray

@@ -18,7 +18,7 @@ from zoosim.worlds.built import BuiltWorld
 from zoosim.worlds.facts import AMOUNTS, CLICKS, Change
 from zoosim.worlds.fitted.file import load_world, world_digest
 from zoosim.worlds.fitted.shop import FittedShop, ShopDraw
-from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, Visits
+from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, VisitBatch
 
 
 class FittedConfig(Strict):
@@ -140,7 +140,7 @@ class FittedWorld(TableWorld):
         """Count the visitors who may come."""
         return self.shop.n_users
 
-    def visits(self, start: int, stop: int) -> Visits:
+    def visits(self, start: int, stop: int) -> VisitBatch:
         """Return visits `start` to `stop - 1`."""
         rows = self.visitors(start, stop)
         chances = self.shop.chances(self.draw, rows)

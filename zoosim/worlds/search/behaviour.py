@@ -111,7 +111,7 @@ class Slate(NamedTuple):
     examination: float
 
 
-class Outcome(NamedTuple):
+class RankingOutcome(NamedTuple):
     """The outcome at each position of a ranking, `(k,)`: `clicks`, `purchases`, and what only a simulator knows.
 
     `examined`, `utilities`, `satisfaction` after each position, and the chances of `examine`, `click` and `purchase`,
@@ -129,12 +129,12 @@ class Outcome(NamedTuple):
 
 
 @jit
-def empty_outcome(k: int) -> Outcome:
+def empty_outcome(k: int) -> RankingOutcome:
     """Return an outcome of `k` positions where nothing has happened."""
     flags = np.zeros((3, k), np.bool_)
     figures = np.zeros((2, k))
     chances = np.full((3, k), np.nan)
-    return Outcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])
+    return RankingOutcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])
 
 
 @jit
@@ -243,7 +243,7 @@ def behave(
     tastes: tuple[float, float],
     keys: Keys,
     visit: int,
-    out: Outcome,
+    out: RankingOutcome,
 ) -> None:
     """Simulate a visitor who goes through a ranking.
 

@@ -20,7 +20,7 @@ from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.base import Outcome, Truth, World
 from zoosim.worlds.search.search_log import SearchRecorder, recorder_of
-from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
 from zoosim.worlds.search.truth import SearchTruth
 
 AMOUNTS = (-np.inf, np.inf)
@@ -38,26 +38,28 @@ class SearchView(World):
         best_reward: Gives the expected reward of the best template at a visit, in EUR: what 100% of the oracle is.
     """
 
-    def __init__(self, shop: SearchShop, best_reward: Callable[[Visit], float] = lambda visit: float("nan")) -> None:
+    def __init__(
+        self, shop: SearchShop, best_reward: Callable[[SearchVisit], float] = lambda visit: float("nan")
+    ) -> None:
         """View a shop."""
         self.shop = shop
         self.seed = shop.world.seed
         self.reward_range = AMOUNTS
         self._best_reward = best_reward
 
-    def rank(self, visit: Visit, action: Any) -> IntArray:
+    def rank(self, visit: SearchVisit, action: Any) -> IntArray:
         """Return the ranking `(k,)` of products that an action makes; raises `ActionError` for an invalid one."""
         raise NotImplementedError
 
-    def arrive(self, step: int) -> Visit:
+    def arrive(self, step: int) -> SearchVisit:
         """Return visit number `step`."""
         return self.shop.arrive(step)
 
-    def serve(self, visit: Visit, action: Any) -> Outcome:
+    def serve(self, visit: SearchVisit, action: Any) -> Outcome:
         """Serve the ranking of an action; returns the reward in EUR and the log's feedback."""
         return self.outcome(visit, self.shop.serve(visit, self.rank(visit, action)))
 
-    def outcome(self, visit: Visit, result: Result) -> Outcome:
+    def outcome(self, visit: SearchVisit, result: FinishedVisit) -> Outcome:
         """Return the outcome of a visit that is over."""
         strategic = self.shop.arrays(visit.market).catalogue.strategic[result.shown]
         parts = {
@@ -67,7 +69,7 @@ class SearchView(World):
         }
         return Outcome(result.reward, feedback_of(self.shop, visit, result), parts, cell_of(self.shop, visit))
 
-    def truth(self, visit: Visit) -> Truth:
+    def truth(self, visit: SearchVisit) -> Truth:
         """Return the expected reward of actions, a mean over replicates; the best action is not known."""
 
         def expected_reward(action: Any) -> float:
@@ -101,11 +103,11 @@ class BoostWorld(SearchView):
         """Return no schema: logs of searches say themselves what their features are."""
         return None
 
-    def context(self, visit: Visit) -> Context:
+    def context(self, visit: SearchVisit) -> Context:
         """Return the context of a visit: features, base scores, boost features and the product table."""
         return context_of(self.shop, visit)
 
-    def rank(self, visit: Visit, action: Any) -> IntArray:
+    def rank(self, visit: SearchVisit, action: Any) -> IntArray:
         """Return the ranking `(k,)` by base scores + boost features @ boosts."""
         return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
 
@@ -132,7 +134,7 @@ def cell_names(config: SearchConfig) -> tuple[str, ...]:
     return tuple(f"{segment}, {query_type}" for segment in config.segments for query_type in config.query_types)
 
 
-def cell_of(shop: SearchShop, visit: Visit) -> int:
+def cell_of(shop: SearchShop, visit: SearchVisit) -> int:
     """Return the number of a visit's cell, its pair of segment and query type.
 
     Args:
@@ -142,7 +144,7 @@ def cell_of(shop: SearchShop, visit: Visit) -> int:
     return visit.segment * len(shop.world.config.query_types) + visit.query_type
 
 
-def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyContext:
+def context_of(shop: SearchShop, visit: SearchVisit, *, shared: bool = True) -> LazyContext:
     """Return the context of a visit for a boost policy, in read-only arrays.
 
     Args:
@@ -172,7 +174,7 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
     )
 
 
-def table_of(shop: SearchShop, visit: Visit) -> ProductTable:
+def table_of(shop: SearchShop, visit: SearchVisit) -> ProductTable:
     """Return the product table at a visit: the same read-only arrays at all visits of a market.
 
     Args:
@@ -189,7 +191,7 @@ def _copied(table: ProductTable) -> ProductTable:
     return ProductTable(*columns)
 
 
-def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
+def feedback_of(shop: SearchShop, visit: SearchVisit, result: FinishedVisit) -> dict[str, Any]:
     """Return the feedback that a shop would log.
 
     Args:
@@ -212,7 +214,7 @@ def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any
     }
 
 
-def product_ids(shop: SearchShop, visit: Visit, products: IntArray) -> IntArray:
+def product_ids(shop: SearchShop, visit: SearchVisit, products: IntArray) -> IntArray:
     """Return the ids of products at a visit, `(n,)`.
 
     Args:

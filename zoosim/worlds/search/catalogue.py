@@ -9,7 +9,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 
 
-class Catalogue(NamedTuple):
+class SearchCatalogue(NamedTuple):
     """K products: `ids (K,)`, `category (K,)` by number, `price (K,)` and `cm2 (K,)` in EUR, `discount (K,)` in [0, 1].
 
     `label (K,)` is 1 for a private label; `bestseller (K,)` a score of at least 0; `strategic (K,)`; `appeal (K,)` what
@@ -27,13 +27,13 @@ class Catalogue(NamedTuple):
     appeal: FloatArray
     embeddings: FloatArray
 
-    def renewed(self, successors: "Catalogue", replaced: BoolArray) -> "Catalogue":
+    def renewed(self, successors: "SearchCatalogue", replaced: BoolArray) -> "SearchCatalogue":
         """Return the catalogue in which `successors` have the places of the products `replaced (K,)`."""
         columns: list[Any] = [frozen(np.where(replaced, *pair)) for pair in zip(successors, self, strict=True)]
-        return Catalogue(*columns)
+        return SearchCatalogue(*columns)
 
 
-def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[Catalogue, Catalogue | None]:
+def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[SearchCatalogue, SearchCatalogue | None]:
     """Draw a catalogue from the distributions in a configuration.
 
     Args:
@@ -65,7 +65,7 @@ def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.
     return _draw_around(config, _draw_centres(config, rng), category, rng)
 
 
-def _draw_properties(config: SearchConfig, rng: np.random.Generator) -> Catalogue:
+def _draw_properties(config: SearchConfig, rng: np.random.Generator) -> SearchCatalogue:
     """Draw the products of a catalogue but for their embeddings."""
     count = config.n_products
     shares = np.array([category.share for category in config.categories.values()])
@@ -82,7 +82,7 @@ def _draw_properties(config: SearchConfig, rng: np.random.Generator) -> Catalogu
     bestseller = np.maximum(normal("bestseller"), 0.0)
     discounted = rng.random(count) >= config.discount.none
     discount = np.where(discounted, rng.uniform(config.discount.low, config.discount.high, count), 0.0)
-    return Catalogue(
+    return SearchCatalogue(
         ids=frozen(np.arange(count)),
         category=frozen(category),
         price=frozen(price),

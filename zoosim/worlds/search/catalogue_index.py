@@ -12,7 +12,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.ranking.boost_features import NO_SPREAD, static_features
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue import SearchCatalogue
 
 
 class CatalogueIndex(NamedTuple):
@@ -31,7 +31,7 @@ class CatalogueIndex(NamedTuple):
     mean_square: float
 
 
-def index_catalogue(catalogue: Catalogue) -> CatalogueIndex:
+def index_catalogue(catalogue: SearchCatalogue) -> CatalogueIndex:
     """Prepare a catalogue for ranking."""
     c = catalogue
     embeddings = np.ascontiguousarray(c.embeddings)

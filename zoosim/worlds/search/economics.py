@@ -4,7 +4,7 @@ import numpy as np
 
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.worlds.search.expected_reward import Group, groups_of, visits_of
+from zoosim.worlds.search.expected_reward import VisitGroup, groups_of, visits_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.template_arms import Earnings, serve_templates
 from zoosim.worlds.search.world import build_search_world
@@ -43,7 +43,7 @@ def absurd_economics(config: SearchConfig) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _earned(shop: SearchShop, group: Group) -> Earnings:
+def _earned(shop: SearchShop, group: VisitGroup) -> Earnings:
     return serve_templates(shop, 0, visits_of(shop, 0, group, 0, VISITS))
 
 

@@ -15,12 +15,12 @@ from zoosim.ranking.top_k import top
 from zoosim.worlds.search.market import only_segment
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, weight_array
-from zoosim.worlds.search.scores import Relevance, matched_scores, matches, score_request
+from zoosim.worlds.search.scores import BaseRanker, matched_scores, matches, score_request
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.shop_arrays import ShopArrays, value_replicates
 
 
-class Group(NamedTuple):
+class VisitGroup(NamedTuple):
     """The visits of one `segment` and `query_type`, by number; None stands for all of them as they come."""
 
     name: str
@@ -28,7 +28,7 @@ class Group(NamedTuple):
     query_type: int | None
 
 
-def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
+def groups_of(shop: SearchShop, by: str) -> tuple[VisitGroup, ...]:
     """Return the groups of visits that come in some market.
 
     Args:
@@ -38,8 +38,8 @@ def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
     world = shop.world
     config = world.config
     if by == "all":
-        return (Group("all", None, None),)
-    segments = [Group(name, n, None) for n, name in enumerate(config.segments) if any(config.shares_of(name))]
+        return (VisitGroup("all", None, None),)
+    segments = [VisitGroup(name, n, None) for n, name in enumerate(config.segments) if any(config.shares_of(name))]
     if by == "segment":
         return tuple(segments)
     cells = []
@@ -47,14 +47,14 @@ def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
         assert segment.segment is not None
         shares = np.max([world.type_shares(market, segment.segment) for market in world.markets], axis=0)
         cells += [
-            Group(f"{segment.name}, {query_type}", segment.segment, number)
+            VisitGroup(f"{segment.name}, {query_type}", segment.segment, number)
             for number, query_type in enumerate(config.query_types)
             if shares[number] > 0.0
         ]
     return tuple(cells)
 
 
-def share_of(shop: SearchShop, market: int, group: Group) -> float:
+def share_of(shop: SearchShop, market: int, group: VisitGroup) -> float:
     """Return the share of a market's visits that are of a group.
 
     Args:
@@ -71,7 +71,7 @@ def share_of(shop: SearchShop, market: int, group: Group) -> float:
     return share * float(shop.world.type_shares(conditions, group.segment)[group.query_type])
 
 
-def visits_of(shop: SearchShop, market: int, group: Group, first: int, n: int) -> Queries:
+def visits_of(shop: SearchShop, market: int, group: VisitGroup, first: int, n: int) -> Queries:
     """Return visits of one group, as they would be in a market.
 
     Args:
@@ -159,7 +159,7 @@ def _rewards(
     arrays: ShopArrays,
     queries: Queries,
     table: QueryTable,
-    relevance: Relevance,
+    relevance: BaseRanker,
     specificity: FloatArray,
     price: tuple[FloatArray, float, int],
     values: FloatArray,

@@ -9,7 +9,7 @@ from zoosim.core.market_shift import MarketShift, in_force
 from zoosim.core.rng import uniforms
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, frozen
-from zoosim.worlds.search.catalogue import Catalogue, per_row
+from zoosim.worlds.search.catalogue import SearchCatalogue, per_row
 from zoosim.worlds.search.users import Users
 
 
@@ -24,15 +24,15 @@ class Market(NamedTuple):
     """Catalogue, users and shares from visit `start` on; what a shift leaves alone is the same object as before it."""
 
     start: int
-    catalogue: Catalogue
+    catalogue: SearchCatalogue
     users: Users
     shares: Shares
 
 
 def markets_of(
     config: SearchConfig,
-    catalogue: Catalogue,
-    successors: Catalogue | None,
+    catalogue: SearchCatalogue,
+    successors: SearchCatalogue | None,
     users: Users,
     keys: tuple[np.uint64, np.uint64],
 ) -> tuple[Market, ...]:
@@ -91,7 +91,9 @@ def _drawn(key: np.uint64, count: int) -> FloatArray:
     return uniforms(key, products, np.zeros_like(products))
 
 
-def _shifted_catalogue(config: SearchConfig, catalogue: Catalogue, shift: MarketShift, key: np.uint64) -> Catalogue:
+def _shifted_catalogue(
+    config: SearchConfig, catalogue: SearchCatalogue, shift: MarketShift, key: np.uint64
+) -> SearchCatalogue:
     slope = per_row(config.categories, "cm2_slope", catalogue.category)
     price = catalogue.price * _by_name(config.categories, shift.prices, 1.0)[catalogue.category]
     promotions = {name: (promotion.share, promotion.discount) for name, promotion in shift.promotions.items()}

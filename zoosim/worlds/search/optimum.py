@@ -13,7 +13,14 @@ from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
-from zoosim.worlds.search.expected_reward import Group, boost_rewards, groups_of, share_of, template_rewards, visits_of
+from zoosim.worlds.search.expected_reward import (
+    VisitGroup,
+    boost_rewards,
+    groups_of,
+    share_of,
+    template_rewards,
+    visits_of,
+)
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import digest, read_search_config
 from zoosim.worlds.search.world import build_search_world
@@ -27,11 +34,11 @@ JUDGED_START = 2**42
 STRATUM_SPACING = 2**32
 """From the first of these visits of one segment to the first of the next."""
 
-Strata = list[tuple[float, Group]]
+Strata = list[tuple[float, VisitGroup]]
 """Parts of a group with their shares."""
 
 
-class Sizes(NamedTuple):
+class SearchBudget(NamedTuple):
     """Visits per segment on which a search begins, on which it ends, and on which its result is judged."""
 
     rough: int
@@ -39,7 +46,7 @@ class Sizes(NamedTuple):
     judged: int
 
 
-USUAL = Sizes(512, 4_096, 16_000)
+USUAL = SearchBudget(512, 4_096, 16_000)
 
 
 class Optimum(NamedTuple):
@@ -108,9 +115,9 @@ def search_optimum(
 def best_of_group(
     shop: SearchShop,
     market: int,
-    group: Group,
+    group: VisitGroup,
     progress: Callable[[str], None] = lambda line: None,
-    sizes: Sizes | None = None,
+    sizes: SearchBudget | None = None,
 ) -> Optimum:
     """Return the optimum of a group of visits in a market; from disk where it was computed before.
 
@@ -132,7 +139,9 @@ def best_of_group(
     return Optimum(**{**saved, "template": int(saved["template"])})
 
 
-def _search(shop: SearchShop, market: int, group: Group, progress: Callable[[str], None], sizes: Sizes) -> Optimum:
+def _search(
+    shop: SearchShop, market: int, group: VisitGroup, progress: Callable[[str], None], sizes: SearchBudget
+) -> Optimum:
     strata = strata_of(shop, market, group)
     boosts = best_boosts(shop, market, group, strata, progress, sizes)
     fit_rewards, _ = _rewards_of(shop, market, strata, FIT_START, sizes.fine, boosts)
@@ -159,7 +168,12 @@ def _rewards_of(
 
 
 def best_boosts(
-    shop: SearchShop, market: int, group: Group, strata: Strata, progress: Callable[[str], None], sizes: Sizes
+    shop: SearchShop,
+    market: int,
+    group: VisitGroup,
+    strata: Strata,
+    progress: Callable[[str], None],
+    sizes: SearchBudget,
 ) -> FloatArray:
     """Search the boosts `(10,)` that earn most in a group of visits: widely on few visits, then closely on many.
 
@@ -192,7 +206,7 @@ def best_boosts(
     return best
 
 
-def strata_of(shop: SearchShop, market: int, group: Group) -> Strata:
+def strata_of(shop: SearchShop, market: int, group: VisitGroup) -> Strata:
     """Divide a group of visits by segment, which lowers the variance of means (stratification).
 
     A few segments spend most, and their rewards vary most.

@@ -19,7 +19,7 @@ BLOCK = 512
 """Products that are worked on together."""
 
 
-class Relevance(NamedTuple):
+class BaseRanker(NamedTuple):
     """The base ranker: weights of `cosine` and shared `tokens`, standard deviation of noise, and its `key`."""
 
     key: np.uint64
@@ -30,7 +30,7 @@ class Relevance(NamedTuple):
 
 @jit
 def score_request(
-    relevance: Relevance,
+    relevance: BaseRanker,
     step: int,
     index: CatalogueIndex,
     query: FloatArray,

@@ -8,7 +8,7 @@ from zoosim.core.types import IntArray
 from zoosim.logs.searches import COLUMNS
 from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.search_requests import SearchRequests, SearchSchema
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import load_names, load_query_texts
 
 DTYPES = {
@@ -39,12 +39,12 @@ class SearchRecorder:
         columns = {name: getattr(shop.world.catalogue, name) for name in ProductTable._fields}
         self.requests = SearchRequests(schema, load_names(config), ProductTable(**columns))
 
-    def columns(self, visits: list[Visit], rankings: list[IntArray]) -> dict[str, pl.Series]:
+    def columns(self, visits: list[SearchVisit], rankings: list[IntArray]) -> dict[str, pl.Series]:
         """Return the columns of visits that were shown `rankings`, each `(k,)`."""
         rows = [self._row(visit, shown) for visit, shown in zip(visits, rankings, strict=True)]
         return {name: pl.Series(name, [row[name] for row in rows], dtype=DTYPES.get(name)) for name in COLUMNS}
 
-    def _row(self, visit: Visit, shown: IntArray) -> dict[str, Any]:
+    def _row(self, visit: SearchVisit, shown: IntArray) -> dict[str, Any]:
         candidates = self.shop.candidates(visit)
         assert candidates is not None
         outcome = self.shop.serve(visit, shown).outcome  # the same as when it was served

@@ -9,12 +9,12 @@ from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.ranking.search_requests import estimated, summarise
 from zoosim.ranking.top_k import top, top_of
-from zoosim.worlds.search.behaviour import Keys, Outcome, behaviour_parameters, empty_outcome
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.behaviour import Keys, RankingOutcome, behaviour_parameters, empty_outcome
+from zoosim.worlds.search.catalogue import SearchCatalogue
 from zoosim.worlds.search.catalogue_index import CatalogueIndex, index_catalogue
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import RewardParts, left_top, reward
-from zoosim.worlds.search.scores import Relevance, boost_features, boosted_scores, score_request
+from zoosim.worlds.search.scores import BaseRanker, boost_features, boosted_scores, score_request
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.templates import template_values
 from zoosim.worlds.search.world import SearchWorld
@@ -26,7 +26,7 @@ KEPT_MARKETS = 2
 """Markets whose arrays are held ready."""
 
 
-class Visit(NamedTuple):
+class SearchVisit(NamedTuple):
     """One visit: its number `step`, the `market` that it falls in, `user`, `segment`, `intent` and `query_type`.
 
     `row` of the table of queries, `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores, -inf for what is
@@ -48,11 +48,11 @@ class Visit(NamedTuple):
     signs: FloatArray
 
 
-class Result(NamedTuple):
+class FinishedVisit(NamedTuple):
     """A finished visit: the products `shown (k,)`, what the visitor did with them, and the reward with its parts."""
 
     shown: IntArray
-    outcome: Outcome
+    outcome: RankingOutcome
     parts: RewardParts
     reward: float
 
@@ -66,9 +66,9 @@ class SearchShop:
         self.k = min(config.k, len(world.catalogue.ids))
         self.specificity = np.array([query_type.specificity for query_type in config.query_types.values()])
         weights = config.relevance
-        self.relevance = Relevance(world.keys["relevance"], weights.cosine, weights.tokens, weights.noise_sd)
+        self.relevance = BaseRanker(world.keys["relevance"], weights.cosine, weights.tokens, weights.noise_sd)
         self._arrays: dict[int, ShopArrays] = {}
-        self._templates: tuple[Catalogue, FloatArray] | None = None
+        self._templates: tuple[SearchCatalogue, FloatArray] | None = None
         self._queries: Queries = world.queries(0, 0)
 
     def arrays(self, market: int) -> ShopArrays:
@@ -112,7 +112,7 @@ class SearchShop:
         config = self.world.config
         return len(config.segments) + len(config.query_types) + (0 if config.context == "simple" else 10)
 
-    def arrive(self, step: int, base: FloatArray | None = None) -> Visit:
+    def arrive(self, step: int, base: FloatArray | None = None) -> SearchVisit:
         """Return visit number `step`; its base scores are written to `base (K,)` when that is given."""
         market = self.world.market_at(step)
         arrays = self.arrays(market)
@@ -130,7 +130,7 @@ class SearchShop:
         )
         base.flags.writeable = False
         baseline.flags.writeable = False
-        return Visit(
+        return SearchVisit(
             step=step,
             market=market,
             user=user,
@@ -153,7 +153,7 @@ class SearchShop:
             self._queries = self.world.queries(start, start + CHUNK)
         return self._queries
 
-    def features(self, visit: Visit) -> FloatArray:
+    def features(self, visit: SearchVisit) -> FloatArray:
         """Return what a policy observes `(7,)` or `(17,)`; see `SearchConfig.context`."""
         config = self.world.config
         n_segments = len(config.segments)
@@ -169,12 +169,12 @@ class SearchShop:
         out.flags.writeable = False
         return out
 
-    def candidates(self, visit: Visit) -> IntArray | None:
+    def candidates(self, visit: SearchVisit) -> IntArray | None:
         """Return the products that a visit may show, by index; None where these are all."""
         table = self.world.table
         return table.candidates[slice(*table.starts[visit.row : visit.row + 2])] if len(table.starts) else None
 
-    def boost_features(self, visit: Visit, products: IntArray | None = None) -> FloatArray:
+    def boost_features(self, visit: SearchVisit, products: IntArray | None = None) -> FloatArray:
         """Return the boost features `(n, 10)` of `products (n,)`, of all by default."""
         rows = np.arange(len(visit.base)) if products is None else products
         out = np.empty((len(rows), len(FEATURES)))
@@ -182,7 +182,7 @@ class SearchShop:
         out.flags.writeable = False
         return out
 
-    def rank(self, visit: Visit, action: FloatArray) -> IntArray:
+    def rank(self, visit: SearchVisit, action: FloatArray) -> IntArray:
         """Return the top k `(k,)` under boosts `action (10,)`."""
         scores = np.empty(len(visit.base))
         shown = np.empty(len(visit.baseline), np.int64)
@@ -191,13 +191,13 @@ class SearchShop:
         top(scores, shown)
         return shown
 
-    def rank_by_template(self, visit: Visit, template: int) -> IntArray:
+    def rank_by_template(self, visit: SearchVisit, template: int) -> IntArray:
         """Return the top k `(k,)` under a template, by its number."""
         shown = np.empty(len(visit.baseline), np.int64)
         top(visit.base + self.world.config.a_max * self.templates(visit.market)[template], shown)
         return shown
 
-    def serve(self, visit: Visit, shown: IntArray) -> Result:
+    def serve(self, visit: SearchVisit, shown: IntArray) -> FinishedVisit:
         """Serve the products `shown (k,)` to the visitor."""
         weights = self.world.config.reward
         outcome = empty_outcome(len(shown))
@@ -206,16 +206,16 @@ class SearchShop:
         gmv, cm2, strategic, clicks = totals.tolist()
         left = left_top(visit.baseline, shown, weights.rank_change_at)
         parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))
-        return Result(shown, outcome, parts, float(reward(weights, parts)))
+        return FinishedVisit(shown, outcome, parts, float(reward(weights, parts)))
 
-    def _embedding(self, visit: Visit) -> FloatArray:
+    def _embedding(self, visit: SearchVisit) -> FloatArray:
         embedding: FloatArray = self.world.users.embeddings[visit.user]
         return embedding
 
 
 @jit
 def _rank_by_relevance(
-    relevance: Relevance,
+    relevance: BaseRanker,
     step: int,
     index: CatalogueIndex,
     query: FloatArray,

@@ -9,13 +9,13 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.behaviour import (
     BehaviourParameters,
     Keys,
-    Outcome,
+    RankingOutcome,
     Slate,
     behave,
     keys_of_replicate,
     replicate_value,
 )
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue import SearchCatalogue
 from zoosim.worlds.search.catalogue_index import CatalogueIndex
 from zoosim.worlds.search.users import Users
 
@@ -27,7 +27,7 @@ class ShopArrays(NamedTuple):
     """Catalogue and users of a shop, `log_price (K,)` = log(1 + price), and how people behave."""
 
     catalogue_index: CatalogueIndex
-    catalogue: Catalogue
+    catalogue: SearchCatalogue
     log_price: FloatArray
     users: Users
     behaviour: BehaviourParameters
@@ -91,7 +91,7 @@ def serve(
     query: FloatArray,
     base: FloatArray,
     shown: IntArray,
-    out: Outcome,
+    out: RankingOutcome,
 ) -> FloatArray:
     """Simulate a visit to a ranking.
 

@@ -40,7 +40,7 @@ from zoosim.core.files import resolved
 from zoosim.core.search_config import CATEGORIES, QUERY_TYPES, SEGMENTS, Category, QueryType, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
-from zoosim.worlds.search.catalogue import Catalogue, per_row
+from zoosim.worlds.search.catalogue import SearchCatalogue, per_row
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.shop_table import ShopTable, read_columns
 from zoosim.worlds.search.users import Users
@@ -122,7 +122,7 @@ def digest(config: SearchConfig) -> str:
     return short_digest(json.dumps(files)) if files else ""
 
 
-def load_catalogue(config: SearchConfig) -> Catalogue:
+def load_catalogue(config: SearchConfig) -> SearchCatalogue:
     """Return the catalogue of a config's file, with embeddings `(d, 0)` where the file has none."""
     assert config.catalogue_file is not None
     return _read_catalogue(config.catalogue_file, _modified_at(config.catalogue_file), config.model_dump_json())
@@ -181,7 +181,7 @@ def _modified_at(file: str) -> int:
 
 
 @lru_cache(maxsize=4)
-def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
+def _read_catalogue(file: str, modified_at: int, config_json: str) -> SearchCatalogue:
     config = SearchConfig.model_validate_json(config_json)
     table = read_columns(file, ("id", "price"), "products")
     category = np.zeros(table.frame.height, np.int64)
@@ -199,7 +199,7 @@ def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
     strategic = table.flags("strategic")
     if "strategic" not in table.frame.columns:
         strategic = per_row(config.categories, "strategic", category) != 0.0
-    return Catalogue(
+    return SearchCatalogue(
         ids=frozen(table.ids()),
         category=frozen(category),
         price=frozen(price),

@@ -30,8 +30,8 @@ from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_na
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import Relevance, score_request
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.scores import BaseRanker, score_request
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.world import build_search_world
@@ -125,7 +125,7 @@ class TemplateWorld(SearchView):
         """Return the dimensions of a policy's context: a visit's features, and templates as one-hot products."""
         return PolicySpec(user_dim=self.shop.n_features, product_dim=len(TEMPLATES), steps=steps)
 
-    def context(self, visit: Visit) -> Context:
+    def context(self, visit: SearchVisit) -> Context:
         """Return a visit as its user and the templates as its products."""
         return Context(
             user_id=visit.step,
@@ -135,7 +135,7 @@ class TemplateWorld(SearchView):
             available=ALL_TEMPLATES,
         )
 
-    def rank(self, visit: Visit, action: Any) -> IntArray:
+    def rank(self, visit: SearchVisit, action: Any) -> IntArray:
         """Return the ranking `(k,)` of a template."""
         return self.shop.rank_by_template(visit, check_template(action))
 
@@ -154,7 +154,7 @@ def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: s
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
 
 
-def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[Visit], float]:
+def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[SearchVisit], float]:
     """Return the function that gives the expected reward of the best template for visits of a cell, in EUR.
 
     Its table is computed at the first call.
@@ -317,7 +317,7 @@ def _serve_all(
     arrays: ShopArrays,
     queries: Queries,
     table: QueryTable,
-    relevance: Relevance,
+    relevance: BaseRanker,
     values: FloatArray,
     k: int,
     rank_change_at: int,

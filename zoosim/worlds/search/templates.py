@@ -3,7 +3,7 @@
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue import SearchCatalogue
 
 MARGIN = 0.4
 """EUR of CM2 above which the template cm2 boosts a product."""
@@ -12,7 +12,7 @@ FULL_DISCOUNT = 0.3
 """The discount from which the template discount boosts in full."""
 
 
-def template_values(catalogue: Catalogue) -> FloatArray:
+def template_values(catalogue: SearchCatalogue) -> FloatArray:
     """Return each template's value of each product, `(8, K)`, in the order of `TEMPLATES`."""
     c = catalogue
     popularity = np.log1p(c.bestseller)

@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.reward import left_top, weight_array
-from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.shop_arrays import value_replicates
 
 
@@ -28,7 +28,7 @@ class SearchTruth:
     def __init__(self, shop: SearchShop) -> None:
         self._shop = shop
 
-    def expected_reward(self, visit: Visit, shown: IntArray, replicates: int = 1_000) -> Expected:
+    def expected_reward(self, visit: SearchVisit, shown: IntArray, replicates: int = 1_000) -> Expected:
         """Estimate the expected reward of showing some products.
 
         Args:
@@ -47,7 +47,7 @@ class SearchTruth:
         rewards = self.rewards(visit, shown, replicates)
         return Expected(float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(replicates)))
 
-    def rewards(self, visit: Visit, shown: IntArray, replicates: int) -> FloatArray:
+    def rewards(self, visit: SearchVisit, shown: IntArray, replicates: int) -> FloatArray:
         """Return what the products `shown (k,)` earn in each replicate, `(replicates,)`; see `replicate_value`."""
         weights = self._shop.world.config.reward
         arrays = self._shop.arrays(visit.market)

@@ -13,7 +13,7 @@ import numpy as np
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, frozen, frozen_parts
-from zoosim.worlds.search.catalogue import Catalogue, draw_catalogue, draw_embeddings
+from zoosim.worlds.search.catalogue import SearchCatalogue, draw_catalogue, draw_embeddings
 from zoosim.worlds.search.market import Market, markets_of
 from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
 from zoosim.worlds.search.tables import load_catalogue, load_query_table, load_users, resolve_files
@@ -29,9 +29,9 @@ class SearchWorld:
 
     config: SearchConfig
     seed: int
-    catalogue: Catalogue
+    catalogue: SearchCatalogue
     users: Users
-    successors: Catalogue | None = None
+    successors: SearchCatalogue | None = None
 
     @cached_property
     def keys(self) -> dict[str, np.uint64]:

@@ -27,7 +27,7 @@ LONGEST_BIAS = 8
 """Positions with a bias of examination of their own."""
 
 
-class Draws:
+class ShopDraws:
     """Draws of the parts of one shop.
 
     Args:
@@ -156,7 +156,7 @@ def draw_search_shop(config: SearchShopsConfig, *, seed: int, steps: int) -> Sea
         seed: Seed of the draws.
         steps: Length of the run, in visits.
     """
-    draws = Draws(config, stream(seed, "search shop"))
+    draws = ShopDraws(config, stream(seed, "search shop"))
     categories = draws.names("category", config.categories)
     segments = draws.names("segment", config.segments)
     query_types = draws.names("query", config.query_types)

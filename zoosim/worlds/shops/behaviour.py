@@ -7,7 +7,7 @@ from scipy import optimize, special
 
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.shops.draw import Arrivals, Catalogue, Kind, Tastes, draw_tastes
+from zoosim.worlds.shops.draw import Arrivals, ShopCatalogue, ShopParameters, VisitorTastes, draw_tastes
 
 BENDS, BEND = 6, 1.5
 """Cosines that make up a curve of visitors' numbers, and how fast they swing (Rahimi & Recht 2007)."""
@@ -19,7 +19,7 @@ NOVELTY_DAYS = 1.0
 """Days in which novelty falls to 1 / e."""
 
 
-class Behaviour(NamedTuple):
+class ResponseEffects(NamedTuple):
     """Effects on the responses to P products in C categories; what a shop does not have is empty, or 0.
 
     `products (P,)`, all that is a product's own; `tastes`; `patterns (L, L', C)` of the first two columns of words;
@@ -29,7 +29,7 @@ class Behaviour(NamedTuple):
     """
 
     products: FloatArray
-    tastes: Tastes
+    tastes: VisitorTastes
     patterns: FloatArray
     frequencies: FloatArray
     phases: FloatArray
@@ -42,7 +42,7 @@ class Behaviour(NamedTuple):
     level: float = 0.0
 
     def logits(
-        self, kind: Kind, catalogue: Catalogue, arrivals: Arrivals, rows: IntArray, products: IntArray
+        self, kind: ShopParameters, catalogue: ShopCatalogue, arrivals: Arrivals, rows: IntArray, products: IntArray
     ) -> FloatArray:
         """Return the logits of clicks `(n, K)` at visits number `rows` of the arrivals, for `products`."""
         some = arrivals.rows(rows)
@@ -56,7 +56,7 @@ class Behaviour(NamedTuple):
             logits += self.novelty * np.exp(-days / NOVELTY_DAYS)
         return logits
 
-    def _of_categories(self, kind: Kind, arrivals: Arrivals, described: FloatArray) -> FloatArray:
+    def _of_categories(self, kind: ShopParameters, arrivals: Arrivals, described: FloatArray) -> FloatArray:
         """Return what visits, `described` by features `(n, p)`, add to the logits of each category `(n, C)`."""
         logits = self.tastes.logits(described, arrivals.steps)
         if self.patterns.size:
@@ -72,7 +72,7 @@ class Behaviour(NamedTuple):
         return logits
 
 
-def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: int) -> Behaviour:
+def draw_behaviour(kind: ShopParameters, catalogue: ShopCatalogue, arrivals: Arrivals, seed: int) -> ResponseEffects:
     """Draw what people respond to, so that products shown at random are clicked as often as the kind says.
 
     Args:
@@ -91,7 +91,7 @@ def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: i
         drawn = rng.normal(0.0, kind.sizes[name] / np.sqrt(max(1, terms)), shape)
         return drawn if kind.sizes[name] else np.zeros((0,) * len(shape))
 
-    behaviour = Behaviour(
+    behaviour = ResponseEffects(
         products=_own_effects(kind, catalogue, rng),
         tastes=draw_tastes(kind, len(arrivals.steps), seed),
         patterns=effects("patterns", *(*kind.levels, 0, 0)[:2], n_categories),
@@ -107,7 +107,7 @@ def draw_behaviour(kind: Kind, catalogue: Catalogue, arrivals: Arrivals, seed: i
     return behaviour._replace(level=_level(behaviour, kind, catalogue, arrivals))
 
 
-def _own_effects(kind: Kind, catalogue: Catalogue, rng: np.random.Generator) -> FloatArray:
+def _own_effects(kind: ShopParameters, catalogue: ShopCatalogue, rng: np.random.Generator) -> FloatArray:
     """Return what products, brands, categories and numbers are liked for by everybody `(P,)`."""
     sizes = kind.sizes
     count = len(catalogue.categories)
@@ -120,7 +120,7 @@ def _own_effects(kind: Kind, catalogue: Catalogue, rng: np.random.Generator) -> 
     return np.asarray(sizes["products"] * own + features)
 
 
-def _level(behaviour: Behaviour, kind: Kind, catalogue: Catalogue, arrivals: Arrivals) -> float:
+def _level(behaviour: ResponseEffects, kind: ShopParameters, catalogue: ShopCatalogue, arrivals: Arrivals) -> float:
     """Return what makes products of old that are shown at random be clicked as often as the kind says."""
     rows = np.arange(min(PROBES, len(arrivals.steps)))
     products = catalogue.offers[0]

@@ -27,7 +27,7 @@ VISITS_EXPONENT = 0.8
 
 
 @dataclass(frozen=True)
-class Kind:
+class ShopParameters:
     """A kind of shop, in figures that its visitors and engineers could tell.
 
     Args:
@@ -77,7 +77,7 @@ class Kind:
         return sum(self.levels) + self.n_numbers
 
 
-def draw_kind(config: ShopsConfig, seed: int) -> Kind:
+def draw_kind(config: ShopsConfig, seed: int) -> ShopParameters:
     """Draw the kind of a seed's shop.
 
     Args:
@@ -103,7 +103,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
     most = max(1, n_products // 2)
     pays = _one_of(rng, config.pays)
     purchase_rate = _log_uniform(rng, config.purchase_rate) * (pays != "click")
-    return Kind(
+    return ShopParameters(
         # A purchase takes a click, and at most half of the clicks are bought.
         click_rate=min(max(_log_uniform(rng, config.click_rate), 2.0 * purchase_rate), 0.9),
         purchase_rate=purchase_rate,
@@ -125,7 +125,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
     )
 
 
-class Catalogue(NamedTuple):
+class ShopCatalogue(NamedTuple):
     """All products there ever are, and which of them are candidates when.
 
     `categories (P,)`, `brands (P,)`, `numbers (P, m)`, of which the first is the price, standardised; `prices (P,)`;
@@ -140,7 +140,7 @@ class Catalogue(NamedTuple):
     born: IntArray
     offers: dict[int, IntArray]
 
-    def features(self, kind: Kind) -> FloatArray:
+    def features(self, kind: ShopParameters) -> FloatArray:
         """Return what a shop tells of its products: category and brand, one column each, and numbers."""
         columns = [np.eye(kind.n_categories)[self.categories]]
         if kind.n_brands:
@@ -148,7 +148,7 @@ class Catalogue(NamedTuple):
         return frozen(np.hstack([*columns, self.numbers]))
 
 
-def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
+def draw_catalogue(kind: ShopParameters, steps: int, seed: int) -> ShopCatalogue:
     """Draw the products, and what is for sale and a candidate when.
 
     Args:
@@ -177,7 +177,7 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
     numbers = rng.normal(size=(count, kind.n_product_numbers)).clip(-3.0, 3.0)
     prices = np.exp(0.6 * numbers[:, 0]) if kind.n_product_numbers else np.ones(count)
     shares = rng.dirichlet(np.full(kind.n_categories, 3.0))
-    return Catalogue(
+    return ShopCatalogue(
         categories=rng.choice(kind.n_categories, count, p=shares),
         brands=rng.integers(0, max(kind.n_brands, 1), count),
         numbers=numbers,
@@ -199,22 +199,22 @@ class Arrivals(NamedTuple):
         """Return some of the visits."""
         return Arrivals(self.steps[rows], self.visitors[rows], self.words[rows], self.numbers[rows])
 
-    def hours(self, kind: Kind) -> FloatArray:
+    def hours(self, kind: ShopParameters) -> FloatArray:
         """Return the hours of the day `(n,)`."""
         return np.asarray(self.steps * 24.0 / kind.visits_per_day % 24.0)
 
-    def features(self, kind: Kind) -> FloatArray:
+    def features(self, kind: ShopParameters) -> FloatArray:
         """Return what a shop knows of visits: words, one column each, numbers, and the hour as a point on a circle."""
         circle = 2.0 * np.pi / 24.0 * self.hours(kind)
         return frozen(np.hstack([self.described(kind), np.sin(circle)[:, None], np.cos(circle)[:, None]]))
 
-    def described(self, kind: Kind) -> FloatArray:
+    def described(self, kind: ShopParameters) -> FloatArray:
         """Return words and numbers as features `(n, p)`."""
         words = [np.eye(count)[self.words[:, column]] for column, count in enumerate(kind.levels)]
         return np.hstack([*words, self.numbers])
 
 
-def draw_arrivals(kind: Kind, steps: int, seed: int, purpose: str) -> Arrivals:
+def draw_arrivals(kind: ShopParameters, steps: int, seed: int, purpose: str) -> Arrivals:
     """Draw who comes, by a power law; half of the numbers are a visitor's own, the others are drawn at each visit.
 
     Args:
@@ -237,7 +237,7 @@ def draw_arrivals(kind: Kind, steps: int, seed: int, purpose: str) -> Arrivals:
     return Arrivals(np.arange(steps), visitors, words[visitors], numbers.clip(-3.0, 3.0))
 
 
-class Tastes(NamedTuple):
+class VisitorTastes(NamedTuple):
     """The tastes of visitors' features `(p,)` for each of C categories: `sets (M, p, C)`, of which each counts by time.
 
     `drift` says how: sets follow one another from the visits `starts (M,)` on, or two are mixed over `length` visits.
@@ -254,9 +254,9 @@ class Tastes(NamedTuple):
         counting = np.flatnonzero(weights.any(axis=0))
         return np.asarray(sum(weights[:, [number]] * (described @ self.sets[number]) for number in counting))
 
-    def standing(self) -> "Tastes":
+    def standing(self) -> "VisitorTastes":
         """Return tastes that stay as they are at first."""
-        return Tastes(self.sets[:1], "none", self.starts[:1], self.length)
+        return VisitorTastes(self.sets[:1], "none", self.starts[:1], self.length)
 
     def _weights(self, steps: IntArray) -> FloatArray:
         """Return what each set counts `(n, M)`."""
@@ -269,7 +269,7 @@ class Tastes(NamedTuple):
         return np.eye(len(self.sets))[phase]
 
 
-def draw_tastes(kind: Kind, steps: int, seed: int) -> Tastes:
+def draw_tastes(kind: ShopParameters, steps: int, seed: int) -> VisitorTastes:
     """Draw tastes, and how they move in a run.
 
     Args:
@@ -292,7 +292,7 @@ def draw_tastes(kind: Kind, steps: int, seed: int) -> Tastes:
         starts = np.concatenate([starts, np.sort(changes) * steps])
         for _ in changes:
             sets.append(_swapped(sets[-1], kind, rng) if kind.drift == "swapped" else _changed(sets[-1], fresh(), rng))
-    return Tastes(np.array(sets), kind.drift, np.ceil(starts), steps)
+    return VisitorTastes(np.array(sets), kind.drift, np.ceil(starts), steps)
 
 
 def _changed(before: FloatArray, fresh: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -300,7 +300,7 @@ def _changed(before: FloatArray, fresh: FloatArray, rng: np.random.Generator) ->
     return np.where(rng.random(before.shape[1]) < 0.5, fresh, before)
 
 
-def _swapped(before: FloatArray, kind: Kind, rng: np.random.Generator) -> FloatArray:
+def _swapped(before: FloatArray, kind: ShopParameters, rng: np.random.Generator) -> FloatArray:
     """Return tastes in which the words of each column have changed places: nothing else tells of it."""
     order = np.arange(len(before))
     start = 0

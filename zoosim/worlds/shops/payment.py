@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.rng import normal, stream, uniform
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.shops.draw import Catalogue, Kind
+from zoosim.worlds.shops.draw import ShopCatalogue, ShopParameters
 
 SPREAD = 0.7
 """Standard deviation of the logarithm of what people spend, around the price."""
@@ -35,7 +35,7 @@ class Payment(NamedTuple):
     cost: float
 
 
-def draw_payment(kind: Kind, catalogue: Catalogue, seed: int) -> Payment:
+def draw_payment(kind: ShopParameters, catalogue: ShopCatalogue, seed: int) -> Payment:
     """Draw what products earn, as the kind of shop pays.
 
     Args:

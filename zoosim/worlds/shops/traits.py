@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zoosim.worlds.facts import Trait
-from zoosim.worlds.shops.draw import Kind
+from zoosim.worlds.shops.draw import ShopParameters
 
 LARGE = 0.5
 """Standard deviation, as a logit, from which products' own effects count as large."""
@@ -84,7 +84,7 @@ PAYS = Words(
 )
 
 
-def traits_of(kind: Kind) -> Sequence[Trait]:
+def traits_of(kind: ShopParameters) -> Sequence[Trait]:
     """Say what kind of shop one is."""
     sizes = kind.sizes
     tastes = (1 if sizes["patterns"] else 0) + (2 if sizes["curves"] else 0)

@@ -7,37 +7,37 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from zoosim.core.feedback import Feedback
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.rng import stream_key
 from zoosim.core.types import frozen
 from zoosim.worlds.built import BuiltWorld
 from zoosim.worlds.facts import EUROS, Change, Trait
-from zoosim.worlds.shops.behaviour import Behaviour, draw_behaviour
+from zoosim.worlds.shops.behaviour import ResponseEffects, draw_behaviour
 from zoosim.worlds.shops.config import ShopsConfig
-from zoosim.worlds.shops.draw import Arrivals, Catalogue, Kind, draw_arrivals, draw_catalogue, draw_kind
+from zoosim.worlds.shops.draw import Arrivals, ShopCatalogue, ShopParameters, draw_arrivals, draw_catalogue, draw_kind
 from zoosim.worlds.shops.payment import Payment, draw_earnings, draw_payment, expected_earnings
 from zoosim.worlds.shops.traits import traits_of
-from zoosim.worlds.table import Period, TableWorld, Visits
+from zoosim.worlds.table import Period, TableWorld, VisitBatch
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShopWorld(TableWorld):
     """A shop of a `kind`. A block of visits is a table of its own, with a row per visit and a column per candidate."""
 
-    kind: Kind
-    catalogue: Catalogue
-    behaviour: Behaviour
+    kind: ShopParameters
+    catalogue: ShopCatalogue
+    behaviour: ResponseEffects
     payment: Payment
     arrivals: Arrivals
     size_key: np.uint64
-    feedback: Feedback
+    feedback: FeedbackTiming
 
     @property
     def n_users(self) -> int:
         """Count the visitors who may come."""
         return self.kind.n_visitors
 
-    def visits(self, start: int, stop: int) -> Visits:
+    def visits(self, start: int, stop: int) -> VisitBatch:
         """Return visits `start` to `stop - 1`, which must lie in one period."""
         rows = self.visitors(start, stop)
         offered = self.offered(start).rows
@@ -129,7 +129,7 @@ def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld
         behaviour=behaviour,
         payment=draw_payment(kind, catalogue, seed),
         arrivals=arrivals,
-        feedback=Feedback(kind.delay),
+        feedback=FeedbackTiming(kind.delay),
     )
 
 

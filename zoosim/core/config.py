@@ -62,25 +62,25 @@ class Strict(BaseModel):
 
 
 class Shock(Strict):
-    """From visitor `step` on, the listed personas click the listed categories with these probabilities."""
+    """From a visitor on, the listed personas click the listed categories with other probabilities."""
 
-    step: Annotated[int, Field(ge=1)]
-    name: Annotated[str, Field(min_length=1)]
-    set: ClickTable
+    step: int = Field(ge=1, description="the visit from which on it applies, before the end of the run")
+    name: str = Field(min_length=1, description="what pages call it; each shock has its own")
+    set: ClickTable = Field(description="persona -> category -> new click probability")
 
 
 class Availability(Strict):
-    """A change of what may be shown, from visitor `step` on.
+    """A change of what may be shown.
 
     `appear` puts products on sale (one whose first event is `appear` is not for sale before); `vanish` takes them away;
-    `run-out` takes them away until visitor `until`. Products are given by index or as a whole `category`.
+    `run-out` takes them away for a time.
     """
 
-    step: Annotated[int, Field(ge=0)]
-    change: Literal["appear", "vanish", "run-out"]
-    products: list[Annotated[int, Field(ge=0)]] = []
-    category: str | None = None
-    until: int | None = None
+    step: int = Field(ge=0, description="the visit from which on it applies")
+    change: Literal["appear", "vanish", "run-out"] = Field(description="what happens to the products")
+    products: list[Annotated[int, Field(ge=0)]] = Field([], description="the products by index; or give `category`")
+    category: str | None = Field(None, description="all products of a category; or give `products`")
+    until: int | None = Field(None, description="the visit from which on they are back; with `run-out` only")
 
     @model_validator(mode="after")
     def _consistent(self) -> "Availability":
@@ -94,22 +94,22 @@ class Availability(Strict):
 
 
 class NoiseFeatures(Strict):
-    """Numbers of meaningless features appended to each vector: N(0, .25), fixed per user and product."""
+    """Numbers of meaningless features appended to each vector."""
 
-    user: Annotated[int, Field(ge=0, le=1000)] = 0
-    product: Annotated[int, Field(ge=0, le=1000)] = 0
+    user: int = Field(0, ge=0, le=1000, description="features N(0, .25) without meaning, fixed for each user")
+    product: int = Field(0, ge=0, le=1000, description="the same for each product")
 
 
 class RandomShocks(Strict):
-    """Ask for `count` shocks drawn at random, in place of a written schedule.
+    """Ask for shocks drawn at random, in place of a written schedule."""
 
-    They come from generator `seed`, the same for every world; with a `seed` of "each" every world draws its own. `over`
-    is the number of visits that they are spread over, the length of the run when left out.
-    """
-
-    count: Annotated[int, Field(ge=1)]
-    seed: int | str = 0
-    over: Annotated[int, Field(ge=1)] | None = None
+    count: int = Field(ge=1, description="how many")
+    seed: int | str = Field(
+        0, description="seed of their draw, 0 or more, for all worlds; each: every world draws its own"
+    )
+    over: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="visits that they are spread over; none: the length of the run"
+    )
 
     @field_validator("seed", mode="before")
     @classmethod
@@ -121,21 +121,20 @@ class RandomShocks(Strict):
 
 
 class Turnover(Strict):
-    """Replace a `share` of the products by new ones, of the same categories, `every` so many visits.
+    """Replace products by new ones of the same categories, again and again."""
 
-    `over` is the number of visits in which that happens, the length of the run when left out.
-    """
-
-    share: Annotated[float, Field(gt=0, le=1)]
-    every: Annotated[int, Field(ge=1)]
-    over: Annotated[int, Field(ge=1)] | None = None
+    share: float = Field(gt=0, le=1, description="share of the products that leave each time")
+    every: int = Field(ge=1, description="visits from one time to the next")
+    over: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="visits in which that happens; none: the length of the run"
+    )
 
 
 class RandomPersonas(Strict):
-    """Ask for a table of `personas` x `categories` that each world draws anew: Beta(.7, 2) cut to [.01, .9]."""
+    """Ask for a table of click probabilities that each world draws anew: Beta(.7, 2) cut to [.01, .9]."""
 
-    personas: Annotated[int, Field(ge=1, le=1_000)]
-    categories: Annotated[int, Field(ge=1, le=1_000)]
+    personas: int = Field(ge=1, le=1_000, description="how many personas")
+    categories: int = Field(ge=1, le=1_000, description="how many categories")
 
     def names(self) -> Table:
         """Return personas and categories by name, "persona 1" and "category 1" first; the figures mean nothing."""
@@ -144,24 +143,29 @@ class RandomPersonas(Strict):
 
 
 class EnvConfig(Strict):
-    """A recommendation world: who visits, what is for sale, who clicks what, and when that changes.
+    """A recommendation world: who visits, what is for sale, who clicks what, and when that changes."""
 
-    `personas` maps persona -> category -> click probability; a category that a row leaves out is clicked with
-    probability .01. `persona_mix` gives each persona's share of the users (uniform when left out), `category_sizes` how
-    many products each category has (as even as can be when left out).
-    """
-
-    n_products: Annotated[int, Field(ge=1, le=100_000)] = 50
-    n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000
-    personas: ClickTable = PERSONAS
-    random_personas: RandomPersonas | None = None
-    persona_mix: dict[str, Probability] | None = None
-    category_sizes: dict[str, Annotated[int, Field(ge=0)]] | None = None
+    n_products: int = Field(50, ge=1, le=100_000, description="products, dealt to the categories as evenly as can be")
+    n_users: int = Field(1_000, ge=1, le=10_000_000, description="users; each visit is a uniform draw of one")
+    personas: ClickTable = Field(
+        PERSONAS, description="persona -> category -> click probability; .01 where a category is left out"
+    )
+    random_personas: RandomPersonas | None = Field(
+        None, description="click tables that each world draws anew; give this or `personas`"
+    )
+    persona_mix: dict[str, Probability] | None = Field(
+        None, description="persona -> share of the users, adding up to 1; one left out has none; none: uniform"
+    )
+    category_sizes: dict[str, Annotated[int, Field(ge=0)]] | None = Field(
+        None, description="category -> how many products, adding up to `n_products`; one left out has none; none: even"
+    )
     noise_features: NoiseFeatures = NoiseFeatures()
-    shocks: list[Shock] = []
-    random_shocks: RandomShocks | None = None
-    availability: list[Availability] = []
-    turnover: Turnover | None = None
+    shocks: list[Shock] = Field([], description="changes of the click probabilities")
+    random_shocks: RandomShocks | None = Field(None, description="shocks drawn at random; give this or `shocks`")
+    availability: list[Availability] = Field([], description="changes of what is on sale")
+    turnover: Turnover | None = Field(
+        None, description="new products that replace old ones; not together with `availability`"
+    )
 
     @property
     def categories(self) -> list[str]:
@@ -248,15 +252,13 @@ class EnvConfig(Strict):
 
 
 class LabelledConfig(Strict):
-    """A labelled table as a bandit: one product per class, reward 1 for the right one.
+    """A labelled table as a bandit: one product per class, reward 1 for the right one."""
 
-    `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits. Each row comes
-    once unless `repeat` is true.
-    """
-
-    data: str | None = None
-    label: str = "label"
-    repeat: bool = False
+    data: str | None = Field(
+        None, description="a CSV or Parquet table, also `--data FILE`; none: scikit-learn's handwritten digits"
+    )
+    label: str = Field("label", description="its column with the classes, 2 to 1,000 of them; also `--label COLUMN`")
+    repeat: bool = Field(False, description="whether rows come back, in further shuffled passes; else each comes once")
 
 
 def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:

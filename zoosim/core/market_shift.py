@@ -12,15 +12,13 @@ Change = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 class Tastes(Strict):
-    """The change of a segment's tastes since the beginning.
+    """The change of a segment's tastes since the beginning."""
 
-    `price` and `label` are added to every user's tastes for price and private label; tastes for the named `categories`
-    are multiplied, and all of a user's then brought to add up to 1.
-    """
-
-    price: Change = 0.0
-    label: Change = 0.0
-    categories: dict[str, Factor] = Field(default_factory=dict)
+    price: Change = Field(0.0, description="added to the price tastes of a segment")
+    label: Change = Field(0.0, description="added to its tastes for private labels")
+    categories: dict[str, Factor] = Field(
+        default_factory=dict, description="factors of its tastes by category; all of a user's then add up to 1 again"
+    )
 
     def after(self, before: "Tastes | None") -> "Tastes":
         """Return these changes with what still holds of those `before`."""
@@ -31,29 +29,31 @@ class Tastes(Strict):
 
 
 class Promotion(Strict):
-    """A promotion of a category: a `share` of its products is discounted by at least `discount`."""
+    """A promotion of a category: a share of its products is discounted."""
 
-    share: Probability
-    discount: Probability
+    share: Probability = Field(description="share of a category's products on promotion")
+    discount: Probability = Field(description="their least discount")
 
 
 class MarketShift(Strict):
     """A change from visitor `step` on; every named part is relative to the world's beginning.
 
-    `segment_mix` gives shares of visitors, and takes the place of any mix before; segments that it leaves out share
-    what is left in their first proportions. `tastes` of segments; `prices` of categories as factors, CM2 following by
-    the category's slope; `promotions` of categories; `renewal`, the share of the first products that others have
-    replaced. What a shift does not name stays as the shifts before left it; a factor of 1, a change of 0 or a share of
-    0 ends what an earlier one began.
+    What a shift does not name stays as the shifts before left it; a factor of 1, a change of 0 or a share of 0 ends
+    what an earlier one began. A `segment_mix` takes the place of any before; CM2 follows prices by the category's
+    slope.
     """
 
-    step: Annotated[int, Field(ge=1)]
-    name: Annotated[str, Field(min_length=1)]
-    segment_mix: dict[str, Probability] = Field(default_factory=dict)
-    tastes: dict[str, Tastes] = Field(default_factory=dict)
-    prices: dict[str, Factor] = Field(default_factory=dict)
-    promotions: dict[str, Promotion] = Field(default_factory=dict)
-    renewal: Probability | None = None
+    step: int = Field(ge=1, description="the visit from which on the market differs")
+    name: str = Field(min_length=1, description="what pages call the shift")
+    segment_mix: dict[str, Probability] = Field(
+        default_factory=dict, description="shares of segments; those left out share the rest as at first"
+    )
+    tastes: dict[str, Tastes] = Field(default_factory=dict, description="changes of segments' tastes")
+    prices: dict[str, Factor] = Field(default_factory=dict, description="factors of prices by category")
+    promotions: dict[str, Promotion] = Field(default_factory=dict, description="promotions by category")
+    renewal: Probability | None = Field(
+        None, description="share of the first products that others have replaced; not with `catalogue_file`"
+    )
 
     @model_validator(mode="after")
     def _something(self) -> "MarketShift":

@@ -43,24 +43,28 @@ class Category(Strict):
     only `cm2_slope`, `words` and `strategic` count, where their table does not tell.
     """
 
-    share: Probability = 1.0
-    log_price_mean: Logarithm = 2.5
-    log_price_sd: Annotated[float, Field(ge=0, le=2)] = 0.4
-    cm2_slope: Annotated[float, Field(ge=-10, le=10)] = 0.1
-    private_label: Probability = 0.0
-    bestseller_mean: Weight = 0.0
-    bestseller_sd: Scale = 0.0
-    embedding_sd: Scale = 0.7
-    words: list[Text] = Field(default_factory=list)
-    strategic: bool = False
+    share: Probability = Field(
+        1.0, description="share of the products; all add up to 1; not read with `catalogue_file`"
+    )
+    log_price_mean: Logarithm = Field(2.5, description="mean of the logarithm of the price in EUR")
+    log_price_sd: float = Field(0.4, ge=0, le=2, description="its standard deviation")
+    cm2_slope: float = Field(
+        0.1, ge=-10, le=10, description="CM2 by EUR of price; also where your table has no `cm2`, and for price shifts"
+    )
+    private_label: Probability = Field(0.0, description="share of private labels")
+    bestseller_mean: Weight = Field(0.0, description="mean of the bestseller score, cut at 0")
+    bestseller_sd: Scale = Field(0.0, description="its standard deviation")
+    embedding_sd: Scale = Field(0.7, description="spread of embeddings around the category's")
+    words: list[Text] = Field(default_factory=list, description="words that a query shares with its products")
+    strategic: bool = Field(False, description="whether its products are strategic goods; not where your table says")
 
 
 class Discounts(Strict):
     """Discounts of products: with probability `none` not at all, else by a share from `low` to `high`."""
 
-    none: Probability = 0.7
-    low: Probability = 0.05
-    high: Probability = 0.3
+    none: Probability = Field(0.7, description="probability of no discount")
+    low: Probability = Field(0.05, description="least discount otherwise, a share")
+    high: Probability = Field(0.3, description="largest discount, a share")
 
     @model_validator(mode="after")
     def _in_order(self) -> "Discounts":
@@ -70,24 +74,24 @@ class Discounts(Strict):
 
 
 class Segment(Strict):
-    """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations).
+    """A segment of users: normal tastes for price and private label, Dirichlet tastes for categories."""
 
-    Without `category_tastes` all categories have the concentration 1 / their number. `intercept` is added to the
-    utility of every product, `category_utility` to that of a category's products; `examination` to the log odds that a
-    position is examined; `purchase_bias`, and `purchase_price` x log(1 + price), to those of buying what was clicked.
-    """
-
-    share: Probability = 1.0
-    price_taste_mean: Weight = 0.0
-    price_taste_sd: Scale = 0.0
-    label_taste_mean: Weight = 0.0
-    label_taste_sd: Scale = 0.0
-    category_tastes: dict[str, Positive] = Field(default_factory=dict)
-    intercept: Weight = 0.0
-    category_utility: dict[str, Weight] = Field(default_factory=dict)
-    examination: Weight = 0.0
-    purchase_bias: Weight = 0.0
-    purchase_price: Weight = 0.0
+    share: Probability = Field(1.0, description="share of the visits; all add up to 1")
+    price_taste_mean: Weight = Field(0.0, description="mean taste for price; below 0 dear products are liked less")
+    price_taste_sd: Scale = Field(0.0, description="how much users differ in it")
+    label_taste_mean: Weight = Field(0.0, description="mean taste for private labels")
+    label_taste_sd: Scale = Field(0.0, description="how much users differ in it")
+    category_tastes: dict[str, Positive] = Field(
+        default_factory=dict,
+        description="Dirichlet concentrations of tastes by category, all or none; empty: 1 / number of categories each",
+    )
+    intercept: Weight = Field(0.0, description="added to the utility of every product")
+    category_utility: dict[str, Weight] = Field(
+        default_factory=dict, description="added to the utility of the products of a category"
+    )
+    examination: Weight = Field(0.0, description="added to the log odds that a position is examined")
+    purchase_bias: Weight = Field(0.0, description="added to the log odds of buying what was clicked")
+    purchase_price: Weight = Field(0.0, description="the same by log(1 + price)")
 
     def concentrations(self, categories: Iterable[str]) -> list[float]:
         """Return the concentration of each category."""
@@ -96,63 +100,65 @@ class Segment(Strict):
 
 
 class QueryType(Strict):
-    """A type of query: `bias` of examination at each position, the last one for all positions beyond.
+    """A type of query: how specific it is, and how far down visitors look."""
 
-    `intercept` is added to the utility of every product.
-    """
-
-    share: Probability = 1.0
-    specificity: Scale = 0.7
-    intercept: Weight = 0.0
-    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)] = Field(
-        default_factory=lambda: [1.2, 0.9, 0.7, 0.5, 0.3, 0.2]
+    share: Probability = Field(
+        1.0, description="share of the visits; all add up to 1; with `queries_file` its weights count"
+    )
+    specificity: Scale = Field(
+        0.7, description="how specific queries are: its sign is in the boost feature specificity x bestseller"
+    )
+    intercept: Weight = Field(0.0, description="added to the utility of every product")
+    bias: list[Weight] = Field(
+        default_factory=lambda: [1.2, 0.9, 0.7, 0.5, 0.3, 0.2],
+        min_length=1,
+        max_length=1_000,
+        description="log odds that each position is examined, the last for all beyond",
     )
 
 
 class Relevance(Strict):
     """Base relevance: cosine of query and product, log(1 + shared tokens), noise."""
 
-    cosine: Weight = 0.7
-    tokens: Weight = 0.3
-    noise_sd: Scale = 0.05
+    cosine: Weight = Field(
+        0.7, description="weight of the cosine of query and product in base scores; not with `scores_file`"
+    )
+    tokens: Weight = Field(0.3, description="weight of log(1 + shared words); not with `scores_file`")
+    noise_sd: Scale = Field(0.05, description="noise of base scores; not with `scores_file`")
 
 
 class Behaviour(Strict):
-    """Behaviour in a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving.
+    """Behaviour in a ranking: utility of a product, examination, click, purchase, satisfaction, and leaving."""
 
-    The utility weighs the cosine of query and product, the base `score`, tastes for price, private label and category,
-    the discount, and the bestseller score.
-    """
-
-    intercept: Weight = 0.0
-    cosine: Weight = 1.0
-    score: Weight = 0.0
-    price: Weight = 0.8
-    private_label: Weight = 1.2
-    category: Weight = 0.6
-    discount: Weight = 0.0
-    bestseller: Weight = 0.0
-    utility_sd: Scale = 0.8
-    examine_satisfaction: Weight = 0.2
-    purchase_slope: Weight = 1.2
-    purchase_bias: Weight = 0.3
-    purchase_price: Weight = -0.01
-    click_satisfaction: Weight = 0.5
-    skip_satisfaction: Weight = -0.2
-    purchase_satisfaction: Weight = -1.2
-    leave_below: Weight = -2.0
-    max_purchases: Annotated[int, Field(ge=1, le=1_000)] = 3
+    intercept: Weight = Field(0.0, description="utility of any product")
+    cosine: Weight = Field(1.0, description="utility by cosine of query and product")
+    score: Weight = Field(0.0, description="utility by base score")
+    price: Weight = Field(0.8, description="utility by price taste x log(1 + price)")
+    private_label: Weight = Field(1.2, description="utility by label taste, of a private label")
+    category: Weight = Field(0.6, description="utility by taste for the product's category")
+    discount: Weight = Field(0.0, description="utility by the product's discount")
+    bestseller: Weight = Field(0.0, description="utility by its bestseller score")
+    utility_sd: Scale = Field(0.8, description="noise of utilities")
+    examine_satisfaction: Weight = Field(0.2, description="log odds of examining by satisfaction")
+    purchase_slope: Weight = Field(1.2, description="log odds of buying what was clicked by its utility")
+    purchase_bias: Weight = Field(0.3, description="the same of any product")
+    purchase_price: Weight = Field(-0.01, description="the same by log(1 + price)")
+    click_satisfaction: Weight = Field(0.5, description="satisfaction by the utility of what was clicked")
+    skip_satisfaction: Weight = Field(-0.2, description="satisfaction by a product that was looked at and not clicked")
+    purchase_satisfaction: Weight = Field(-1.2, description="satisfaction by a purchase")
+    leave_below: Weight = Field(-2.0, description="satisfaction below which a visitor leaves")
+    max_purchases: int = Field(3, ge=1, le=1_000, description="purchases after which a visitor leaves")
 
 
 class RewardWeights(Strict):
     """Weights of a visit's reward: EUR of GMV and CM2, strategic purchases, clicks, less products that left the top."""
 
-    gmv: Positive = 1.0
-    cm2: Weight = 0.4
-    strategic: Weight = 2.0
-    clicks: Weight = 0.1
-    rank_change: Scale = 0.0
-    rank_change_at: Annotated[int, Field(ge=1, le=1_000)] = 10
+    gmv: Positive = Field(1.0, description="reward of a EUR of GMV")
+    cm2: Weight = Field(0.4, description="reward of a EUR of CM2")
+    strategic: Weight = Field(2.0, description="reward of a strategic purchase, EUR")
+    clicks: Weight = Field(0.1, description="reward of a click, EUR; .01 to .10 of `reward.gmv`")
+    rank_change: Scale = Field(0.0, description="cost of a product that leaves the base ranker's top, EUR")
+    rank_change_at: int = Field(10, ge=1, le=1_000, description="length of that top")
 
     @model_validator(mode="after")
     def _no_click_bait(self) -> "RewardWeights":
@@ -170,8 +176,8 @@ class Floors(Strict):
     Nothing follows from them but a count of visits in the results.
     """
 
-    cm2: float = 0.0
-    strategic: Probability = 0.1
+    cm2: float = Field(0.0, description="EUR of CM2 of a visit below which it is counted")
+    strategic: Probability = Field(0.1, description="share of strategic goods shown below which a visit is counted")
 
 
 def _category(*figures: float, words: str, strategic: bool = False) -> Category:
@@ -209,35 +215,40 @@ class SearchConfig(Strict):
 
     `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
     tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
-    for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file`,
-    `users_file`, `queries_file` and `scores_file` take a shop's own tables (`zoosim.worlds.search.tables`), the first
-    two of which then say how many there are. `shifts` change the market at their steps.
+    for studies only). `zoosim.worlds.search.tables` reads a shop's own tables.
     """
 
-    catalogue_file: str | None = None
-    users_file: str | None = None
-    queries_file: str | None = None
-    scores_file: str | None = None
-    n_products: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
-    n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
-    k: Annotated[int, Field(ge=1, le=1_000)] = 20
-    a_max: Positive = 5.0
-    clip: bool = False
-    context: Literal["simple", "rich", "rich-oracle"] = "rich"
-    embedding_dim: Annotated[int, Field(ge=1, le=4_096)] = 16
-    cm2_sd: Scale = 0.3
+    catalogue_file: str | None = Field(None, description="your products, a table")
+    users_file: str | None = Field(None, description="your users, a table")
+    queries_file: str | None = Field(None, description="your queries, a table")
+    scores_file: str | None = Field(
+        None,
+        description="your base ranker's score of each candidate of a query; needs `catalogue_file`, `queries_file`",
+    )
+    n_products: int = Field(
+        10_000, ge=1, le=10_000_000, description="products that are drawn; with `catalogue_file` as many as it has"
+    )
+    n_users: int = Field(
+        10_000, ge=1, le=10_000_000, description="users that are drawn; with `users_file` as many as it has"
+    )
+    k: int = Field(20, ge=1, le=1_000, description="products shown at a visit")
+    a_max: Positive = Field(5.0, description="the largest boost, in units of the base score")
+    clip: bool = Field(False, description="bring boosts outside the box into it instead of refusing them")
+    context: Literal["simple", "rich", "rich-oracle"] = Field("rich", description="what a policy observes")
+    embedding_dim: int = Field(16, ge=1, le=4_096, description="length of embeddings")
+    cm2_sd: Scale = Field(0.3, description="noise of CM2 of drawn products, EUR")
     discount: Discounts = Discounts()
-    query_sd: Scale = 0.05
-    vocabulary: Annotated[int, Field(ge=1, le=1_000_000)] = 512
-    random_tokens: Annotated[int, Field(ge=0, le=16)] = 2
-    categories: Annotated[dict[str, Category], Field(min_length=1)] = CATEGORIES
-    segments: Annotated[dict[str, Segment], Field(min_length=1)] = SEGMENTS
-    query_types: Annotated[dict[str, QueryType], Field(min_length=1)] = QUERY_TYPES
+    query_sd: Scale = Field(0.05, description="noise of a query's embedding around its user's")
+    vocabulary: int = Field(512, ge=1, le=1_000_000, description="words that random tokens are drawn from")
+    random_tokens: int = Field(2, ge=0, le=16, description="random tokens of a query")
+    categories: dict[str, Category] = Field(CATEGORIES, min_length=1, description="categories of products")
+    segments: dict[str, Segment] = Field(SEGMENTS, min_length=1, description="segments of users")
+    query_types: dict[str, QueryType] = Field(QUERY_TYPES, min_length=1, description="types of queries")
     relevance: Relevance = Relevance()
     behaviour: Behaviour = Behaviour()
     reward: RewardWeights = RewardWeights()
     floors: Floors = Floors()
-    shifts: list[MarketShift] = Field(default_factory=list)
+    shifts: list[MarketShift] = Field(default_factory=list, description="changes of the market")
 
     @property
     def files(self) -> dict[str, str]:

@@ -22,10 +22,10 @@ from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, VisitBatch
 
 
 class FittedConfig(Strict):
-    """The payment of a fitted world, and the visits at which it changes; all else is in its file."""
+    """The facts of a fitted world that pages tell. Its file says them: they cannot be set."""
 
-    pays: Literal["clicks", "amounts"] = "clicks"
-    changes: list[int] = Field(default_factory=list)
+    pays: Literal["clicks", "amounts"] = Field("clicks", description="what a visit earns")
+    changes: list[int] = Field(default_factory=list, description="the visits at which the shop changes")
 
 
 class Fitted(BuiltWorld):

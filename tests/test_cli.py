@@ -82,6 +82,7 @@ def mine(folder: Path, choose: str) -> str:
     ("arguments", "told"),
     [
         (["run", "gauntlte"], "unknown experiment 'gauntlte' (did you mean gauntlet?)"),
+        (["list", "gauntlett"], "unknown experiment 'gauntlett' (did you mean gauntlet?)"),
         (["run", "gauntlet", "--policies", "linucbb"], "unknown policy 'linucbb' (did you mean linucb?)"),
         (["run", "gauntlet", "--policies", ","], "none were named"),
         (["run", "gauntlet", "--set", "env.n_product=5"], "unknown key 'n_product' (did you mean n_products?)"),

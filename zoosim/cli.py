@@ -281,12 +281,14 @@ def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
 
 
 @app.command("list")
-def list_experiments() -> None:
-    """List the experiments."""
-    from zoosim.experiments import EXPERIMENTS
+def list_experiments(name: option.ExperimentName = None) -> None:
+    """List the experiments, or describe one with the keys of its world."""
+    from zoosim.terminal.experiments import print_experiment, print_experiments
 
-    summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
-    print_list(summaries)
+    if name is None:
+        print_experiments()
+    else:
+        print_experiment(name)
 
 
 @app.command("policies")

@@ -28,6 +28,14 @@ Experiment = Annotated[
         autocompletion=complete_experiment,
     ),
 ]
+ExperimentName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="Experiment to describe; or a world by name, as FILE.world, or your own as FILE.py:Class.",
+        autocompletion=complete_experiment,
+    ),
+]
 Seeds = Annotated[
     str | None,
     typer.Option(

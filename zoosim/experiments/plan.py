@@ -42,7 +42,7 @@ def finished_plan(config: Mapping[str, Any]) -> Plan:
 
 def make_plan(request: RunRequest) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
-    experiment = _experiment(request)
+    experiment = find_experiment(request.experiment, finished=request.finished)
     config = _read_config(request, experiment)
     changes = SettingValues(request.settings)
     named_policies = changes.policy_names()
@@ -72,9 +72,18 @@ def make_plan(request: RunRequest) -> Plan:
     return replace(plan, config_hash=value_digest(plan.identity), notes=notes)
 
 
-def _experiment(request: RunRequest) -> Experiment:
-    """Return the experiment, or that of a user's own world; raises `ConfigError` for an unknown name."""
-    name = request.experiment
+def find_experiment(name: str | os.PathLike[str], *, finished: bool = False) -> Experiment:
+    """Return an experiment by name, or that of a world.
+
+    Args:
+        name: An experiment, a world, FILE.world or FILE.py:World.
+        finished: Whether it is that of a finished run, whose files need not be there any more.
+
+    Raises:
+        ConfigError: there is none of that name.
+        WorldError: the file has no such world.
+        DataError: the file of a fitted world is broken.
+    """
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str):
@@ -83,7 +92,7 @@ def _experiment(request: RunRequest) -> Experiment:
         return EXPERIMENTS[name]
     from zoosim.experiments.own import own_experiment  # brings the code of fitted worlds, which most runs do without
 
-    experiment = own_experiment(name, finished=request.finished)
+    experiment = own_experiment(name, finished=finished)
     if experiment is not None:
         return experiment
     if name in STUDIES:

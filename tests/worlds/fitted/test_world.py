@@ -18,6 +18,7 @@ from zoosim.core.types import IntArray
 from zoosim.fitting.fit import fit_shop
 from zoosim.logs.parse import read_log
 from zoosim.policies.registry import find_class
+from zoosim.terminal.experiments import print_experiment
 from zoosim.worlds.check import CHECKS, check_worlds_of
 from zoosim.worlds.fitted.file import load_world, save_world
 from zoosim.worlds.fitted.shop import FittedShop
@@ -169,6 +170,15 @@ def shop_table(n: int, rng: np.random.Generator) -> tuple[pl.DataFrame, pl.DataF
     )
     products = pl.DataFrame({"item": [f"SKU-{k}" for k in range(12)], "brand": [f"brand {k % 3}" for k in range(12)]})
     return table, products, country
+
+
+def test_keys_of_a_fitted_world_are_facts_of_its_file(
+    paying: FittedShop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_experiment(str(save_world(paying, tmp_path / "shop.world")))
+    printed = capsys.readouterr().out
+    assert "  pays     amounts (clicks, amounts): what a visit earns\n" in printed
+    assert "--set" not in printed
 
 
 def test_what_is_trained_in_a_fitted_world_decides_in_the_real_shop(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def print_experiment(name: str) -> None:
         ConfigError, WorldError, DataError: there is none of that name, or its file is broken.
     """
     from zoosim.experiments.plan import find_experiment
-    from zoosim.experiments.request import Settings
+    from zoosim.experiments.request import SettingValues
     from zoosim.experiments.world_parameters import read_parameters
     from zoosim.worlds.base import WORLD_FILE
     from zoosim.worlds.keys import world_keys
@@ -34,7 +34,7 @@ def print_experiment(name: str) -> None:
 
     experiment = find_experiment(name)
     world = find_world(experiment.kind)
-    values, _ = read_parameters(experiment, {}, Settings(()), experiment.steps)
+    values, _ = read_parameters(experiment, {}, SettingValues(()), experiment.steps)
     keys = world_keys(world, values)
     echo(name, bold=True)
     about = "" if world.parameter_record is None else inspect.getdoc(world.parameter_record) or ""

@@ -1,11 +1,13 @@
 import itertools
 import re
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
 import pytest
 
+from zoosim.report import page
 from zoosim.report.data import Curve, ReportData, oriented, parted, ranked
 from zoosim.report.drawing import policy_styles, spread_apart
 from zoosim.report.figures import _levels, _ticks, figures
@@ -165,6 +167,7 @@ CASES = {
         measures=find_world("search")(0, 10).reported_measures,
         shocks=(),
     ),
+    "six": report({f"p{i}": 0.9 - 0.1 * i for i in range(6)}),
     "crowd": report({f"policy_{i}": 0.2 + 0.02 * i for i in range(30)}),
     "accuracy": report(
         {"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward=CLICKS._replace(name="accuracy")
@@ -173,21 +176,34 @@ CASES = {
 }
 
 
+@cache
+def drawn_of(name: str) -> dict[str, Any]:
+    """Return the figures of a case, which takes a second to draw, to be read alone."""
+    return dict(figures(CASES[name]))
+
+
+@cache
+def page_of(name: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "figures", lambda _: drawn_of(name))
+        return render_page(CASES[name])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
-    page = render_page(CASES[name])
-    shown = Shown(page)
+    text = page_of(name)
+    shown = Shown(text)
     assert not [attrs for tag, attrs in shown.tags if tag == "link" or "src" in attrs or "href" in attrs]
-    assert not re.search(r"@import|url\(", page[: page.index("</style>")])
-    assert page.count("* plotly.js v") == 1
+    assert not re.search(r"@import|url\(", text[: text.index("</style>")])
+    assert text.count("* plotly.js v") == 1
     assert [tag for tag, _ in shown.tags].count("script") == 3
     assert not re.search(r"NaN|None|nan\b|null|undefined", shown.text)
-    for key in figures(CASES[name]):
-        assert f'id="figure-{key}"' in page
+    for key in drawn_of(name):
+        assert f'id="figure-{key}"' in text
 
 
 def test_page_tells_the_result_and_how_to_repeat_it() -> None:
-    text = Shown(render_page(FULL)).text
+    text = Shown(page_of("full")).text
     for words in ("One won.", "91.0%", "90.0\u2060\u2013\u2060", "never", "zoosim run gauntlet --seeds 10", "9f2c41d0"):
         assert words in text
     for words in ("6\u00a0min\u00a012\u00a0s", "0\u20139", "steps: 10000", "shock x dropped", "Holm", "below .001"):
@@ -195,16 +211,16 @@ def test_page_tells_the_result_and_how_to_repeat_it() -> None:
 
 
 def test_failed_runs_are_counted_and_explained() -> None:
-    text = Shown(render_page(CASES["one failed"])).text
+    text = Shown(page_of("one failed")).text
     assert "10 of 10" in text
     assert "LinAlgError: <singular>" in text
 
 
 def test_hostile_text_stays_text() -> None:
-    page = render_page(CASES["hostile"])
-    assert HOSTILE not in page
-    assert "<img" not in page[: page.index("* plotly.js v")]
-    shown = Shown(page)
+    text = page_of("hostile")
+    assert HOSTILE not in text
+    assert "<img" not in text[: text.index("* plotly.js v")]
+    shown = Shown(text)
     assert HOSTILE in shown.text
     assert {attrs["data-policy"] for _, attrs in shown.tags if "data-policy" in attrs} == set(CASES["hostile"].curves)
 
@@ -216,24 +232,24 @@ def test_plotly_labels_are_escaped() -> None:
 
 def test_figures_leave_out_what_has_no_data() -> None:
     every = ["ctr", "clicks", "regret", "phases", "seeds", "recovery", "pairs"]
-    assert list(figures(FULL)) == every
-    assert list(figures(CASES["no shocks"])) == [key for key in every if key != "recovery"]
-    assert list(figures(CASES["one seed"])) == [key for key in every if key not in ("seeds", "pairs")]
-    assert figures(CASES["all failed"]) == {}
+    assert list(drawn_of("full")) == every
+    assert list(drawn_of("no shocks")) == [key for key in every if key != "recovery"]
+    assert list(drawn_of("one seed")) == [key for key in every if key not in ("seeds", "pairs")]
+    assert drawn_of("all failed") == {}
 
 
 def test_band_is_drawn_only_over_several_seeds() -> None:
-    assert sum(trace.fill == "toself" for trace in figures(FULL)["ctr"].data) == 4
-    assert not any(trace.fill for trace in figures(CASES["one seed"])["ctr"].data)
+    assert sum(trace.fill == "toself" for trace in drawn_of("full")["ctr"].data) == 4
+    assert not any(trace.fill for trace in drawn_of("one seed")["ctr"].data)
 
 
 def test_a_curve_is_drawn_whole() -> None:
-    line = figures(CASES["one seed"])["ctr"].data[0]
+    line = drawn_of("one seed")["ctr"].data[0]
     np.testing.assert_array_equal(line.y, CASES["one seed"].curves["linucb"]["ctr"].mean)
 
 
 def test_reference_line_is_in_the_ctr_figure_alone() -> None:
-    drawn = figures(CASES["accuracy"])
+    drawn = drawn_of("accuracy")
     holds = {
         key: any("logistic" in (label.text or "") for label in fig.layout.annotations) for key, fig in drawn.items()
     }
@@ -241,34 +257,34 @@ def test_reference_line_is_in_the_ctr_figure_alone() -> None:
 
 
 def test_every_shock_is_a_labelled_line() -> None:
-    layout = figures(FULL)["regret"].layout
+    layout = drawn_of("full")["regret"].layout
     assert [shape.x0 for shape in layout.shapes] == [4000, 7000]
     assert {"preference_flip", "new_arrivals"} <= {label.text for label in layout.annotations}
 
 
 def test_a_policy_that_never_recovers_is_off_the_scale() -> None:
-    axis = figures(FULL)["recovery"].layout.xaxis
+    axis = drawn_of("full")["recovery"].layout.xaxis
     assert axis.ticktext[-1] == "never"
     assert axis.tickvals[-1] > 900
 
 
 def test_every_seed_is_a_mark() -> None:
-    drawn = figures(FULL)["seeds"]
+    drawn = drawn_of("full")["seeds"]
     assert [list(trace.x) for trace in drawn.data] == [[0.91] * 10, [0.9] * 10, [0.4] * 10, [0.1] * 10]
     assert "seed 9: 10.0%" in drawn.data[3].text[9]
-    failed = figures(CASES["one failed"])["seeds"]
+    failed = drawn_of("one failed")["seeds"]
     assert len(failed.data) == 2
 
 
 def test_each_set_of_features_is_told_with_its_gain() -> None:
-    drawn = figures(CASES["features"])
+    drawn = drawn_of("features")
     assert list(drawn) == ["features", "share", "clicks", "regret", "phases", "seeds", "pairs"]
     figure = drawn["features"]
     assert list(figure.layout.yaxis.ticktext) == ["ts, simple", "ts, rich", "greedy, simple"]
     words = [trace.text[0] for trace in figure.data if trace.text]
     assert words[0] == "90.0%"
     assert "\u221210.0" in words[1]
-    assert "\u221210.0" in Shown(render_page(CASES["features"])).text
+    assert "\u221210.0" in Shown(page_of("features")).text
 
 
 def test_policies_that_see_nothing_step_back() -> None:
@@ -277,15 +293,15 @@ def test_policies_that_see_nothing_step_back() -> None:
     assert [name for name, style in styles.items() if style.muted] == ["static"]
     assert styles["ts-simple"].dash == styles["greedy-simple"].dash != styles["ts-rich"].dash
     assert len({style.color for style in styles.values()}) == 3
-    share = figures(CASES["features"])["share"]
+    share = drawn_of("features")["share"]
     named = {label.name for label in share.layout.annotations}
     assert named == {*SEES, "static"}
     assert {trace.meta for trace in share.data if trace.fill == "toself"} == set(SEES)
 
 
 def test_a_crowd_is_not_drawn_one_by_one() -> None:
-    assert list(figures(CASES["crowd"])) == ["phases", "recovery"]
-    text = Shown(render_page(CASES["crowd"])).text
+    assert list(drawn_of("crowd")) == ["phases", "recovery"]
+    text = Shown(page_of("crowd")).text
     assert "so many policies" in text
     assert "Every pair" not in text
 
@@ -314,14 +330,12 @@ def test_colours_of_16_policies_differ() -> None:
 
 
 def test_pairs_with_the_best_and_of_neighbours_come_first() -> None:
-    names: dict[str, float | None] = {f"p{i}": 0.9 - 0.1 * i for i in range(6)}
-    main, others = parted(report(names).summary)
+    main, others = parted(CASES["six"].summary)
     with_best = [("p0", f"p{i}") for i in range(1, 6)]
     assert [(pair["a"], pair["b"]) for pair in main] == [*with_best, *itertools.pairwise(f"p{i}" for i in range(1, 6))]
     assert len(others) == 15 - len(main)
-    page = render_page(report(names))
-    assert f"The other {len(others)} pairs" in Shown(page).text
-    assert len(figures(report(names))["pairs"].layout.yaxis.ticktext) == len(main)
+    assert f"The other {len(others)} pairs" in Shown(page_of("six")).text
+    assert len(drawn_of("six")["pairs"].layout.yaxis.ticktext) == len(main)
     assert parted(FULL.summary)[1] == []
 
 

@@ -2,6 +2,8 @@
 
 import itertools
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,6 @@ from zoosim.descriptions import (
     describe_recommendation,
     describe_search,
 )
-from zoosim.report.recommendation import recommendation_figures
-from zoosim.report.search import search_figures
 from zoosim.worlds.recommendation.world import build_world
 
 
@@ -43,25 +43,36 @@ SHIFTS = [
     {"step": 90, "name": "back", "prices": {"toys": 1.0}, "segment_mix": {"premium": 0.15}},
 ]
 SHOCK = {"step": 500, "name": HOSTILE, "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
-SEARCH = search()
-CASES: dict[str, SearchDescription | RecommendationDescription] = {
-    "search": SEARCH,
-    "one product, one visit": search(visits=1, n_products=1),
-    "simple": search(visits=5, context="simple", k=3),
-    "hostile": search(visits=5, **hostile()),
-    "hostile shifts": search(visits=5, shifts=SHIFTS),
-    "recommendation": recommendation(),
-    "a hostile shock": recommendation(shocks=[SHOCK]),
-    "nothing for sale in a category": recommendation(
+CASES: dict[str, Callable[[], SearchDescription | RecommendationDescription]] = {
+    "search": search,
+    "one product, one visit": lambda: search(visits=1, n_products=1),
+    "simple": lambda: search(visits=5, context="simple", k=3),
+    "hostile": lambda: search(visits=5, **hostile()),
+    "hostile shifts": lambda: search(visits=5, shifts=SHIFTS),
+    "recommendation": recommendation,
+    "a hostile shock": lambda: recommendation(shocks=[SHOCK]),
+    "nothing for sale in a category": lambda: recommendation(
         availability=[{"step": 10, "change": "vanish", "category": "Cat Toy"}]
     ),
-    "drawn": recommendation(random_personas={"personas": 3, "categories": 25}),
+    "drawn": lambda: recommendation(random_personas={"personas": 3, "categories": 25}),
 }
 
 
+@cache
+def described(name: str) -> Any:
+    return CASES[name]()
+
+
+@cache
+def drawn_of(name: str) -> dict[str, Any]:
+    """Return the figures of a case, which take a second to draw, to be read alone."""
+    return dict(described(name).draw(described(name)))
+
+
+@cache
 def rendered(name: str) -> str:
-    facts = CASES[name]
-    page: str = facts.render(facts, facts.draw(facts), "search", "zoosim describe search", "env: {}\n")
+    facts = described(name)
+    page: str = facts.render(facts, drawn_of(name), "search", "zoosim describe search", "env: {}\n")
     return page
 
 
@@ -74,7 +85,7 @@ def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
     assert [tag for tag, _ in shown.tags].count("script") == 3
     assert not re.search(r"NaN|None|nan\b|null|undefined", shown.text)
     assert HOSTILE not in page
-    for key in CASES[name].draw(CASES[name]):
+    for key in drawn_of(name):
         assert f'id="figure-{key}"' in page
 
 
@@ -98,7 +109,7 @@ def test_what_a_policy_sees_is_told_from_what_only_the_simulator_knows() -> None
 
 
 def test_ladder_draws_every_product_once_a_column() -> None:
-    ladder = search_figures(SEARCH)["ladder"]
+    ladder = drawn_of("search")["ladder"]
     places = [p for t in ladder.data if t.mode == "markers+text" for p in zip(t.x, t.y, strict=True)]
     assert sorted(places) == [(column, place) for column in range(8) for place in range(1, 21)]
     axis = ladder.layout.xaxis
@@ -107,21 +118,21 @@ def test_ladder_draws_every_product_once_a_column() -> None:
 
 
 def test_lines_join_the_places_of_one_product() -> None:
-    links = [t for t in search_figures(SEARCH)["ladder"].data if t.mode == "lines"]
+    links = [t for t in drawn_of("search")["ladder"].data if t.mode == "lines"]
     joined = sum(sum(x is None for x in t.x) for t in links)
-    shown = [{item.product for item in ranking.shown} for ranking in SEARCH.example.ladder]
+    shown = [{item.product for item in ranking.shown} for ranking in described("search").example.ladder]
     assert joined == sum(len(a & b) for a, b in itertools.pairwise(shown))
 
 
 def test_axes_have_units() -> None:
-    drawn = search_figures(SEARCH)
+    drawn = drawn_of("search")
     assert [drawn["prices"].layout[axis].title.text for axis in ("xaxis", "xaxis2")] == ["price, EUR", "CM2, EUR"]
     assert drawn["ladder"].layout.yaxis.title.text == "EUR per visit"
     assert drawn["positions"].layout.yaxis2.title.text == "of visits"
 
 
 def test_changed_cells_are_framed() -> None:
-    drawn = recommendation_figures(recommendation(shocks=[SHOCK]))["chances"]
+    drawn = drawn_of("a hostile shock")["chances"]
     [frame] = drawn.layout.shapes
     table = drawn.data[1].z
     assert table[int(np.round(frame.y0)), int(np.round(frame.x0))] == 0.9

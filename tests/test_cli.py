@@ -293,12 +293,15 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
     arguments = ["run", "gauntlet", "--seeds", "3", "--steps", "600", "--policies", "random,mine", "--jobs", "2"]
-    slow = mine(tmp_path, "import time; time.sleep(0.002); return 7")
+    flag = tmp_path / "slow"
+    flag.touch()
+    slow = mine(tmp_path, f"import os, time; time.sleep(0.002 * os.path.exists({str(flag)!r})); return 7")
     command = [*arguments, "--policy", slow, "--out"]
     with Started(*command, "cut", cwd=tmp_path) as run:
         eventually(lambda: list(tmp_path.glob("cut/cells/mine/*.parquet")))
         run.send_signal(number)
         ended = run.end()
+    flag.unlink()
     assert ended.code == 130
     message = "zoosim: interrupted; finished trials are saved, repeat the command to resume"
     assert ended.err.splitlines()[-1] == message

@@ -16,7 +16,7 @@ from zoosim.logs.parse import read_log
 IMPORTED = ("searches.csv", "searches.yaml", "catalogue.csv", "queries.csv", "scores.csv")
 LOGGED = ("own.parquet", "catalogue-*.parquet")
 FITTED = ("catalogue.parquet", "queries.parquet", "scores.parquet", "world.yaml")
-SHORT_FLIPS, SHORT_CUTS = 40, 10
+SHORT_FLIPS = 16
 LONG_FLIPS, LONG_CUTS = 2_000, 100
 
 

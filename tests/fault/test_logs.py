@@ -32,7 +32,7 @@ from zoosim.schema.schema import read_schema
 
 ROWS = 120
 DETECTED, HARMLESS, SILENT = "detected", "harmless", "silent"
-SHORT_FLIPS, SHORT_CUTS = 60, 25
+SHORT_FLIPS, SHORT_CUTS = 30, 12
 LONG_FLIPS, LONG_CUTS = 10_000, 500
 MOST_MEMORY = 1_000_000
 """Kilobytes."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.serving.application import Application
@@ -106,8 +107,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(folder: Path, model: Path | None, requests: Sequence[tuple[str, str, bytes]]) -> list[httpx2.Response]:
     """Return the answers of a service to requests, one after another; those that it refuses teach it nothing."""
 
+    time = MockTime()
+
     async def run() -> list[httpx2.Response]:
-        async with running(folder, model, wait=0.3, most_delay=10.0) as service:
+        async with running(folder, model, time.clock(), wait=0.3, most_delay=10.0) as service:
             transport = httpx2.ASGITransport(app=Application(service).starlette())
             async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
                 for path, first in FIRST.items():  # one of them is refused
@@ -119,7 +122,7 @@ def ask(folder: Path, model: Path | None, requests: Sequence[tuple[str, str, byt
                     if answers[-1].status_code >= 400:
                         rows = service._reader.read(newest.seq if newest else 0, 10)
                         assert {row.kind for row in rows} <= {Kind.PRODUCT}, (method, path, body)
-                await asyncio.sleep(0.3)
+                time.pass_by(0.3)
                 await service.tick()
         return answers
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import zoosim
+from tests.serving.mock_time import MockTime
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import export_log
@@ -30,6 +31,9 @@ from zoosim.serving.service import Service
 from zoosim.serving.snapshots import write_snapshot
 from zoosim.serving.store.address import LOG, find_log, open_store, parse_address
 from zoosim.serving.store.sqlite import SqliteStore
+
+TIME = MockTime()
+"""What services of these tests go by: a folder may be served several times, so it goes on."""
 
 CLICK_RATES = np.linspace(0.1, 0.8, len(PRODUCTS))
 
@@ -56,7 +60,7 @@ def source_of(store: str) -> str:
 
 def serve(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
-        async with running(folder, model, **settings) as service:
+        async with running(folder, model, TIME.clock(), **settings) as service:
             await use(service)
 
     asyncio.run(run())
@@ -64,7 +68,7 @@ def serve(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[N
 
 async def wait_over(service: Service) -> None:
     """Let the wait of what was decided pass, and say so in the log."""
-    await asyncio.sleep(service.settings.wait + 0.05)
+    TIME.pass_by(service.settings.wait + 0.05)
     assert await service.upkeep.check_writing() == ""
 
 
@@ -342,7 +346,7 @@ def test_a_log_is_read_while_another_process_appends_to_it(tmp_path: Path, model
     store.close()
     assert row is not None
     context = multiprocessing.get_context("spawn")
-    writer = context.Process(target=append_rows, args=(tmp_path / LOG, row.body, 1_500))
+    writer = context.Process(target=append_rows, args=(tmp_path / LOG, row.body, 600))
     writer.start()
     lengths = [1]
     while writer.is_alive():
@@ -350,7 +354,7 @@ def test_a_log_is_read_while_another_process_appends_to_it(tmp_path: Path, model
     writer.join()
     assert writer.exitcode == 0
     assert lengths == sorted(lengths)
-    assert len(read_served_log(tmp_path).log) == 1_501
+    assert len(read_served_log(tmp_path).log) == 601
 
 
 def trained_log(folder: Path, model: Path, count: int, store: str = "") -> None:

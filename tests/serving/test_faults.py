@@ -118,10 +118,11 @@ def check_nothing_is_lost(address: Address, shops: list[Shop]) -> int:
 
 
 @pytest.mark.timeout(280)
-def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_nothing_acknowledged_is_lost_when_processes_are_killed(times: int, tmp_path: Path) -> None:
     with serving(tmp_path / "service", make_model(tmp_path), wait=600.0, snapshot=0.3) as service:
         kills = [lambda: restart(service), service.kill_learner]
-        shops = disturbed(service, [*kills, *kills], seed=0)
+        shops = disturbed(service, kills * times, seed=0)
         assert service.stop() == 0
     assert sum(len(shop.feedback) for shop in shops) > 10
     check_nothing_is_lost(Address(tmp_path / "service"), shops)

@@ -79,6 +79,7 @@ class Checks(TabularResult):
         """The verdict on what policies earn in the world, and the reasons against believing it."""
         held_out = self.held_out
         is_poor = held_out.responses < LEAST_RESPONSES or held_out.is_worse_than or not held_out.is_better_than
+        # Then nothing else counts: values may agree on average in a world that cannot tell visitors or products apart.
         if is_poor:
             return Verdict(DO_NOT_USE, (held_out.conclusion,))
         reasons = [] if len(held_out.is_better_than) == len(held_out.gains) else [held_out.conclusion]
@@ -160,10 +161,12 @@ def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progre
     Raises `DataError` where the log has too few rows to hold any out.
     """
     log = log.in_order()
+    # By a fit of its own to the earlier rows, as `models` have seen the later ones.
     held_out = hold_out(log, seed=seed, progress=progress)
     progress("computing what policies earn in the fitted world")
     values = shop_values(models.shop, seed=seed)
     logged = logged_values(models.shop, log.actions)
+    # The mean over products is what uniform choices earn: a fitted world sells all of them at every visit.
     comparisons = compare_with_log(log, logged, values.products.mean(axis=1), seed=seed)
     return Checks(comparisons, _value(values.best), tuple(map(_value, values.products.T)), held_out)
 
@@ -206,6 +209,8 @@ def _compare_uniform(log: Log, world: Interval, seed: int) -> ValueComparison:
     policy = "uniform choices"
     if not log.has_propensities:
         return ValueComparison(policy, world, None, "dr", "no propensities")
+    # With logged propensities doubly robust estimates hold whatever their model of rewards says (Dudik, Langford & Li
+    # 2011), so that they can contradict a world whose models rest on the same rows.
     evaluation = evaluate(log, {policy: _uniform_chances}, estimators=["dr"], seed=seed, compare=False)
     result = evaluation.results[0]
     if result.verdict == DO_NOT_USE:
@@ -234,6 +239,8 @@ def shop_values(shop: FittedShop, *, seed: int = 0) -> ShopValues:
     Each draw is asked about other visits, so that the choice of visits is part of the spread.
     """
     rng = stream(seed, "visits to compute values by")
+    # Visits x products bound the time of a draw; a mean over fewer than 100 visits would be chance, however many
+    # products there are.
     n_visits = min(shop.n_rows, max(100, MOST_PAIRS // shop.n_products))
     best = np.empty(shop.n_draws)
     products = np.empty((shop.n_draws, shop.n_products))
@@ -247,6 +254,7 @@ def shop_values(shop: FittedShop, *, seed: int = 0) -> ShopValues:
 
 def logged_values(shop: FittedShop, actions: IntArray) -> FloatArray:
     """Return what the logged actions `(R,)` are expected to earn per visit in each draw `(D,)`."""
+    # All visits, not a sample of them: the log's mean, which this is compared with, is over all, too.
     rows = np.arange(shop.n_rows)
     draws = range(shop.n_draws)
     return np.array([shop.expected_rewards_of(shop.draw(number), rows, actions).mean() for number in draws])

@@ -62,12 +62,14 @@ def column_gains(models: FittedModels, shop: FittedShop, later: Log) -> tuple[Co
     actions = later.actions[rows]
     responses = (later.rewards[rows] != 0.0).astype(float)
     clusters = make_clusters(len(rows), None if later.user_ids is None else later.user_ids[rows])
+    # The same draws with and without a column, so that few of them are enough to tell the difference.
     shop = replace(shop, coefficients=shop.coefficients[:DRAWS])
     whole = log_likelihood(responses, _chances(shop, rows, actions))
     losses = {
         (of, name): whole - log_likelihood(responses, _chances(changed, rows, actions))
         for of, name, changed in _without_columns(models, shop, later)
     }
+    # Bonferroni, which needs no independence: columns say much the same as each other.
     level = 1.0 - 0.05 / max(1, len(losses))
     samples = max(SAMPLES, SAMPLES_PER_COLUMN * len(losses))
     return tuple(
@@ -93,6 +95,8 @@ def _without_columns(models: FittedModels, shop: FittedShop, later: Log) -> Iter
     """Yield whose column it is, its name, and the shop as it is with that column shuffled."""
     for name, part in _visitor_columns(later).items():
         features = later.features.copy()
+        # By a stream of the column's own name: its permutation does not depend on which other columns there are. All
+        # features of a column move together, so that one-hot rows stay one-hot.
         features[:, part] = features[stream(0, "shuffled visitors", name).permutation(len(features)), part]
         yield VISITORS, name, replace(shop, features=features)
 
@@ -103,6 +107,7 @@ def _without_columns(models: FittedModels, shop: FittedShop, later: Log) -> Iter
         # Coefficients are M z and a product's own: with the features z shuffled, M z alone moves.
         change = np.where(design.product_block == number, design.products[order] - design.products, 0.0)
         yield PRODUCTS, name, replace(shop, coefficients=shop.coefficients + change @ posterior.shared.T)
+    # The deviations a_k = b_k - M z_k of `zoosim.models.hierarchy`, in the posterior mean.
     itself = posterior.mean - design.products @ posterior.shared.T
     yield PRODUCTS, ITSELF, replace(shop, coefficients=shop.coefficients - itself)
 
@@ -113,7 +118,9 @@ def _visitor_columns(log: Log) -> dict[str, slice]:
     columns = {f"column {number}": slice(number, number + 1) for number in range(width)}
     if log.fitted is not None:
         columns = parts(log.fitted.visitors)
+    # Corrected for very many columns, hardly any interval would leave out 0.
     elif width > MOST_COLUMNS:
         columns = {"all columns": slice(0, width)}
+    # Shuffling a constant changes nothing, and each column that is judged widens the intervals of all.
     varies = log.features.std(axis=0) > 0.0
     return {name: part for name, part in columns.items() if varies[part].any()}

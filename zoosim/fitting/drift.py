@@ -38,6 +38,7 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
     rows, clicks = (np.asarray(count.reshape(n_cells, blocks), float) for count in counts)
     changes: list[ClickChange] = []
     spans = [(0, blocks)]
+    # Breadth first, so that one part of the log does not use up all the changes there may be.
     while spans and len(changes) < MOST_CHANGES:
         start, stop = spans.pop(0)
         offset, changed = _strongest(
@@ -53,6 +54,7 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
 def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, min_blocks: int) -> tuple[int, BoolArray]:
     """Return the block before which most changed, 0 for none, and which cells did."""
     n_cells, blocks = rows.shape
+    # Not near the ends: with few rows on one side the ratio is far from its chi squared distribution.
     times = np.arange(min_blocks, blocks - min_blocks + 1)
     if not len(times):
         return 0, np.zeros(n_cells, bool)
@@ -73,6 +75,7 @@ def _ratios(rows: FloatArray, clicks: FloatArray, rows_before: FloatArray, click
     """Return twice the log likelihood ratios of two rates against one `(cells, times)`; 0 where clicks are too few."""
     whole = _log_likelihood(clicks, rows)[:, None]
     after = _log_likelihood(clicks[:, None] - clicks_before, rows[:, None] - rows_before)
+    # Chi squared with one degree of freedom where nothing changed (Wilks 1938): two rates against one.
     ratios = 2.0 * (_log_likelihood(clicks_before, rows_before) + after - whole)
     few = np.minimum(clicks, rows - clicks) < LEAST_CLICKS
     return np.where(few[:, None], 0.0, ratios)
@@ -93,8 +96,11 @@ def design_effect(clusters: Clusters, cells: IntArray, rewards: FloatArray, n_ce
     rows = np.bincount(cells, minlength=n_cells)
     rates = np.bincount(cells, rewards, n_cells) / np.maximum(rows, 1)
     independent = float((rows * rates * (1 - rates)).sum())
+    # All rates are 0 or 1, or there is one user: nothing tells by how much rows go together.
     if independent == 0.0 or len(clusters.sizes) < 2:
         return 1.0
+    # Squares of what each user clicks in a cell beyond its rate: were rows independent, a row would add rate (1 - rate)
+    # on average.
     place, inverse = np.unique(clusters.group * n_cells + cells, return_inverse=True)
     sums = np.bincount(inverse.reshape(-1), rewards - rates[cells], len(place)).astype(np.float64)
     return max(1.0, dot(sums, sums) / independent)

@@ -76,8 +76,10 @@ def compare_values(world: float, world_error: float, log: Interval, logged_value
         raise ValueError("log: the interval has an open end, expected a value to compare with")
     # From the ends of the 95% interval back to a standard error, with that of the world's simulation beside it.
     error = math.hypot((log.high - log.low) / (2.0 * float(special.ndtri(0.975))), world_error)
+    # The same for all policies of a log, so that one which earns next to nothing has a margin, too.
     margin = MARGIN * abs(logged_value)
     difference = world - log.mean
+    # Both one-sided tests reject at `LEVEL` just where the interval of 1 - 2 `LEVEL` lies within the margin.
     reach = float(special.ndtri(1.0 - LEVEL)) * error
     result = Equivalence(difference, difference - reach, difference + reach, margin, None)
     if result.agrees is not None:
@@ -90,8 +92,10 @@ def _rows_needed(distance: float, error: float, rows: int) -> int | None:
     standard = float(special.ndtri(1.0 - LEVEL) + special.ndtri(POWER))
     if distance <= 0.0 or error <= 0.0:
         return None
+    # Errors fall with the square root of rows: (z_level + z_power) error / sqrt(times) = distance, solved for times.
     times = (standard * error / distance) ** 2
     if times > MOST_TIMES:
         return None
+    # Two significant digits: the distance and the error that this rests on are estimates themselves.
     digits = 1 - math.floor(math.log10(times * rows))
     return int(round(math.ceil(times * rows), digits))

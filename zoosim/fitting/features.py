@@ -67,9 +67,12 @@ def model_features(log: Log) -> Features:
     products, product_blocks = _with_categories(log, _column_blocks(encoders[1], log.products.shape[1]), categories)
     products = _normal_scores(products)
     centred_products = products - products.mean(axis=0)
+    # Centred, so that the coefficient of the 1 is the level of the mean product for the mean visitor.
     of_products = _mixed(centred_products, product_blocks, MOST_PRODUCT_FEATURES)
     shown = _shown_often(log)
+    # In a block of its own, so that its variance is estimated apart from that of any column.
     blocks = np.append(of_products.blocks, np.full(shown.shape[1], SHOWN))
+    # M has a coefficient for each pair of features, 1s included: q x width stays within `MOST_PAIRS`.
     width = len(blocks) + 1
     centre = log.features.mean(axis=0)
     of_visitors = _mixed(
@@ -112,6 +115,7 @@ def _normal_scores(products: FloatArray) -> FloatArray:
 def _with_categories(log: Log, blocks: IntArray, categories: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the products' features with their categories, where features do not tell these already."""
     one_hot = np.eye(int(categories.max(initial=0)) + 1)[categories]
+    # Categories of one product each would say no more than what is the product's own.
     if one_hot.shape[1] > 1 and len(log.categories) > len(set(log.categories)):
         columns = {column.tobytes() for column in np.ascontiguousarray(log.products.T)}
         if not all(column.tobytes() in columns for column in np.ascontiguousarray(one_hot.T)):
@@ -130,8 +134,10 @@ def _column_blocks(encoder: Encoder, width: int) -> IntArray:
 def _mixed(centred: FloatArray, blocks: IntArray, most: int) -> _Mixed:
     """Return the features that vary, or the principal components of all where these are more than `most`."""
     varied = np.flatnonzero(centred.std(axis=0) > VARIED) if len(centred) else np.zeros(0, np.int64)
+    # As they are where they are few: components mix columns, which can then not be judged one by one.
     if len(varied) <= most:
         return _Mixed(np.eye(centred.shape[1])[:, varied], blocks[varied])
+    # Of the covariance, not of correlations: columns count by their scale.
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     largest = np.argsort(-values)[:most]
     return _Mixed(vectors[:, largest], np.full(len(largest), MIXED))

@@ -87,6 +87,7 @@ def fit_shop(
     _check(log, responses)
     features = model_features(log)
     segments = _segments(log, responses)
+    # Before the fit, in which each change has effects of its own beside those of all rows.
     changes = _found_changes(log, responses, features, segments)
     kinds = _kinds(log, features, segments, changes)
     x = features.represent(log.features)
@@ -98,6 +99,7 @@ def fit_shop(
     rng = stream(seed, "sizes")
     arguments = (x[responded], log.actions[responded], log.rewards[responded])
     sizes = fit_sizes(*arguments, features.design, DRAWS, rng=rng)
+    # In the order in which `_kinds` lists the families.
     visitors, tastes, hours, days, *of_changes = clicks.effects
     shop = FittedShop(
         features=log.features,
@@ -134,6 +136,7 @@ def _check(log: Log, responses: FloatArray) -> None:
 
 def _segments(log: Log, responses: FloatArray) -> Groups:
     """Return segments of visitors, by which changes are looked for and the fit is shown; never by responses."""
+    # Segments with some `CLICKS_A_CLUSTER` responses each, as changes are tested for by segment and category.
     enough = int(np.clip(responses.sum() // CLICKS_A_CLUSTER, 2, MOST_CLUSTERS))
     return group_rows(log.features, MOST_SEGMENTS, enough).named(log.features, log.visitor_features)
 
@@ -142,6 +145,8 @@ def _found_changes(log: Log, responses: FloatArray, features: Features, segments
     n_categories = len(features.category_names)
     cells = segments.labels * n_categories + features.categories[log.actions]
     n_cells = segments.n_groups * n_categories
+    # A group for each user: the squares that the design effect adds up are the fewer, and the noisier, the more users
+    # share one.
     clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
     return find_changes(cells, responses, n_cells, design_effect(clusters, cells, responses, n_cells))
 
@@ -150,12 +155,15 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[ClickCh
     """Return the effects that rows of a log may share."""
     n = len(log)
     n_categories = len(features.category_names)
+    # Where nobody is named every visit is a visitor of its own.
     ids = np.arange(n) if log.user_ids is None else log.user_ids
     users = codes_of(ids)
     category = features.categories[log.actions]
     taste_keys, tastes = np.unique(users * n_categories + category, return_inverse=True)
     times = np.zeros(n, np.int64) if log.times is None else log.times
     days, day_of_row = np.unique(times // DAY, return_inverse=True)
+    # What visitors have of their own is kept at any estimate above 0, as worlds draw its variance anew from estimate
+    # and error; hours and days are kept only where they are shown.
     families = [
         Family(users, int(users.max()) + 1, optional=False),
         Family(tastes.reshape(-1), len(taste_keys), within=0, optional=False),
@@ -166,6 +174,7 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[ClickCh
     for change in changes:
         place = np.full(segments.n_groups * n_categories, -1)
         place[change.cells] = np.arange(len(change.cells))
+        # None before the change, nor in the cells that it leaves alone.
         groups = np.where(np.arange(n) >= change.row, place[cells], -1)
         families.append(Family(groups, len(change.cells), optional=False, spread=CHANGED))
     return _Kinds(tuple(families), users, taste_keys, days)

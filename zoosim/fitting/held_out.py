@@ -126,6 +126,7 @@ def split_log(log: Log) -> tuple[Log, Log, int]:
 
 def _later(log: Log) -> tuple[BoolArray, int]:
     if log.times is not None:
+        # The latest days, not random rows: a world is used for visits that come after its log.
         day = log.times // DAY
         days = np.unique(day)
         n_held_out = max(1, round(HELD_OUT * len(days)))
@@ -171,6 +172,7 @@ def _at_later_rows(models: FittedModels, earlier: Log, later: Log) -> FittedShop
         users = n_known + np.arange(len(later))
     else:
         known = np.unique(earlier.user_ids)
+        # The fit numbers users in the order of their ids, so a place among the sorted ids is the user's number.
         place = np.searchsorted(known, later.user_ids).clip(max=n_known - 1)
         # Numbers beyond all known ones, of which the shop draws effects a priori.
         new = n_known + codes_of(later.user_ids)
@@ -219,6 +221,7 @@ def _shares(models: FittedModels, later: Log, responses: FloatArray, expected: F
     # Ranks, in which rows of equal expectation stay in their order: tenths are of equal size.
     tenth = np.argsort(np.argsort(expected.mean(axis=0), kind="stable"), kind="stable") * BINS // n
     parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
+    # Days are the fourth of the families of `fit._kinds`; those of later rows are new, so only their variance is known.
     of_days = 0.0 if later.times is None else models.clicks.effects[3].spread
     shares = []
     for kind, names, labels in parts:

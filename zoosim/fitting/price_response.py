@@ -81,9 +81,11 @@ def price_responses(design: SearchDesign, sizes: DesignSizes, users: IntArray) -
     responses = []
     for number in range(sizes.segments):
         rows, weights = _weights(seen, number)
+        # Two columns per segment, side by side, as `_columns` lays them out.
         own = np.arange(effects.matrix.shape[1])[effects.places["price"]].reshape(-1, 2)[number]
         change = difference[rows]
         ratio = np.exp(change @ values[own])
+        # The derivative of sum w exp(d'b) by b.
         gradient = (weights * ratio) @ change
         value = float(weights @ ratio - 1.0)
         # Which products were clicked is chance, too: the mean is over the clicks that there happened to be.
@@ -109,15 +111,19 @@ def _effects(design: SearchDesign, sizes: DesignSizes) -> _Effects:
     n, length = design.shown.shape
     segment, kind = (np.repeat(part, length)[shown] for part in (design.segment, design.query_type))
     position = np.tile(np.arange(length), n)[shown]
+    # Clicks above decide whether a visitor goes on; what stands below cannot matter.
     clicks_above = (np.cumsum(design.clicks, axis=1) - design.clicks).clip(max=MOST_CLICKS_ABOVE).astype(np.int64)
     above = np.ravel(clicks_above)[shown]
     category, product = (np.ravel(part)[shown] for part in (design.category, design.product))
     log_price, label, score, taste = (
         np.ravel(part)[shown] for part in (design.log_price, design.label, design.score, design.taste)
     )
+    # Base scores come in any unit, and `FREE_SD` is meant for standardised ones.
     score = (score - score.mean()) / max(float(score.std()), 1e-9)
     ones = np.ones(len(score))
     histories = MOST_CLICKS_ABOVE + 1
+    # Hardly shrunk: pulling the effect of a price towards 0 would bias the answer. What is pooled only has to be out of
+    # its way.
     free = {
         "position": _columns(segment * length + position, sizes.segments * length, ones),
         "price": _columns(segment, sizes.segments, _curve(log_price, log_price)),
@@ -167,6 +173,8 @@ def _fit(effects: _Effects, seen: _Clicks) -> tuple[FloatArray, FloatArray]:
         precision = np.full(len(values), FREE_SD**-2)
         for name, sd in sds.items():
             precision[effects.places[name]] = sd**-2
+        # Clicks are no Poisson counts, but clicks - rates has mean 0 if the rates are right, which is all that
+        # consistency takes (Gourieroux, Monfort & Trognon 1984).
         rates = np.exp(matrix @ values)
         weighted = sparse.csr_array(sparse.diags_array(rates) @ matrix)
         information = np.asarray((matrix.T @ weighted).todense()) + np.diag(precision)

@@ -76,6 +76,7 @@ def fit_behaviour(
     values = layout.prior_mean()
     sds = {name: kind.usual_sd for name, kind in KINDS.items()}
     if start is not None:
+        # A start of fewer positions lends those beyond the bias of its last one.
         places = np.minimum(np.arange(n_positions), start.estimates.bias.shape[1] - 1)
         values = layout.pack(start.estimates._replace(bias=start.estimates.bias[:, places]))
         sds = start.sds
@@ -117,6 +118,7 @@ def _fit(
         progress(f"fitting behaviour, step {step + 1}: estimates move by {largest:.2g} standard errors")
         updated = layout.updated_sds(values, covariance, sds)
         moves = max(abs(updated[name] / sds[name] - 1.0) for name in sds)
+        # Both must settle: while priors move, estimates follow.
         if largest < SMALL_STEP and moves < SMALL_CHANGE:
             break
         values = _climb(values, change, float(likelihoods.sum()), effects, design, prior, precision)
@@ -130,6 +132,7 @@ def _fit(
 
 
 def _information(scores: sparse.csr_array) -> FloatArray:
+    # Never indefinite, which second derivatives may be far from the maximum; and it takes first ones alone.
     information: FloatArray = (scores.T @ scores).toarray()
     return information
 
@@ -153,4 +156,5 @@ def _climb(
         # Near the top, rounding must not refuse a step.
         if after >= before - 1e-6:
             return np.asarray(moved)
+    # No halving gained anything. The next step is another one if variances move, so the loop may go on.
     return values

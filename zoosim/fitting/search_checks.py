@@ -135,8 +135,10 @@ def simulate(
     predictors = effects.predictors(values)
     n, length = design.shown.shape
     taste = predictors.price_sd * rng.normal(size=n)
+    # A taste per search rather than per user, as the likelihood sums tastes out search by search.
     utility = predictors.utility + taste[:, None] * design.log_price + usual.utility_sd * rng.normal(size=(n, length))
     odds = predictors.purchase_slope[:, None] * utility + predictors.purchase
+    # All at once: a run takes as many draws whatever visitors do.
     draws = rng.random((3, n, length))
     clicks, purchases = np.zeros((2, n, length))
     satisfaction = np.zeros(n)
@@ -198,7 +200,9 @@ def _by_part(later: LaterSearches, expected: FloatArray) -> tuple[PartCheck, ...
         by_user = np.bincount(users, (surplus * mask).sum(axis=1))
         error = float(np.sqrt(inflation * (by_user**2).sum()))
         clicks = int((design.clicks * mask).sum())
+        # A sum over many users is nearly normal; `LEAST_CLICKS` keeps out those that are not.
         p = 2.0 * float(special.ndtr(-abs(clicks - total) / error))
+        # Uncorrected for the number of parts, unlike `p` in the end.
         low, high = (max(0.0, total + sign * 1.96 * error) for sign in (-1.0, 1.0))
         raw.append(PartCheck(kind, name, int((design.shown * mask).sum()), clicks, total, low, high, p))
     return _corrected(raw)
@@ -208,6 +212,7 @@ def _corrected(parts: list[PartCheck]) -> tuple[PartCheck, ...]:
     """Return parts with p-values corrected for their number (Holm 1979)."""
     corrected = [part.p for part in parts]
     largest = 0.0
+    # The smallest p counts as many times as there are parts, the next once less, ...; none ends below a smaller one.
     for rank, place in enumerate(np.argsort([part.p for part in parts], kind="stable")):
         largest = max(largest, min(1.0, (len(parts) - rank) * parts[place].p))
         corrected[place] = largest
@@ -223,6 +228,7 @@ def _parts(later: LaterSearches) -> Iterator[tuple[str, str, FloatArray]]:
     prices = np.exp(design.log_price) - 1.0
     edges = np.quantile(prices[shown > 0], np.linspace(0.0, 1.0, PRICE_GROUPS + 1))
     of_price = np.searchsorted(edges[1:-1], prices)
+    # Where prices repeat, edges coincide, and nothing lies between them.
     groups = [
         (f"{edges[number]:.3g} to {edges[number + 1]:.3g}", of_price == number)
         for number in range(PRICE_GROUPS)

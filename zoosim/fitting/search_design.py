@@ -81,6 +81,7 @@ def effect_of_products(searches: Searches) -> IntArray:
         return np.arange(n_products)
     counts = np.bincount(Ragged.of(searches.frame["shown"]).values.astype(np.int64), minlength=n_products)
     effect = np.full(n_products, MOST_PRODUCTS)
+    # Stable, so that ties are settled by number, the same way on every machine.
     effect[np.argsort(-counts, kind="stable")[:MOST_PRODUCTS]] = np.arange(MOST_PRODUCTS)
     return effect
 
@@ -100,6 +101,7 @@ def query_categories(searches: Searches) -> pl.DataFrame:
     candidates = searches.frame.select("query", "candidates").unique("query", keep="first", maintain_order=True)
     rows = candidates.explode("candidates")
     named = rows.with_columns(category=category[rows["candidates"].to_numpy()])
+    # Ties between categories go to the lower number.
     counts = named.group_by("query", "category").len().sort("query", "len", "category", descending=[False, True, False])
     return counts.group_by("query", maintain_order=True).first().select("query", "category")
 
@@ -127,6 +129,7 @@ def estimate_tastes(log: Log) -> CategoryTastes:
     total = _concentration(of_user, means, segment)
     # The posterior mean under a Dirichlet prior: its concentrations and the user's searches, added up.
     taste = (total * means[segment] + of_user[users]) / (total + of_user[users].sum(axis=1, keepdims=True))
+    # Users' tastes are gamma draws of these in a search world, which takes numbers above 0.
     return CategoryTastes(np.maximum(total * means, 1e-3), taste)
 
 
@@ -138,6 +141,7 @@ def _concentration(of_user: FloatArray, means: FloatArray, segment: IntArray) ->
     if pairs <= 0.0:
         return FEW_USERS
     agreement = (of_user * (of_user - 1.0)).sum() / pairs
+    # The chance that two independent searches of a segment mean the same category.
     alike = float((means**2).sum(axis=1)[segment].mean())
     if agreement <= alike:
         return MOST_CONCENTRATION
@@ -154,6 +158,7 @@ def search_design(log: Log, tastes: CategoryTastes) -> SearchDesign:
     width = int(np.diff(lists["shown"].starts).max())
     products = lists["shown"].padded(width, -1).astype(np.int64)
     is_shown = products >= 0
+    # Where nothing is shown any product will do: `shown`, which is 0 there, takes it out of every sum.
     rows = np.maximum(products, 0)
     segment = np.array([schema.segments.index(name) for name in searches.frame["segment"]], np.int64)
     types = list(schema.query_types)
@@ -192,6 +197,7 @@ def _scores(searches: Searches, rows: IntArray, is_shown: BoolArray) -> FloatArr
     scores = Ragged.of(searches.frame["base_scores"]).values
     visits = np.repeat(np.arange(len(rows)), np.diff(candidates.starts))
     n_products = len(searches.requests.names)
+    # One whole number per pair of visit and product, so that a single sorted search finds all of them.
     keys = visits * n_products + candidates.values
     order = np.argsort(keys, kind="stable")
     wanted = np.arange(len(rows))[:, None] * n_products + rows

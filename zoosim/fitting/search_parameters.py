@@ -128,6 +128,7 @@ class Layout(NamedTuple):
         """Return where estimates are drawn to where the log says little: the built-in behaviour, without tastes."""
         usual = Behaviour()
         centres = dict.fromkeys(EstimatedParameters._fields, 0.0)
+        # `price` is here the product of a weight and a taste, not the weight that `Behaviour` calls so.
         centres |= {name: getattr(usual, name) for name in centres if hasattr(usual, name) and name != "price"}
         centres |= {"bias": 0.5, "price_sd": USUAL_SD}
         filled = {name: np.full(shape, centres[name]) for name, shape in self.shapes.items()}
@@ -146,6 +147,7 @@ class Layout(NamedTuple):
                 if KINDS[name].has_mean:  # inverse of variance * I + PRIOR_SD^2 * 11' (Sherman & Morrison 1950)
                     block -= np.full((n, n), 1.0 / (variance * (n + variance / PRIOR_SD**2)))
                 else:
+                    # Its quadratic form is (sum of the effects)^2, heavily weighed.
                     block += self._same_sum(name) / SUM_SD**2
             precision[np.ix_(places, places)] = block
         for row in self.places("bias"):  # biases step from one position to the next
@@ -226,6 +228,7 @@ def parameter_effects(design: SearchDesign, layout: Layout) -> ParameterEffects:
     cell = np.arange(size)
     segment = np.repeat(design.segment, length)
     kind = np.repeat(design.query_type, length)
+    # Positions beyond the last bias share it, as visitors of a search world see them.
     position = np.tile(np.arange(length), n).clip(max=layout.shapes["bias"][1] - 1)
     log_price, label, score, taste, category, product = (
         np.ravel(part)
@@ -247,6 +250,7 @@ def parameter_effects(design: SearchDesign, layout: Layout) -> ParameterEffects:
         (2 * size + cell, at("purchase_bias")[segment], ones),
         (2 * size + cell, at("purchase_price")[segment], log_price),
     ]
+    # Numbers of a search come behind the three blocks of its positions, in the order of `Predictors`.
     for place, name in enumerate(("price_sd", "examine_satisfaction", "purchase_slope")):
         entries.append((3 * size + place * n + np.arange(n), np.broadcast_to(at(name), n), np.ones(n)))
     rows, columns, values = (np.concatenate(parts) for parts in zip(*entries, strict=True))

@@ -70,6 +70,7 @@ def shop_env(
     }
     shared = ("score", "category", "examine_satisfaction", "purchase_slope")
     means = ("intercept", "purchase_bias", "purchase_price")
+    # A shop with base scores of its own has no embeddings, hence no cosine of query and product.
     behaviour = {"cosine": 0.0, **{name: _rounded(getattr(estimates, name)) for name in shared}}
     behaviour |= {name: _rounded(np.mean(getattr(estimates, name))) for name in means}
     return {
@@ -126,6 +127,7 @@ def _shares(names: list[str], shares: Mapping[str, float]) -> dict[str, float]:
     """Return rounded shares of all names that add up to 1."""
     rounded = {name: _rounded(shares.get(name, 0.0)) for name in names}
     largest = max(rounded, key=lambda name: rounded[name])
+    # Rounding leaves a few units of the last digit over, which the largest share notices least.
     rounded[largest] = round(1.0 - sum(share for name, share in rounded.items() if name != largest), DIGITS)
     return rounded
 

@@ -174,6 +174,8 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
     searches = searches_of(log)
     if len(log) < LEAST_SEARCHES:
         raise DataError(f"{log.source}: {len(log):,} searches, expected {LEAST_SEARCHES} at least to fit a world to")
+    # Of all searches, those that checks hold out, too: what is searched for is known before anything is shown or
+    # clicked.
     tastes = estimate_tastes(log)
     design = search_design(log, tastes)
     first = max(0, len(log) - MOST_SEARCHES)
@@ -189,6 +191,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
     cut = int((1.0 - LATER) * used)
     earlier = fit_behaviour(design.rows(slice(None, cut)), sizes, progress=progress)
     users = _users(log)
+    # `design` begins at search `first`; the arrays of the whole log do not.
     later = LaterSearches(
         cut,
         design.rows(slice(cut, None)),
@@ -220,6 +223,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         env=shop_env(searches, tastes, behaviour.estimates, n_users),
     )
     path = world.write(folder)
+    # Read back, so that templates are tried in the world that runs will read, its rounding included.
     config = read_search_config(read_config(path)["env"])
     return replace(world, templates=_template_rewards(config), warnings=absurd_economics(config))
 

@@ -36,6 +36,7 @@ def fit_sizes(
     if (rewards == 1.0).all():
         return None
     are_logs = bool((rewards > 0.0).all())
+    # Amounts are skewed, and what moves them multiplies: logarithms are nearer to a linear model with even noise.
     values = np.log(rewards) if are_logs else rewards
     model = fit_glm(Response.AMOUNTS, visitors, actions, values, design)
     coefficients = model.draw(draws, rng=rng)

@@ -234,6 +234,7 @@ class FittedShop(TabularResult):
 
     def chances_of(self, draw: ShopDraw, rows: IntArray, actions: IntArray) -> FloatArray:
         """Return the probability of a response of each visit to a product of its own `(n,)`."""
+        # Row by row: a table of all products would be K times as large, and one entry per row is asked for.
         logits = (self.represent(rows) * draw.coefficients[actions]).sum(axis=1)
         logits += self._by_category(draw, rows)[np.arange(len(rows)), self.categories[actions]]
         return np.asarray(special.expit(logits))

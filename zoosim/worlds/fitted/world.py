@@ -210,6 +210,7 @@ def draw_amounts(
     amounts = np.zeros((n_visits, n_products))
     for i in range(n_visits):
         for k in range(n_products):
+            # A product's place is its row, as all products are candidates at every visit.
             if uniform(click_key, start + i, k) < chances[i, k]:
                 residual = residuals[int(uniform(size_key, start + i, k) * residuals.shape[0])]
                 amounts[i, k] = np.exp(typical[i, k] + residual) if are_logs else typical[i, k] + residual
@@ -278,6 +279,7 @@ def visits_in_time(shop: FittedShop, steps: int, rng: np.random.Generator) -> In
     """
     rows = [0, *(change.row for change in shop.changes), shop.n_rows]
     visits = [0, *change_steps(shop, steps), steps]
+    # Between changes: a visit of the run lies on the same side of each change as its row of the log.
     periods = zip(rows[:-1], rows[1:], visits[:-1], visits[1:], strict=True)
     return np.concatenate([_drawn_rows(low, high, stop - start, rng) for low, high, start, stop in periods])
 

@@ -90,6 +90,7 @@ class Recommendation(BuiltWorld):
     def check_seeds(self, seeds: Iterable[int]) -> None:
         """Refuse a shop with nothing for sale at some time; which products a category has depends on the seed."""
         if self.config.availability:
+            # Neither users nor shocks move what is for sale; without them a world is cheap to build.
             small = self.config.model_copy(update={"n_users": 1, "random_shocks": None})
             for seed in seeds:
                 build_world(small, seed=seed)
@@ -189,6 +190,7 @@ def drawn(config: EnvConfig, seed: int) -> EnvConfig:
     if config.random_personas is not None:
         categories = config.categories
         chances = iter(random_chances(stream(seed, "click table"), len(config.personas) * len(categories)))
+        # Drawn in the order of personas and categories, which is why that order is part of a run's identity.
         table = {persona: {category: next(chances) for category in categories} for persona in config.personas}
         config = config.model_copy(update={"personas": table, "random_personas": None})
     drawing = config.random_shocks
@@ -266,6 +268,7 @@ def _periods(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]
     """Begin a period wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
     ends = [event.until for event in config.availability if event.until is not None]
     starts = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
+    # Events are about the places of the opening's products, which newcomers take over.
     groups = groups[: config.n_products]
     offered = frozen(np.arange(config.n_products)) if offers else None
     personas = list(config.personas)

@@ -80,6 +80,7 @@ def keys_of_replicate(keys: Keys, replicate: int) -> Keys:
         keys: The keys of the visit as it happens.
         replicate: Number of the replicate; 0 is the visit as it happens.
     """
+    # Keys are joined by exclusive or, which 0 leaves as they are: replicate 0 is the visit itself.
     other = mix(np.uint64(replicate)) if replicate > 0 else np.uint64(0)
     return Keys(
         np.uint64(keys.utility ^ other),
@@ -177,6 +178,7 @@ def draw_utility(
         keys: Keys of the draws.
         visit: Number of the visit.
     """
+    # By the product, not its position: a visitor sees the same in it wherever it is shown.
     noise = behaviour.utility_sd * normal(keys.utility, visit, slate.products[n])
     return mean_utility(behaviour, slate, n, tastes[0], tastes[1]) + noise
 
@@ -317,6 +319,7 @@ def replicate_value(
         total += examine * sigmoid(utility) * (values[-1] + chance * values[n])
         if uniform(keys.examination, visit, n) >= examine:
             break
+        # Drawn all the same, as what was clicked and bought decides who looks further down.
         _, purchased, change = react(behaviour, keys, visit, slate.products[n], utility, chance)
         satisfaction = satisfaction + change
         bought = bought + purchased

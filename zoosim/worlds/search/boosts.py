@@ -73,6 +73,7 @@ class SearchView(World):
         """Return the expected reward of actions, a mean over replicates; the best action is not known."""
 
         def expected_reward(action: Any) -> float:
+            # Without bias from any number of replicates, and sums over many visits average out what few of them leave.
             return float(SearchTruth(self.shop).rewards(visit, self.rank(visit, action), REPLICATES).mean())
 
         return Truth(expected_reward, self._best_reward(visit))
@@ -119,6 +120,7 @@ class BoostWorld(SearchView):
         """Return the requests of a shop with scores of its own, what was shown and what came of it."""
         if self._recorder is None:
             return {}
+        # Made again rather than kept: a visit and what comes of it follow from its number and the ranking.
         visits = [self.arrive(start + number) for number in range(len(actions))]
         return self._recorder.columns(visits, [self.rank(*pair) for pair in zip(visits, actions, strict=True)])
 
@@ -241,6 +243,7 @@ def check_boosts(action: Any, config: SearchConfig) -> FloatArray:
         boosts = np.zeros(0)  # of the wrong shape, so it is refused below
     if boosts.shape != (len(FEATURES),):
         raise ActionError(f"step: got action {shown(action)}, expected {len(FEATURES)} numbers")
+    # Asked for by itself, as no comparison with a_max holds for NaN, and clipping keeps it.
     if np.isnan(boosts).any():
         raise ActionError("step: got NaN in the action, expected numbers")
     if config.clip:

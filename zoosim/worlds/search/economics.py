@@ -35,9 +35,11 @@ def absurd_economics(config: SearchConfig) -> tuple[str, ...]:
     earned = {group.name: _earned(shop, group) for group in groups_of(shop, "segment")}
     if not any(parts.purchases.any() for parts in earned.values()):
         warnings.append(f"no purchases at all, in {VISITS * len(earned):,} visits under every template")
+        # Said of all at once; a line per segment would only repeat it.
         earned = {}
     for name, parts in earned.items():
         reason = _out_of_budget(shop, name)
+        # The first template is neutral: it shows the base ranker's own ranking.
         if abs(float(parts.gmv[:, 0].mean())) < CENT:
             warnings.append(f"segment {name} earns 0.00 a visit from the base ranking{reason}")
     return tuple(warnings)

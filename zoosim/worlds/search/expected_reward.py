@@ -205,4 +205,5 @@ def _rewards(
                 matched_scores(arrays.catalogue_index, base, match, signs, actions[n - values.shape[0]], scores)
             top(scores, shown)
             value_replicates(arrays, step, user, query_type, query, base, shown, weights, rewards)
+            # Which products leave the top follows from the ranking, so that it takes no replicate.
             out[n, i] = np.mean(rewards) - rank_change_price * left_top(baseline, shown, rank_change_at)

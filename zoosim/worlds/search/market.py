@@ -54,6 +54,7 @@ def markets_of(
         before = markets[-1]
         shifted_catalogue = before.catalogue
         shifted_users = before.users
+        # Else the catalogue stays the same object, and all that was computed from it can be used again.
         if offers != _offers(shift):
             # From the opening catalogue rather than the last one: shifts do not add up.
             on_sale = catalogue
@@ -98,9 +99,11 @@ def _shifted_catalogue(
     price = catalogue.price * _by_name(config.categories, shift.prices, 1.0)[catalogue.category]
     promotions = {name: (promotion.share, promotion.discount) for name, promotion in shift.promotions.items()}
     share, discount = _by_name(config.categories, promotions, (0.0, 0.0))[catalogue.category].T
+    # By the same draws at every shift: a larger share promotes the same products, and more.
     promoted = _drawn(key, len(price)) < share
     return catalogue._replace(
         price=frozen(price),
+        # A margin follows the price by its category's slope, and keeps what is the product's own.
         cm2=frozen(catalogue.cm2 + slope * (price - catalogue.price)),
         discount=frozen(np.where(promoted, np.maximum(catalogue.discount, discount), catalogue.discount)),
     )

@@ -145,6 +145,7 @@ def _search(
     strata = strata_of(shop, market, group)
     boosts = best_boosts(shop, market, group, strata, progress, sizes)
     fit_rewards, _ = _rewards_of(shop, market, strata, FIT_START, sizes.fine, boosts)
+    # Chosen on visits that it is not judged on: the highest of eight estimates is too high on the same ones.
     template = int(fit_rewards[1:].argmax())
     progress(f"{group.name}: judging by {sizes.judged:,} visits")
     rewards, errors = _rewards_of(shop, market, strata, JUDGED_START, sizes.judged, boosts)
@@ -186,6 +187,7 @@ def best_boosts(
         sizes: Numbers of visits of the two stages.
     """
     a_max = shop.world.config.a_max
+    # No boosts at first: the base ranker's own ranking.
     best = np.zeros(len(FEATURES))
     wide = CEMConfig(n_samples=64, n_iters=40, a_max=a_max)
     close = CEMConfig(n_samples=40, n_iters=12, a_max=a_max, init_std=0.1 * a_max)

@@ -131,6 +131,7 @@ def draw_queries(
 @jit
 def _draw_row(out: Queries, i: int, tastes: FloatArray, table: QueryTable, intent_draw: float, row_draw: float) -> None:
     """Draw a category that has queries, by `tastes (C,)`, and one of its queries, by their weights."""
+    # Who would mean a category that has no queries means one of the others, by the tastes for these.
     chances = np.zeros(tastes.shape[0])
     for c in range(tastes.shape[0]):
         chances[c] = tastes[c] if table.bounds[c] < table.bounds[c + 1] else 0.0
@@ -153,6 +154,7 @@ def _pick(cumulative: FloatArray, draw: float) -> int:
     """Return the first place where `cumulative (n,)` is above `draw`, the last where rounding leaves none."""
     low = 0
     high = cumulative.shape[0] - 1
+    # By bisection, as a category may have many queries.
     while low < high:
         middle = (low + high) // 2
         if cumulative[middle] <= draw:

@@ -53,10 +53,12 @@ def score_request(
         The number of candidates.
     """
     if table.starts.shape[0] == 0:
+        # Noise by visit and product, drawn into the array in which the scores then take its place.
         fill_normals(relevance.key, step, out)
         base_scores(index, query, table.shared[row], relevance.cosine, relevance.tokens, relevance.noise_sd, out)
         count: int = out.shape[0]
         return count
+    # No boost brings what is no candidate to the top.
     out[:] = -np.inf
     first = table.starts[row]
     end = table.starts[row + 1]
@@ -75,6 +77,7 @@ def add_match(index: CatalogueIndex, vector: FloatArray, first: int, out: FloatA
         first: Index of the first product.
         out: What they are added to, `(n,)`, for the n products from `first` on.
     """
+    # Dimension by dimension: inner loops run along rows and vectorise, and each product's sum has the same order.
     for i in range(vector.shape[0]):
         row = index.embeddings[i, first : first + out.shape[0]]
         scale = vector[i]
@@ -105,6 +108,7 @@ def base_scores(
     length = np.sqrt(np.sum(query * query))
     # Weight and length go into the query's vector, once, rather than into each product's inner product.
     unit = query * (cosine / length if length > 0.0 else 0.0)
+    # By category, all of whose products share the same words: C logarithms in place of K.
     words = tokens * np.log(1.0 + shared)
     buffer = np.empty(BLOCK)
     for first in range(0, out.shape[0], BLOCK):

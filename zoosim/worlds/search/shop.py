@@ -75,6 +75,7 @@ class SearchShop:
         """Return the arrays that compiled code needs for the visits of a market."""
         if market not in self._arrays:
             built = self._build(market)
+            # In order of insertion, so that the market built first is dropped.
             newest = list(self._arrays.items())[1 - KEPT_MARKETS :]
             self._arrays = {**dict(newest), market: built}
         return self._arrays[market]
@@ -98,6 +99,7 @@ class SearchShop:
     def templates(self, market: int) -> FloatArray:
         """Return each template's value of each product in a market, `(8, K)`."""
         catalogue = self.world.markets[market].catalogue
+        # By identity: a shift that leaves the products alone leaves the very same catalogue.
         if self._templates is None or self._templates[0] is not catalogue:
             self._templates = (catalogue, template_values(catalogue))
         return self._templates[1]

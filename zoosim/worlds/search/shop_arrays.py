@@ -53,6 +53,7 @@ def slate_of(
     cosine = np.zeros(shown.shape[0])
     taste = np.empty(shown.shape[0])
     for n, p in enumerate(shown):
+        # Embeddings are all 0 where a shop has base scores of its own; its cosines stay 0.
         if length > 0.0:
             for i in range(query.shape[0]):
                 cosine[n] += query[i] * index.embeddings[i, p]
@@ -154,5 +155,6 @@ def value_replicates(
     values[-1] = weights[CLICKS]
     tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
     for replicate in range(out.shape[0]):
+        # From 1 on: 0 would be the visit as it happens, which a policy may have learned from.
         keys = keys_of_replicate(arrays.keys, 1 + replicate)
         out[replicate] = replicate_value(arrays.behaviour, slate, query_type, tastes, keys, step, values)

@@ -131,5 +131,6 @@ class Search(SimulatedSearch):
 
     def segments_of(self, parts: Mapping[str, FloatArray]) -> FloatArray:
         """Return the number of each visit's segment of users; cells are kept, pairs of segment and query type."""
+        # Cells are numbered segment by segment, see `cell_of`.
         segments: FloatArray = parts["segment"] // len(self.config.query_types)
         return segments

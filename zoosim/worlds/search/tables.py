@@ -152,6 +152,7 @@ def load_query_table(config: SearchConfig) -> QueryTable:
             shared=_shared_words([category.words for category in config.categories.values()], config),
             **NO_SCORES,
         )
+    # Of all files: candidates depend on the catalogue's ids and on scores as well.
     modified_at = sum(_modified_at(file) for file in config.files.values())
     return _read_queries(config.queries_file, modified_at, config.model_dump_json())
 
@@ -267,6 +268,7 @@ def _read_queries(file: str, modified_at: int, config_json: str) -> QueryTable:
         weights=frozen(np.concatenate(cumulative)),
         bounds=frozen(bounds),
         embeddings=frozen(embeddings),
+        # A category without queries keeps its row of zeros.
         mix=frozen(mix / np.maximum(mix.sum(axis=1, keepdims=True), LEAST)),
         shared=frozen(shared[order]),
         **(NO_SCORES if scores is None else _candidates(table, order, scores, config)),

@@ -87,6 +87,7 @@ def template_world(config: SearchConfig, *, seed: int, steps: int) -> TableWorld
 @lru_cache(maxsize=4)
 def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
     config = SearchConfig.model_validate_json(config_json)
+    # Worlds that differ only in what policies observe share what is kept of them.
     earned = _all_earnings(_without_context(config).model_dump_json(), files, seed, steps)
     truth = cell_truth(config, seed=seed)
     shop = SearchShop(build_search_world(config, seed=seed))
@@ -176,6 +177,7 @@ def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[SearchVisit], f
 def check_template(action: Any) -> int:
     """Return an action as the number of a template, or raise `ActionError`."""
     try:
+        # True and False would pass for 1 and 0.
         index = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
     except TypeError:
         index = -1
@@ -236,6 +238,7 @@ def _cell_truth(config_json: str, files: str, seed: int) -> FloatArray:
         return {"truth": expected_rewards(shop)}
 
     truth: FloatArray = frozen(kept("template-truth", (config_json, files, seed), ("truth",), make)["truth"])
+    # Rewards are told as shares of what the best templates earn, which needs to be above 0.
     if truth.max(axis=2).mean() <= 0.0:
         raise ConfigError("env.reward: with these weights the best templates lose money; nothing can be compared by it")
     return truth
@@ -282,6 +285,7 @@ def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
         start, stop: The visits are `start` to `stop - 1`.
     """
     world = shop.world
+    # Cut where markets change, as compiled code takes the arrays of one market.
     borders = [market.start for market in world.markets if start < market.start < stop]
     parts = [
         serve_templates(shop, world.market_at(first), world.queries(first, end))

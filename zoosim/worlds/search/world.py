@@ -81,6 +81,7 @@ class SearchWorld:
         end = market.users.bounds[segment + 1]
         has_queries = self.table.mix.sum(axis=1)  # 1 for categories with queries, else 0
         tastes = market.users.category_tastes[first:end] * has_queries
+        # As visitors are drawn: who has no taste for any category with queries means each of them alike.
         tastes[tastes.sum(axis=1) <= 0.0] = has_queries
         intents = (tastes / tastes.sum(axis=1, keepdims=True)).mean(axis=0)
         shares: FloatArray = intents @ self.table.mix
@@ -109,6 +110,7 @@ def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
     Raises:
         DataError: a table of the shop has wrong columns or values.
     """
+    # Two streams, so that a file in place of one part moves no draw of the other.
     catalogue_rng = stream(seed, "search", "catalogue")
     users_rng = stream(seed, "search", "users")
     config = resolve_files(config)

@@ -55,6 +55,7 @@ class ShopDraws:
     def names(self, what: str, ends: Sequence[int]) -> dict[str, float]:
         """Draw how many there are of what; returns their names with their shares."""
         count = int(self._rng.integers(ends[0], ends[1] + 1))
+        # At concentrations of 5 shares differ, but are rarely tiny.
         shares = self._rng.dirichlet(np.full(count, 5.0))
         return {f"{what} {number}": float(share) for number, share in enumerate(shares, start=1)}
 
@@ -128,6 +129,7 @@ class ShopDraws:
         ranges = self._config.changes
         count = int(self._rng.integers(1, MOST_CHANGES + 1))
         shares = np.sort(self._rng.uniform(*CHANGE_AT, count))
+        # Visit 0 opens the shop. In a short run two changes may meet at one visit, and count as one.
         at = np.unique(np.maximum(1, (shares * steps).astype(int)))
         if not self.happens(ranges.share) or steps < 2:
             return []
@@ -178,6 +180,7 @@ def draw_search_shop(config: SearchShopsConfig, *, seed: int, steps: int) -> Sea
         },
         "behaviour": behaviour,
         "reward": draws.reward(),
+        # Last, since it takes more draws where there are more changes.
         "shifts": draws.shifts(list(categories), steps),
     }
     drawn: SearchConfig = build(SearchConfig, values, "env")
@@ -206,11 +209,13 @@ def _levels(config: SearchConfig, seed: int, rates: tuple[float, float]) -> dict
 
 def _pairs(config: SearchConfig, seed: int) -> tuple[FloatArray, FloatArray]:
     """Return utilities, without an intercept, of random products to random visitors, and the products' log prices."""
+    # Behaviour moves no draw of products or users, so these are those of the shop that runs will visit.
     world = build_search_world(config, seed=seed)
     behaviour = config.behaviour
     rng = stream(seed, "levels of a search shop")
     people = rng.integers(0, len(world.users.segment), PAIRS)
     products = rng.integers(0, len(world.catalogue.ids), PAIRS)
+    # The terms of `mean_utility` that drawn shops have, then the noise of `draw_utility`.
     visitors = world.users.embeddings[people]
     embeddings = world.catalogue.embeddings[:, products].T
     lengths = np.linalg.norm(visitors, axis=1) * np.linalg.norm(embeddings, axis=1)

@@ -47,11 +47,13 @@ class ResponseEffects(NamedTuple):
         """Return the logits of clicks `(n, K)` at visits number `rows` of the arrivals, for `products`."""
         some = arrivals.rows(rows)
         described = some.described(kind)
+        # By category first, then spread over the products: most of a logit is the same for all of a category.
         logits = self._of_categories(kind, some, described)[:, catalogue.categories[products]]
         logits += self.products[products] + self.level
         if self.matches.size:
             logits += described @ self.matches @ catalogue.numbers[products].T
         if self.novelty:
+            # Products of old were born a billion visits ago, so that nothing of their novelty is left.
             days = (some.steps[:, None] - catalogue.born[products]) / kind.visits_per_day
             logits += self.novelty * np.exp(-days / NOVELTY_DAYS)
         return logits
@@ -91,6 +93,7 @@ def draw_behaviour(kind: ShopParameters, catalogue: ShopCatalogue, arrivals: Arr
         drawn = rng.normal(0.0, kind.sizes[name] / np.sqrt(max(1, terms)), shape)
         return drawn if kind.sizes[name] else np.zeros((0,) * len(shape))
 
+    # Arguments are evaluated in this order, and the draws of a seed depend on it.
     behaviour = ResponseEffects(
         products=_own_effects(kind, catalogue, rng),
         tastes=draw_tastes(kind, len(arrivals.steps), seed),
@@ -122,7 +125,9 @@ def _own_effects(kind: ShopParameters, catalogue: ShopCatalogue, rng: np.random.
 
 def _level(behaviour: ResponseEffects, kind: ShopParameters, catalogue: ShopCatalogue, arrivals: Arrivals) -> float:
     """Return what makes products of old that are shown at random be clicked as often as the kind says."""
+    # The first visits alone: drift and newcomers may move the rate later, as they would in a real shop.
     rows = np.arange(min(PROBES, len(arrivals.steps)))
     products = catalogue.offers[0]
     logits = behaviour.logits(kind, catalogue, arrivals, rows, products)
+    # The mean chance rises with the level from nearly 0 to nearly 1, so there is just one root.
     return float(optimize.brentq(lambda level: special.expit(logits + level).mean() - kind.click_rate, -30.0, 30.0))

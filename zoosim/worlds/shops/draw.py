@@ -102,6 +102,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> ShopParameters:
     is_late = rng.random() < config.delay.share
     most = max(1, n_products // 2)
     pays = _one_of(rng, config.pays)
+    # Drawn also where purchases do not count, so that what a shop pays moves no later draw.
     purchase_rate = _log_uniform(rng, config.purchase_rate) * (pays != "click")
     return ShopParameters(
         # A purchase takes a click, and at most half of the clicks are bought.
@@ -120,6 +121,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> ShopParameters:
         is_popular=bool(rng.random() < config.popular),
         drift=_one_of(rng, config.drift),
         turnover=turnover,
+        # The last draw: whether it is made moves no other.
         delay=whole(config.delay.visits) if is_late else 0,
         pays=pays,
     )
@@ -170,11 +172,13 @@ def draw_catalogue(kind: ShopParameters, steps: int, seed: int) -> ShopCatalogue
             on_sale = on_sale.copy()
             on_sale[rng.choice(kind.n_products, n_new, replace=False)] = newcomers
             born.append(np.full(n_new, step))
+        # Where all products are candidates and none is new, nothing changes, and no new period begins.
         if step == 0 or n_new or kind.n_offered < kind.n_products:
             offers[step] = frozen(np.sort(rng.choice(on_sale, kind.n_offered, replace=False)))
     count = sum(map(len, born))
     # After the offers: only now is it known how many products there ever are.
     numbers = rng.normal(size=(count, kind.n_product_numbers)).clip(-3.0, 3.0)
+    # Log-normal around 1, which is the typical price: the first number is the standardised log price.
     prices = np.exp(0.6 * numbers[:, 0]) if kind.n_product_numbers else np.ones(count)
     shares = rng.dirichlet(np.full(kind.n_categories, 3.0))
     return ShopCatalogue(
@@ -262,6 +266,7 @@ class VisitorTastes(NamedTuple):
         """Return what each set counts `(n, M)`."""
         progress = steps / self.length
         if self.drift == "gradual":
+            # cos^2 + sin^2 = 1, so that tastes turn but grow neither stronger nor weaker.
             return np.column_stack([np.cos(TURN * progress), np.sin(TURN * progress)])
         if self.drift == "seasonal":
             return np.column_stack([np.ones_like(progress), np.sin(2.0 * np.pi * SEASONS * progress)])
@@ -278,6 +283,7 @@ def draw_tastes(kind: ShopParameters, steps: int, seed: int) -> VisitorTastes:
         seed: Seed of the draws.
     """
     rng = stream(seed, "tastes")
+    # A visitor has one word of each column, and each number: so many terms add up to an effect of that size.
     spread = kind.sizes["tastes"] / np.sqrt(max(1, kind.n_told))
 
     def fresh() -> FloatArray:

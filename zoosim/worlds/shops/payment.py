@@ -59,6 +59,7 @@ def draw_payment(kind: ShopParameters, catalogue: ShopCatalogue, seed: int) -> P
             return everything._replace(purchase=1.0)
         case "revenue":
             return everything._replace(shares=np.ones(count))
+    # The rest pays margin: what is sent back costs a fifth of the typical price, which is 1.
     click = CLICK_OF_MIXTURE if kind.pays == "mixture" else 0.0
     return everything._replace(click=click, shares=margins, returns=returns, cost=0.2)
 

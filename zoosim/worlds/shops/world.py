@@ -82,6 +82,7 @@ class Shops(BuiltWorld):
             ConfigError: a parameter is unknown or invalid.
         """
         super().__init__(seed, steps, **params)
+        # Of any shop that may be drawn, as this one is not yet.
         self.reward_range = reward_range(way for way, share in self.config.pays.items() if share)
 
     def for_policy(self, action_space: str, params: Mapping[str, Any]) -> ShopWorld:
@@ -108,6 +109,7 @@ def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld
     behaviour = draw_behaviour(kind, catalogue, arrivals, seed)
     everything = frozen(np.ones(kind.n_offered, bool))
     none = frozen(np.zeros((0, 0)))
+    # Sudden changes alone; gradual and seasonal drift have no visit to mark.
     changes = behaviour.tastes.starts[1:].astype(int)
     return ShopWorld(
         seed=seed,
@@ -123,6 +125,7 @@ def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld
         size_key=stream_key(seed, "sizes"),
         shocks=tuple(Change(int(step), f"change {number}") for number, step in enumerate(changes, start=1)),
         reward_range=reward_range([kind.pays]),
+        # Row i of `users` is visit i, not a visitor, since some of a visitor's numbers change from visit to visit.
         schedule=frozen(np.arange(steps)),
         kind=kind,
         catalogue=catalogue,

@@ -95,6 +95,7 @@ def _best(evaluation: "Evaluation") -> tuple[str, str]:
     from zoosim.off_policy.verdict import DO_NOT_USE
 
     results = [row for row in evaluation.results if row.estimator.endswith("snips")]
+    # NaN compares with nothing, so that it needs a place of its own in the order.
     best = min(results, key=lambda row: (math.isnan(row.value), row.verdict == DO_NOT_USE, -row.value))
     of_which = "though none can be used" if best.verdict == DO_NOT_USE else "of those that can be used"
     return best.policy, f"its estimate by {best.estimator} is the highest, {of_which}"

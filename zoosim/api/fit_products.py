@@ -60,6 +60,7 @@ def fit_products(
         raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
     loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    # Before minutes of work, which a folder that cannot be written to would waste.
     folder = None if out is None else writable_folder(out, "held_out")
     rewarded = with_reward(loaded, reward)
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
@@ -78,6 +79,7 @@ def _computable(log: "Log") -> Iterator[None]:
     import numpy as np
 
     try:
+        # Overflow alone: a chance that underflows to 0 is as good as 0.
         with np.errstate(over="raise"):
             yield
     except (FloatingPointError, np.linalg.LinAlgError) as error:

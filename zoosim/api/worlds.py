@@ -163,6 +163,7 @@ def optimum(
     from zoosim.descriptions.plan import read_world
     from zoosim.experiments.plan import MAX_STEPS
 
+    # The longest run there can be, so that no shift of the market lies beyond its end.
     plan = read_world(world, seed, 1, config, settings, steps=MAX_STEPS)
     for note in plan.notes:
         progress(f"note: {note}")

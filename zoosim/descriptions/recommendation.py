@@ -110,7 +110,9 @@ def _period(world: TableWorld, period: Period, shares: FloatArray) -> PeriodFact
         table=np.where(on_sale > 0, period.table, np.nan),
         on_sale=tuple(on_sale.tolist()),
         oracle=float(shares @ sold.max(axis=1)),
+        # Products of a category are alike, so that one of the best category is the best product.
         single=float((shares @ sold).max()),
+        # Products are drawn evenly, categories hence by how many of their products are on sale.
         random=float(shares @ period.table @ on_sale / on_sale.sum()),
     )
 

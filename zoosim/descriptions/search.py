@@ -178,6 +178,7 @@ def _simulate_one(shop: SearchShop, step: int, simulated: SimulatedVisits) -> No
     simulated.examined[step] = result.outcome.examined
     simulated.clicks[step] = result.outcome.clicks
     simulated.purchases[step] = result.outcome.purchases
+    # The first template is neutral: its ranking has just been served.
     simulated.rewards[step, 0] = result.reward
     for template in range(1, len(TEMPLATES)):
         simulated.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
@@ -188,6 +189,7 @@ def most_eventful_visit(simulated: SimulatedVisits) -> int:
     skipped = (simulated.examined & ~simulated.clicks).any(axis=1)
     clicked = (simulated.clicks & ~simulated.purchases).any(axis=1)
     bought = simulated.purchases.any(axis=1)
+    # Each event counts for more than all lesser ones together; argmax takes the first of equal visits.
     return int(np.argmax(SKIPPED * skipped + CLICKED * clicked + BOUGHT * bought))
 
 

@@ -39,6 +39,7 @@ def shift_facts(config: SearchConfig) -> tuple[ShiftFacts, ...]:
 
 def _mix(opening: dict[str, float], mix: dict[str, float]) -> Iterator[ShiftedFact]:
     for name, share in mix.items():
+        # Mixes are brought to 1, which moves other shares by rounding.
         if abs(share - opening[name]) > 1e-9:
             yield ShiftedFact("share of visits", name, f"{100 * opening[name]:.3g}% to {100 * share:.3g}%", False)
 

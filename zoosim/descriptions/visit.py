@@ -183,6 +183,7 @@ def _item(shop: SearchShop, visit: SearchVisit, result: FinishedVisit, added: Fl
     catalogue = shop.world.markets[visit.market].catalogue
     outcome = result.outcome
     product = int(result.shown[n])
+    # As `top` ranks: of equal scores that of the lower index comes first.
     ahead = (visit.base > visit.base[product]).sum() + (visit.base[:product] == visit.base[product]).sum()
     return ShownProduct(
         product=int(catalogue.ids[product]),

@@ -92,6 +92,7 @@ def read_config(config: EnvConfig | Mapping[str, Any] | None, steps: int) -> Env
 
 def make_spaces(config: EnvConfig) -> tuple[spaces.Dict, spaces.Discrete]:
     """Return the observation and the action space of every world that `config` describes; raises `ConfigError`."""
+    # Made once, so that a shop that cannot be is refused here and not at the first reset; one user is enough for that.
     example = build_world(config.model_copy(update={"n_users": 1}), seed=0)
     count = config.n_products
     fields: dict[str, spaces.Space[Any]] = {

@@ -153,6 +153,7 @@ def observation_space(config: SearchConfig) -> spaces.Dict:
     """Return the space of the contexts of every world that `config` describes."""
     late = sum(not config.shares_of(name)[0] for name in config.segments)  # segments with users beside the others
     count = config.n_products
+    # An upper bound: segments that come late have users beside the others, and shares are rounded up to whole users.
     users = (1 + late) * config.n_users + len(config.segments)
     return spaces.Dict(
         user_id=spaces.Discrete(users),

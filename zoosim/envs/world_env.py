@@ -86,6 +86,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         if not self._waiting:
             raise OrderError("step: this visitor has been served already; call reset() for the next one")
         reward, info = self.serve(world, self._visit, action)
+        # Only now: an action that was refused leaves the visitor waiting.
         self._waiting = False
         return self.observation(world, self._visit), reward, True, False, {"step": self._step, **info}
 

@@ -61,6 +61,7 @@ class WorldVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         `options` are not used.
         """
         seeds = checked_seeds(seed, self.num_envs, fresh=not self._worlds)
+        # Before worlds are replaced, so that rows which go on know where they were.
         next_steps = [visit.step + 1 for visit in self._visits] or [0] * self.num_envs
         self._worlds = [self._worlds[n] if given is None else self._build(given) for n, given in enumerate(seeds)]
         self._arrive([step if given is None else 0 for step, given in zip(next_steps, seeds, strict=True)])

@@ -45,6 +45,7 @@ def make_plan(request: RunRequest) -> Plan:
     experiment = find_experiment(request.experiment, finished=request.finished)
     config = _read_config(request, experiment)
     changes = SettingValues(request.settings)
+    # Noted before parts of the plan take the settings that are for them.
     named_policies = changes.policy_names()
     asked_steps = _run_value("steps", request.steps, config, changes, None)
     steps = check_whole("steps", experiment.steps if asked_steps is None else asked_steps, 1, MAX_STEPS)
@@ -55,6 +56,7 @@ def make_plan(request: RunRequest) -> Plan:
     if request.finished:
         return _finished_plan(config, plan)
     if asked_steps is None:
+        # A default gives way to a world that ends sooner; what was asked for is refused below.
         plan = replace(plan, steps=min(steps, plan.any_world.longest_run or steps))
     plan.any_world.check_seeds(seeds if experiment.world_seed is None else (experiment.world_seed,))
 

@@ -49,6 +49,7 @@ def _put(values: dict[str, Any], path: list[str], value: Any, defaults: Mapping[
     for depth, key in enumerate(path[:-1]):
         if key not in place:
             place[key] = _default(path[: depth + 1], defaults)
+        # A copy, since this may be the experiment's own mapping or a default.
         if isinstance(place[key], Mapping):
             place[key] = dict(place[key])
         if not isinstance(place[key], dict):

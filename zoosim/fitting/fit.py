@@ -136,7 +136,7 @@ def _check(log: Log, responses: FloatArray) -> None:
 
 def _segments(log: Log, responses: FloatArray) -> Groups:
     """Return segments of visitors, by which changes are looked for and the fit is shown; never by responses."""
-    # Segments with some `CLICKS_A_CLUSTER` responses each, as changes are tested for by segment and category.
+    # Clusters, where it takes any, of some `CLICKS_A_CLUSTER` responses each on average: fewer would show no change.
     enough = int(np.clip(responses.sum() // CLICKS_A_CLUSTER, 2, MOST_CLUSTERS))
     return group_rows(log.features, MOST_SEGMENTS, enough).named(log.features, log.visitor_features)
 

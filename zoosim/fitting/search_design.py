@@ -129,7 +129,7 @@ def estimate_tastes(log: Log) -> CategoryTastes:
     total = _concentration(of_user, means, segment)
     # The posterior mean under a Dirichlet prior: its concentrations and the user's searches, added up.
     taste = (total * means[segment] + of_user[users]) / (total + of_user[users].sum(axis=1, keepdims=True))
-    # Users' tastes are gamma draws of these in a search world, which takes numbers above 0.
+    # Worlds round these to four digits, and at 0 no user of the segment could ever search for the category.
     return CategoryTastes(np.maximum(total * means, 1e-3), taste)
 
 

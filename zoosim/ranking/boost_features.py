@@ -35,7 +35,9 @@ def static_features(table: Any) -> FloatArray:
 def standardised(feature: FloatArray) -> FloatArray:
     """Return a feature `(K,)` less its mean, by its standard deviation over the catalogue; 0 where it is constant."""
     centred = feature - feature.mean()
+    # By 1 / K and not 1 / (K - 1): the catalogue is all there is, not a sample.
     deviation = np.sqrt((centred**2).mean())
+    # Rounding leaves a constant a deviation of some 1e-16 of its size, which must not be scaled up to 1.
     if deviation <= NO_SPREAD * np.sqrt((feature**2).mean()):
         return np.zeros_like(feature)
     scaled: FloatArray = centred / deviation

@@ -161,6 +161,7 @@ def summarise(table: Any, products: IntArray, base: FloatArray, out: FloatArray)
         out[6] += table.label[p]
         out[7] += table.strategic[p]
     out /= products.shape[0]
+    # In a second pass: the mean of squares less the squared mean would cancel where prices are alike.
     for p in products:
         out[1] += (table.price[p] - out[0]) ** 2
     out[1] = np.sqrt(out[1] / products.shape[0])

@@ -93,6 +93,7 @@ def _count_leaving(base: FloatArray, shown: IntArray, features: FloatArray, boos
         for i in range(boosts.shape[0]):
             scores[p] += features[p, i] * boosts[i]
     for p in shown:
+        # Less 1, as the product is counted among those as high as itself.
         n_left += np.sum(scores > scores[p] - TIE) - 1 >= shown.shape[0]
     return n_left
 
@@ -131,6 +132,7 @@ def _holds_until(base: FloatArray, shown: IntArray, slopes: FloatArray, limit: i
     for n, p in enumerate(shown):
         distances = np.full(base.shape[0], np.inf)
         for q in range(base.shape[0]):
+            # What gains nothing on a product of the top never passes it.
             if slopes[n, q] > 0.0:
                 distances[q] = (base[p] - base[q]) / slopes[n, q]
         distances[shown] = np.inf  # products of the top push none of it out
@@ -141,6 +143,7 @@ def _holds_until(base: FloatArray, shown: IntArray, slopes: FloatArray, limit: i
 @jit
 def _smallest(values: FloatArray, rank: int) -> float:
     """Return the smallest of `values (n,)` at `rank` 0, 1, ...; infinity where there are not so many."""
+    # By insertion: limits are small, so that sorting all values would cost more.
     smallest = np.full(rank + 1, np.inf)
     for value in values:
         if value < smallest[rank]:

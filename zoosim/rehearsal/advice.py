@@ -111,6 +111,7 @@ def advise(evidence: Evidence) -> list[Advice]:
         if name != first:
             reasons += _compared(name, first, evidence.rehearsal)
         advice.append(Advice(name, place, "; ".join(reasons) or "neither rehearsed nor judged by the log"))
+    # Stable: within a place the order of the rehearsal stays, the best first.
     return sorted(advice, key=lambda each: PLACES.index(each.place))
 
 
@@ -151,6 +152,7 @@ def _hint(evaluation: Evaluation, best: Result) -> Result | None:
 def _first(evidence: Evidence, names: Sequence[str], by_log: Mapping[str, LogEvidence]) -> tuple[str | None, str]:
     """Return the policy to take or test first, and which of both; None where nothing speaks for any."""
     rehearsal = evidence.rehearsal
+    # What the rehearsal shows to earn less than today's choices is not taken on the word of the log.
     worse = set() if rehearsal is None else {row.policy for row in rehearsal.policies if _is_worse(row)}
     judged = {name: said for name, said in by_log.items() if name in names and name not in worse}
     trusted = [name for name, said in judged.items() if said.verdict == TRUST and said.sign > 0]
@@ -227,6 +229,7 @@ def _compared(name: str, first: str | None, rehearsal: Rehearsal | None) -> list
     """Compare a policy with the first: how far behind it is, and when it will be ahead."""
     if rehearsal is None or first is None or not {first, name} <= set(rehearsal.values):
         return []
+    # Seed by seed, as both met the same visitors of the same shop.
     share = float((1.0 - rehearsal.values[name] / rehearsal.values[first]).mean())
     behind = f"{percent(abs(share))} {'less' if share > 0.0 else 'more'} than {label(first)}"
     after = rehearsal.overtaken_after(first, name)

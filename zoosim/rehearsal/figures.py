@@ -127,12 +127,14 @@ def rehearsal_figures(
     today = np.array([todays_rewards(plan.world(seed), actions)[:steps] for seed in seeds])
     best = np.array([folder.read_trial(TrialKey(policies[0], seed)).best_probabilities[:steps] for seed in seeds])
     earned = {name: _earned(folder, name, seeds)[:, :steps] for name in policies}
+    # Of these the least is told: the trial that other work on the machine disturbed least.
     seconds = {name: _seconds(folder, name, seeds) for name in policies}
     # Of what was not rehearsed the lead alone is estimated: today's choices at the same visits take out much chance.
     today_value = today.mean(axis=1)
     values = {name: today_value + mean_over_horizon(rewards - today, horizon) for name, rewards in earned.items()}
     ranked = sorted(policies, key=lambda name: -values[name].mean())
     is_share = bool(today_value.mean() > 0.0 and _late_means(today).mean() > 0.0)
+    # Where no visit earns less than 0, nothing can be lost beyond all that today's choices earn.
     limits = (-1.0, np.inf) if is_share and plan.any_world.reward_range[0] >= 0.0 else ANY
     baseline = _Baseline(today, best, np.max([*values.values()], axis=0), horizon, is_share, limits, len(ranked))
     at = np.array(sample_steps(steps))

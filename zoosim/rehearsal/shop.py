@@ -177,6 +177,7 @@ def _when(log: Log, row: int, n_rows: int) -> str:
     share = f"after {row / n_rows:.0%} of the rows"
     if log.times is None:
         return share
+    # A large shop holds some of the log's rows alone, so its rows are found at the same share of the log.
     time = np.sort(log.times)[min(len(log) - 1, row * len(log) // n_rows)]
     return f"{share} ({datetime.fromtimestamp(int(time) / MICROSECONDS, UTC):%Y-%m-%d})"
 

@@ -90,6 +90,7 @@ def parted(summary: Mapping[str, Any]) -> tuple[list[Pair], list[Pair]]:
     if len(pairs) <= FEW_PAIRS:
         return pairs, []
     order = ranked(summary)
+    # As sets, since a pair is turned by who did better.
     with_best = [frozenset((order[0], name)) for name in order[1:]]
     neighbours = [frozenset(names) for names in itertools.pairwise(order[1:])]
     of_names = {frozenset((pair["a"], pair["b"])): pair for pair in pairs}

@@ -48,6 +48,7 @@ def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] 
     if features:
         return {name: _feature_style(name, features) for name in names}
     strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
+    # Baselines beyond the greys take colours as the others do.
     muted = itertools.chain((Style(color, "dot") for color in GREYS), strong)
     return {name: next(muted if _is_baseline(name) else strong) for name in names}
 
@@ -185,6 +186,8 @@ def spread_apart(wanted: Sequence[float], gap: float, size: float) -> list[float
     """Move sorted positions apart by at least `gap`, as little as possible (least squares), inside [0, `size`]."""
     blocks: list[list[float]] = []
     for index, want in enumerate(wanted):
+        # Less what stands above, positions must not fall: isotonic regression, by pooling neighbours that violate the
+        # order (Ayer et al. 1955).
         blocks.append([want - index * gap])
         while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
             blocks[-2:] = [blocks[-2] + blocks[-1]]

@@ -75,6 +75,7 @@ def weights_figure(overlaps: Mapping[str, Overlap]) -> go.Figure:
     """Draw the share of rows by the size of their weight, a bar per policy."""
     labels = ["0", *(f"{edge:.2g}" if edge < 100 else f"{edge:,.0f}" for edge in EDGES[:-1])]
     used = [i for i in range(len(labels)) if any(_classes(overlap)[i] > 0.0 for overlap in overlaps.values())]
+    # Empty classes between others stay: that there is a gap is worth seeing.
     shown = range(min(used), max(used) + 1)
     names = list(overlaps)
     margin = {"l": 64, "r": 24, "t": 12, "b": 62}

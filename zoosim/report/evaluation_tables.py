@@ -222,6 +222,7 @@ def ranking_table(evaluation: Evaluation) -> list[PageTable]:
     for row in ranking:
         gain = with_interval(row.lead, row.low, None, signed=True)
         value = fixed(row.value, decimals(row.lead, row.low))
+        # Of a one-sided bound, which has no upper end to write.
         least = gain.interval.partition(" to ")[0]
         may_be_best = "yes" if row.may_be_best else "no"
         rows.append((row.policy, row.estimator, may_be_best, value, least, p_value(row.p_better)))

@@ -38,6 +38,7 @@ def features_figure(report: ReportData) -> go.Figure | None:
 
     lowest = min(row["end"]["mean"] if row["end"]["low"] is None else row["end"]["low"] for row in rows)
     tenths = range(0, 11, 2 if lowest < 0.7 else 1)
+    # Words stand right of the dots, so the axis goes on beyond 100%, without ticks.
     ticks = {"tickvals": [tenth / 10 for tenth in tenths], "range": [lowest - 0.03, 1.0 + 0.6 * (1.03 - lowest)]}
     figure.update_yaxes(**row_axis_style([label_of(label, 2 * NAME) for label in labels], size=12))
     figure.update_xaxes(**axis_style(), **ticks, tickformat=".0%", title_text="% of oracle at the end")

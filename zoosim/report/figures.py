@@ -153,6 +153,7 @@ def _label_ends(
     ends = {name: _last(curve) for name, curve in curves.items()}
     names = sorted(ends, key=lambda name: -ends[name][1])
     scale = inner / (bounds[1] - bounds[0])
+    # In px from the top, as plotly moves labels away from their points (`ay`).
     wanted_heights = [(bounds[1] - ends[name][1]) * scale for name in names]
     heights = spread_apart(wanted_heights, LINE_HEIGHT, inner)
     for name, wanted_height, height in zip(names, wanted_heights, heights, strict=True):
@@ -228,6 +229,7 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return range and ticks for fractions of oracle: 100% in view, and room for a number right of the last dot."""
     ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
     lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
+    # A single interval that reaches far below 0 must not squeeze all dots: only means take the axis below 0.
     bottom = max(min(0.0, lowest), min(ends, default=0.0) - 0.05)
     top = max([1.0, *ends])
     if bottom < 0.5:
@@ -302,6 +304,7 @@ def _recovery(report: ReportData) -> go.Figure | None:
     for (name, shock), value in recoveries.items():
         if value:
             panel = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
+            # "Never" lies left of its tick, as words follow right of the mark.
             _add_recovery(figure, value, names.index(name), panel, name, styles[name].color, 1.36 * top)
     _set_recovery_axis(figure, top, never)
     figure.update_xaxes(title_text=f"{report.unit}s until recovered")

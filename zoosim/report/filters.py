@@ -21,6 +21,7 @@ def interval(value: Mapping[str, float | None]) -> str:
     """The 95% interval of a fraction as 83.2–85.0%; empty when there is none."""
     low = value["low"]
     high = value["high"]
+    # Word joiners around the dash, so that no line breaks within an interval.
     return "" if low is None or high is None else f"{100 * low:.1f}\u2060\u2013\u2060{100 * high:.1f}%"
 
 
@@ -31,6 +32,7 @@ def amount(value: float | None) -> str:
 
 def signed(value: float | None) -> str:
     """An amount that may be negative: -0.4123 as 0.41 with a true minus before it."""
+    # -0.0 + 0.0 is 0.0: what rounds to 0 has no minus.
     return MISSING if value is None else f"{round(value, 2) + 0.0:,.2f}".replace("-", "\u2212")
 
 
@@ -70,6 +72,7 @@ def duration(seconds: float | None) -> str:
 
 def seed_list(seeds: Iterable[int]) -> str:
     """[0, 1, 2, 7] as 0–2, 7."""
+    # Within a run of consecutive seeds the seed less its place is constant.
     runs = itertools.groupby(enumerate(sorted(seeds)), key=lambda item: item[1] - item[0])
     ends = [[seed for _, seed in run] for _, run in runs]
     return ", ".join(f"{run[0]}{MISSING}{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)

@@ -152,6 +152,7 @@ def columns_table(held_out: HeldOut) -> PageTable:
 def _effects(shop: FittedShop) -> PageTable:
     rows = []
     for name, (spread, error) in shop.facts["spreads"].items():
+        # The bound below which the model leaves effects out that are not visitors' own.
         deviation = f"{np.sqrt(spread):.2f}" if spread > error else "none shown"
         rows.append((EFFECTS[name], deviation, f"{spread:.3f} ± {error:.3f}"))
     caption = "Standard deviations of what is added to logits: .1 makes responses about 10% more or less frequent."

@@ -77,6 +77,7 @@ def _dot(share: Share) -> dict[str, Any]:
 def _most(shares: Sequence[Share], kind: str) -> list[Share]:
     of_kind = [share for share in shares if share.kind == kind]
     kept = sorted(of_kind, key=lambda share: -share.rows)[:MOST_ROWS]
+    # In the order in which they came, so that days stay in order of time.
     return [share for share in of_kind if share in kept]
 
 

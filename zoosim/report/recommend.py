@@ -127,6 +127,7 @@ def _share(share: Interval) -> str:
 
 def _lead(rehearsal: Rehearsal) -> Drawing:
     styles = policy_styles(rehearsal.lead)
+    # Styled in the order of `lead` here and in `_gains`, so that a policy has one colour on the page.
     lines = [Line(name, rehearsal.visits, lead.tolist(), styles[name].color) for name, lead in rehearsal.lead.items()]
     return Drawing(
         "Ahead of today's choices",

@@ -55,6 +55,7 @@ def answer(world: RecommendationDescription) -> str:
     """Return whether personalising pays in this world, in one sentence."""
     starts = [*(period.start for period in world.periods), world.steps]
     visits = np.diff(starts)
+    # Periods count by their visits.
     best, single, chance = (
         float(np.average([getattr(period, key) for period in world.periods], weights=visits)) for key in RATES
     )
@@ -103,6 +104,7 @@ def _different(periods: Sequence[PeriodFacts]) -> list[PeriodFacts]:
 
 def _mark_changes(figure: go.Figure, before: FloatArray, after: FloatArray, row: int) -> None:
     """Draw a frame around the cells of a table that have changed."""
+    # NaN differs from itself; where nothing was and is on sale, nothing has changed.
     changed = ~((before == after) | (np.isnan(before) & np.isnan(after)))
     for y, x in np.argwhere(changed).tolist():
         corners = {"x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.46, "y1": y + 0.46}
@@ -116,6 +118,7 @@ def _rates(world: RecommendationDescription) -> go.Figure:
     for color, (key, name) in zip(itertools.cycle(COLORS), RATES.items(), strict=False):
         values = [getattr(period, key) for period in world.periods]
         line = {"mode": "lines", "line": {"color": color, "width": 2, "shape": "hv"}, "name": escaped(name)}
+        # The last value twice, so that its step reaches the end of the run.
         figure.add_scatter(x=starts, y=[*values, values[-1]], **line, hovertemplate="from visit %{x:,}: %{y:.1%}")
     figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, world.steps])
     figure.update_yaxes(**axis_style(), title_text="expected click rate", tickformat=".0%", rangemode="tozero")

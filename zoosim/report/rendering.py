@@ -33,6 +33,7 @@ def render(
         .render(
             heights={key: int(figure.layout.height) for key, figure in figures.items()},
             figures_json=_figures_json(figures),
+            # Marked as safe, since escaping would break the script.
             plotly_js=Markup(get_plotlyjs()),
             title=title,
             question=question,

@@ -115,6 +115,7 @@ def answer(world: SearchDescription) -> str:
     plain = values[TEMPLATES[0]]
     low = values[best].low
     high = plain.high
+    # Rather too careful: rewards are paired by visit, so that intervals may overlap where the difference is sure.
     if low is None or high is None or low <= high:
         return f"Begin without boosts: no template is shown to earn more than the EUR {plain.mean:.2f} a visit of none."
     return (
@@ -152,6 +153,7 @@ def _add_box(figure: go.Figure, name: str, spread: Spread, place: int, row: int,
     figure.add_box(**box, **style, orientation="h", hoverinfo="skip", row=row, col=1)
     words = f"{escaped(name)}<br>median {spread.median:,.2f}<br>middle half {spread.quarter:,.2f} to "
     words += f"{spread.three_quarters:,.2f}<br>5% to 95%: {spread.low:,.2f} to {spread.high:,.2f}<br>{unit}"
+    # A box of given quantiles says nothing when it is pointed at; an unseen dot does it.
     dot = {"mode": "markers", "marker": {"size": 14, "opacity": 0}, "hovertemplate": f"{words}<extra></extra>"}
     figure.add_scatter(x=[spread.median], y=[place], **dot, row=row, col=1)
 
@@ -254,6 +256,7 @@ def _add_links(figure: go.Figure, rankings: Sequence[VisitRanking], colors: Mapp
         for place, item in enumerate(left.shown, start=1):
             if item.product in places:
                 xs, ys = lines.setdefault(item.category, ([], []))
+                # None interrupts a line, so that one trace holds all links of a category.
                 xs += [column, column + 1, None]
                 ys += [place, places[item.product], None]
     for category, (xs, ys) in lines.items():

@@ -111,6 +111,7 @@ def _examination(world: FittedSearchWorld) -> Drawing:
     lines: list[Line] = []
     for color, name, values, half in zip(COLORS, world.query_types, estimates, margins, strict=False):
         ends_of = [_percents(values + sign * half) for sign in (-1, 1)]
+        # Side by side, so that intervals of different types do not hide each other.
         places = [place + BESIDE * len(lines) for place in range(1, n_positions + 1)]
         lines.append(Line(name, places, _percents(values), color, *ends_of))
     caption = "The chance that a visitor who looked at the position above looks at this one, with 95% intervals, by "

@@ -131,6 +131,7 @@ def _values_drawing(training: Training) -> Drawing:
         rows[name] = []
         if name in estimates:
             rows[name].append(result_mark(estimates[name]))
+        # Such an estimate is the prediction itself, with an interval.
         is_estimated = name in estimates and estimates[name].estimator == DIRECT_METHOD
         if name in training.predicted and not is_estimated:
             value = Interval(training.predicted[name], None, None)

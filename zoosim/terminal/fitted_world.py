@@ -43,6 +43,7 @@ def print_search_world(world: "FittedSearchWorld", folder: Path, *, wide: bool =
     prices = ", ".join(
         f"{name} {response.mean:+.1%} ({response.low:+.1%} to {response.high:+.1%})" for name, response in responses
     )
+    # At position 1 nothing has been seen yet, so that satisfaction adds nothing to the bias.
     looks = zip(world.query_types, np.asarray(behaviour.estimates.bias), strict=True)
     first_looks = ", ".join(f"{name} {100 / (1 + np.exp(-bias[0])):.0f}%" for name, bias in looks)
     print_lines(

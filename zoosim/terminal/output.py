@@ -59,6 +59,7 @@ def print_table(table: "Table", *, wide: bool = False, has_page: bool = False) -
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print sentences, broken at words in a terminal; elsewhere each in a line of its own."""
+    # Whoever sets COLUMNS asks for lines of that width, in a pipe, too.
     is_terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
     for line in lines:
         if is_terminal:

@@ -138,6 +138,7 @@ def _outcomes(worlds: MadeWorlds) -> None:
         must(np.isfinite(first.reward), f"{asked}: the reward is {first.reward!r}, expected a finite number")
         inside = low <= first.reward <= high
         must(inside, f"{asked}: the reward {first.reward:g} lies outside reward_range, {low:g} to {high:g}")
+        # Another action in between, which must leave no trace.
         world.serve(asked.visit, _any_action(world, asked.context, rng))
         again = world.serve(asked.visit, action)
         must(first.reward == again.reward, f"{asked}: the same action earned {first.reward:g}, then {again.reward:g}")

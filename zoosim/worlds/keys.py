@@ -44,6 +44,7 @@ def _record_keys(record: type[BaseModel], values: Mapping[str, Any], prefix: str
         value = values.get(name, info.get_default(call_default_factory=True))
         meaning = info.description or ""
         inner, step = _inner_record(info.annotation)
+        # Neither optional nor repeated, so that its keys stand for themselves.
         is_always_there = inner is info.annotation
         if inner is None:
             allowed = _range(info.annotation, info.metadata)

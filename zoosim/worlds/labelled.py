@@ -122,6 +122,7 @@ class Labelled(BuiltWorld):
         changed_at = 0
         with suppress(OSError):
             changed_at = Path(self.config.data or "").stat().st_mtime_ns
+        # The time of the last change is in the key, so that a table written anew is read anew.
         return _kept_table(self.config.model_dump_json(), changed_at)
 
     @classmethod
@@ -198,6 +199,7 @@ def _to_table(frame: pl.DataFrame, label: str, source: str) -> LabelledTable:
     labels = _words(column.fill_nan(None) if column.dtype.is_float() else column, source)
     if labels.null_count():
         raise DataError(f"{source}: column {label} has {labels.null_count()} missing labels; fill or drop those rows")
+    # `unique` comes in any order, and numbers of classes are part of a run.
     classes = tuple(sorted(labels.unique()))
     if not 2 <= len(classes) <= MAX_CLASSES:
         raise DataError(f"{source}: column {label} has {len(classes)} classes, expected 2 to {MAX_CLASSES}")

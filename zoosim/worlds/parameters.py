@@ -111,6 +111,7 @@ class Parametrised:
         for change in changes:
             reason = f"the run ends at {steps}"
             try:
+                # One by one, so that a change which does not fit leaves the others alone.
                 cls.checked_parameters({**values, field: [change]})
             except ConfigError:
                 reason = "it does not fit this world"
@@ -137,6 +138,7 @@ class Parametrised:
     def identity_of(self, config: Any) -> dict[str, Any]:
         """Return the `run_identity` of a world of such parameters."""
         values = config if self.parameter_record is None else config.model_dump()
+        # Mappings are equal in any order, so the order is stated beside them.
         orders = {f"the order of env.{name}": list(getattr(config, name)) for name in self.numbered_in_order}
         return {f"env.{name}": value for name, value in values.items()} | orders
 

@@ -151,6 +151,7 @@ def _making(cls: type[World], seed: int) -> Iterator[None]:
         yield
     except ZoosimError:
         raise
+    # A user's class must not end the program, so SystemExit is caught as well.
     except (Exception, SystemExit) as error:
         reason = f"cannot be made for seed {seed}: {reason_of(error)}"
         raise WorldError(f"world {policy_name(cls)}: {reason}") from error

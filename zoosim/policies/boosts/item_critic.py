@@ -84,6 +84,7 @@ class ItemCritic(BoostPolicy):
         segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
         self._served[segment] += 1
         self._counts[0] += 1
+        # By the number of the decision: saved and loaded, the policy goes on with the same draws.
         rng = self._generator(int(self._counts[0]))
         if self._served[segment] <= self.random_visits:
             return rng.uniform(-self.spec.a_max, self.spec.a_max, self.spec.product_dim)
@@ -111,6 +112,8 @@ class ItemCritic(BoostPolicy):
         learned = int(self._counts[1])
         if learned >= self._counts[2]:
             refit(self._memory, self._crossed, 2)
+            # A fit takes time in proportion to the visits held: at intervals that grow with these, its share per visit
+            # does not.
             self._counts[2] = learned + min(LONGEST, max(1, int(self.refit_share * learned)))
 
     def _meet(self, context: Context) -> None:
@@ -164,6 +167,7 @@ class ItemCritic(BoostPolicy):
         memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
         memory.columns[v, :m] = shown.columns
         memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
+        # Places are used again: beyond position m an earlier visit may have left something.
         memory.clicks[v] = False
         memory.purchases[v] = False
         memory.shown[v] = m

@@ -140,6 +140,7 @@ def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, crossed: Cr
     for j in range(pair.shape[0]):
         out[offset + j] = pair[j]
     offset += pair.shape[0]
+    # The category, one-hot, stands last in r.
     first = pair.shape[0] - crossed.categories
     for i in range(crossed.segments):
         for j in range(crossed.categories):

@@ -94,6 +94,7 @@ def new_memory(spec: BoostSpec, capacity: int) -> ItemMemory:
     means, deviations = prior_of(spec)
     depth = min(DEPTH, spec.k)
     kinds = max(1, spec.n_kinds)
+    # The first weight is that of the log odds of a click, around 1: what is likely clicked is likely bought.
     purchase = np.append(BUYS[0], np.zeros(sizes.row)), np.append(BUYS[1], BUYS_WIDTH * deviations)
     return ItemMemory(
         visitors=np.zeros((capacity, sizes.visitor)),
@@ -205,6 +206,7 @@ def drop_oldest(memory: ItemMemory, crossed: Crossed, visits: int) -> None:
     examples = examples_of(memory, crossed, visits, memory.looks)
     absorb(memory.click, examples.rows, examples.clicked, examples.weights)
     absorb(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))
+    # Moved up in order, so that the oldest always stand first.
     remaining = memory.held[0] - visits
     for v in range(remaining):
         memory.visitors[v] = memory.visitors[v + visits]

@@ -117,6 +117,8 @@ class QEnsemble(BoostPolicy):
 
     def _untrained(self) -> QEnsembleRegressor:
         claim(self.n_ensembles * self.hidden * (max(1, self._visitor_columns) + self.spec.product_dim))
+        # Without the regressor's bootstrap, which weighs each occurrence of a row: `_train` hands over weights by
+        # visit.
         config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=self._seed, bootstrap=False)
         return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
@@ -144,6 +146,7 @@ class QEnsemble(BoostPolicy):
     def recommend(self, context: Context) -> FloatArray:
         """Return the boosts with the highest mean."""
         self.check(context)
+        # A generator of its own, as a recommendation must not move that of decisions.
         return self._best(context, self._net(), 0.0, np.random.default_rng(0))
 
     def beta_now(self) -> float:
@@ -196,6 +199,7 @@ class QEnsemble(BoostPolicy):
         ranking = self.trust_region == "ranking"
 
         def objective(actions: FloatArray) -> FloatArray:
+            # The search moves in the whole box, and the critic judges what would be shown in the end.
             values = critic(scene.view(self._kept(context, actions) if ranking else actions))
             size: FloatArray = np.sum(np.square(actions / self.spec.a_max), axis=1)
             return values - self.penalty * size

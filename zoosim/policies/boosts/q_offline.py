@@ -98,9 +98,12 @@ class QOffline(BoostPolicy):
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
         rows = np.column_stack([states, actions])
         moments = Moments.none(rows.shape[1]).joined(rows)
+        # A copy of the weights, so that training which diverges can be thrown away.
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
+        # A Bayesian bootstrap (Rubin 1981): members weigh visits in ways of their own, and differ where few visits
+        # tell.
         weights = visit_weights(self._key[0], np.arange(len(rows)), self.n_ensembles)
         steps = ceil(self.epochs * len(rows) / self.batch_size)
         alpha = self.alpha if self.pessimism == "conservative" else 0.0

@@ -70,6 +70,7 @@ class RankGuardrail(BoostPolicy):
     @classmethod
     def around(cls, policy: BoostPolicy, *, limit: int = 3, k: int = 10) -> "RankGuardrail":
         """Return a guardrail around a policy that is there already; raises `ConfigError`."""
+        # `random-boosts` takes no draw until it is asked, and is replaced at once.
         guarded = cls(policy.spec, policy.rng, policy="random-boosts", limit=limit, k=k)
         guarded.policy = policy_name(type(policy))
         guarded._set(policy)
@@ -134,6 +135,7 @@ class RankGuardrail(BoostPolicy):
         if further == 1.0:
             # Within the limit with room to spare: no other wish ends here.
             return self.inside.density(context, boosts)
+        # Beyond the limit by more than the slack of `ROOM`, where no wish ends.
         if further * (1.0 + ROOM) < 1.0 - ROOM:
             return 0.0
         raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")

@@ -74,6 +74,7 @@ def projected(request: BoostRequest, a_max: float) -> FloatArray:
     features = request.features
     values = np.maximum(request.values, LEAST * np.max(request.values))
     d = features.shape[0]
+    # Weighted by value: what matters is the order of the best products, not that of the many poor ones.
     total = np.sum(values)
     means = np.empty(d)
     matrix = np.empty((d, d))

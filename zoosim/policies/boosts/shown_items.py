@@ -61,6 +61,7 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
         clicks=clicks,
         purchases=purchases,
     )
+    # Cut only now, so that a fault further down is refused, too.
     return ShownItems(*(column[:depth] for column in everything))
 
 

@@ -162,6 +162,7 @@ def _distribution(
     if state.sampling:
         key = posterior_key(state.key, state.updates)
         for i in range(DRAWS):
+            # Counted, since the chance that one of several normal draws is the largest has no closed form.
             out[_best_drawn(means, deviations, state.alpha, key, i)] += 1.0 / DRAWS
     else:
         out[np.argmax(means + state.alpha * deviations)] = 1.0
@@ -174,6 +175,7 @@ def _model_of(state: TemplateState, template: int) -> int:
     if is_new:
         clear(state.ridge, slot)
         clear(state.widths.ahead, slot)
+        # Spread over the period, so that models do not all fade, which costs a rebuild, at one visit.
         state.turns[slot] = template % period_of(state.ridge)
     return slot
 
@@ -235,6 +237,7 @@ class TemplateBandit(KernelPolicy):
             templates=new_id_table(capacity),
             turns=np.zeros(capacity, np.int64),
             widths=new_late_widths(new_ridge(capacity, *learning)),
+            # The first squared error has a weight of 1 / 1, so that nothing is left of this 1.
             moments=np.array([1.0, 0.0]),
             key=np.array([key]),
             updates=np.zeros(1, np.int64),

@@ -306,6 +306,7 @@ class _SearchTable:
     def requests(self, rows: pl.DataFrame) -> SearchRequests:
         """Return the shop that the log is of."""
         config = self.config
+        # Sorted, so that numbers of segments do not depend on the order of the rows.
         segments = list(config.segments) if self._known_segments() else sorted(rows["segment"].unique())
         columns = self.schema.columns
         schema = SearchSchema(
@@ -335,6 +336,7 @@ class _SearchTable:
         earned = weights.gmv * parts["gmv"] + weights.cm2 * parts["cm2"] + weights.strategic * parts["strategic"]
         rows = rows.with_columns(**parts, reward=earned + weights.clicks * rows["clicked"].to_numpy())
         first = [name for name in ("user_id", "time", "density") if name in rows.columns]
+        # Rows stand in the order of positions, so that lists of a visit are rankings from the top.
         visits = rows.group_by("first", maintain_order=True).agg(
             pl.col("search", "segment", "query", "query_row", "price_taste", "label_taste", *first).first(),
             pl.col("^boost .*$").first(),

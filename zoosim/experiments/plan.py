@@ -228,7 +228,7 @@ def _entries(
     extra: dict[str, PolicyEntry] = {}
     for source in request.extra:
         _add(extra, make_entry(source))
-    for name in extra.keys() & listed.keys():
+    for name in sorted(extra.keys() & listed.keys()):
         raise ConfigError(f"policy name: two policies are called {name!r}; give one of them another name")
     if request.policies is None:
         return (*(_listed_entry(item, overrides) for item in listed.values()), *extra.values())

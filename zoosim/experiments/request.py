@@ -48,8 +48,9 @@ def _listed_seeds(value: Any) -> Sequence[Any]:
         parts = [part.strip() for part in value.split(":")]
         if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
             return ()
-        # Cut, as the length of a range must fit a machine word; beyond `MAX_SEED` all is refused anyway.
-        ends = [min(int(part), MAX_SEED + 2) for part in parts]
+        # Cut, as the length of a range must fit a machine word, and Python reads no number of thousands of digits;
+        # beyond `MAX_SEED` all is refused anyway.
+        ends = [min(int(part.lstrip("0")[:19] or "0"), MAX_SEED + 2) for part in parts]
         return range(*ends)
     if isinstance(value, int) and not isinstance(value, bool):
         return range(min(value, MAX_SEED))

@@ -29,7 +29,9 @@ def shop_tables(searches: Searches, estimates: EstimatedParameters) -> dict[str,
     appeal = np.asarray(estimates.product)[effect_of_products(searches)].round(DIGITS)
     catalogue = pl.DataFrame({"id": requests.names, "category": names, **columns, "appeal": appeal})
     typed = searches.frame.group_by("query", maintain_order=True).agg(
-        pl.col("query_type").mode().first().alias("type"), pl.len().cast(pl.Float64).alias("weight")
+        # Sorted, as modes of equal count come in no order.
+        pl.col("query_type").mode().sort().first().alias("type"),
+        pl.len().cast(pl.Float64).alias("weight"),
     )
     categories = query_categories(searches)
     category_names = np.array(schema.categories)[categories["category"].to_numpy()]

@@ -32,6 +32,18 @@ def start_and_kill():
 forkserver.ensure_running = start_and_kill
 print(*run_tasks())
 """
+STILL_THERE = """
+from multiprocessing import forkserver
+run_tasks()
+connect = forkserver._forkserver.connect_to_new_process
+failures = [EOFError] * 3
+def connect_later(fds):
+    if failures:
+        raise failures.pop()
+    return connect(fds)
+forkserver._forkserver.connect_to_new_process = forkserver.connect_to_new_process = connect_later
+print(*run_tasks())
+"""
 
 
 def double(task: int, report: Callable[..., None]) -> int:
@@ -59,8 +71,8 @@ def run_tasks(work: Any = double, *, isolate: bool = False) -> list[int]:
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 @pytest.mark.parametrize(
     "script",
-    [KILLED, KILLED_FIRST],
-    ids=["killed between", "killed while it starts"],
+    [KILLED, KILLED_FIRST, STILL_THERE],
+    ids=["killed between", "killed while it starts", "killed, and not gone yet"],
 )
 def test_workers_start_without_the_process_that_they_are_forked_from(script: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

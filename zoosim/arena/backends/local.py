@@ -6,10 +6,11 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from typing import Any
@@ -19,6 +20,9 @@ import numpy as np
 from zoosim.arena.backends import R, T, Work
 from zoosim.core.errors import ConfigError
 from zoosim.watched import end_quickly
+
+MOST_STARTS = 10
+SECONDS_BETWEEN_STARTS = 0.2
 
 
 def default_jobs() -> int:
@@ -209,6 +213,16 @@ class Local:
 
 def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
     """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
+    for _ in range(MOST_STARTS):
+        with suppress(_ServerLostError):
+            return _run_new_pool(work, tasks, jobs, report)
+        # A process that was killed is there for a moment longer, on a busy machine for some.
+        time.sleep(SECONDS_BETWEEN_STARTS)
+    return [], tasks
+
+
+def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
+    """Run tasks as `_run_pool`; raises `_ServerLostError` where workers cannot start."""
     channel = worker_context().Queue()
     pool = start_pool(jobs, partial(_take_channel, channel))
     futures: dict[Future[R], T] = {}
@@ -231,14 +245,18 @@ def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[...,
     return [future.result() for future in done], [task for task in tasks if task not in finished]
 
 
+class _ServerLostError(Exception):
+    """The process that workers are forked from was killed, so that not all of them started."""
+
+
 @contextmanager
 def _lost_with_their_server(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Take workers for lost where the process that they are forked from was killed; the next to start revives it."""
+    """End workers where the process that they are forked from was killed; the next to start revives it."""
     try:
         yield
     except (EOFError, ConnectionError) as error:
         _terminate(pool)
-        raise BrokenProcessPool(f"{error}") from error
+        raise _ServerLostError from error
 
 
 def _terminate(pool: ProcessPoolExecutor) -> None:

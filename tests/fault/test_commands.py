@@ -133,8 +133,9 @@ def test_an_error_that_nobody_expected_is_no_success() -> None:
     ids=["no home, umask 077", "-O, umask 000"],
 )
 def test_a_run_is_the_same_in_an_odd_surrounding(options: dict[str, Any], tmp_path: Path, sound: pl.DataFrame) -> None:
-    assert command(RUN, tmp_path, **options).code == 0
-    assert rows_of(tmp_path / "run").equals(sound)
+    # One policy alone, as without its cache a process compiles all that it runs.
+    assert command(RUN.replace("random,greedy", "random"), tmp_path, **options).code == 0
+    assert rows_of(tmp_path / "run").equals(sound.filter(pl.col("policy") == "random"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
     assert leftovers(tmp_path) == []
 

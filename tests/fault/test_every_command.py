@@ -29,11 +29,11 @@ COMMANDS = {
     "run": "run gauntlet --policies random,greedy --seeds 1 --steps 200 --jobs 1 --out new --set env.n_users=20",
     "report": "report run",
     "describe": "describe recommendation --visits 200 --out new",
-    "optimum": "optimum --by all --set env.n_products=2 --set env.n_users=1 --set env.k=1",
     "log": "log new.parquet --n 500",
     "schema": "schema table.csv --out new.yaml",
     "import": "import table.csv schema.yaml new.parquet",
     "export": "export service new.parquet",
+    "optimum": "optimum --by all --set env.n_products=2 --set env.n_users=1 --set env.k=1",
     "forget": "forget service v1",
     "train": "train shop.parquet --policy linucb --out new.zoosim",
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
@@ -42,8 +42,8 @@ COMMANDS = {
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
 }
-LONG = ("train", "recommend")
-"""Commands that take ten seconds, for the slow tests alone."""
+LONG = ("train", "recommend", "optimum")
+"""Commands that take ten seconds or compile much, for the slow tests alone."""
 OTHER_USER = ("setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+dac_read_search")
 READS_ALL = "--ambient-caps=+dac_read_search"
 """Another user, who may read everything, Python included, and write what all may."""

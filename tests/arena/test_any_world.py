@@ -305,6 +305,9 @@ def test_the_ids_of_a_world_s_products_are_those_of_its_logs(tmp_path: Path) -> 
     [
         ("zoosim.Outcome(2.0)", "reward 2.0 lies outside reward_range, 0 to 1"),
         ("zoosim.Outcome(float('nan'))", "reward nan lies outside reward_range"),
+        ("zoosim.Outcome('x')", "the reward is 'x', expected a number"),
+        ("zoosim.Outcome(1.0, segment='x')", "the segment is 'x', expected the number of one"),
+        ("zoosim.Outcome(1.0, segment=10**30)", "the segment is 1000.*, expected the number of one"),
         ("zoosim.Outcome(1.0, None, {'reward': 7.0})", "a part of the reward is called 'reward'"),
         ("None", "AttributeError"),
     ],

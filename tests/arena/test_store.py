@@ -13,8 +13,10 @@ import pytest
 import yaml
 
 from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.core.digests import file_digest
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.files import atomic
+from zoosim.core.manifest import Manifest
 from zoosim.core.parquet import read_meta, write_parquet
 
 POLICIES = [{"name": "a", "type": "random"}, {"name": "b", "type": "greedy", "alpha": 0.5}]
@@ -140,6 +142,18 @@ def test_a_damaged_configuration_is_refused(damage: Callable[[str], str], folder
 def test_a_configuration_of_bytes_is_refused(folder: RunFolder) -> None:
     (folder.path / "config.yaml").write_bytes(b"config_hash: \xff\xfe")
     assert "config.yaml is damaged or was changed" in refused(folder)
+
+
+@pytest.mark.parametrize("failure", [{"seed": "x"}, {"seed": None}, {"step": []}, {"place": float("nan")}])
+def test_a_listed_summary_whose_failures_are_none_is_refused(failure: dict[str, Any], folder: RunFolder) -> None:
+    whole = {"seed": 0, "step": 1, "error": "broke", "place": "mine.py:3"}
+    summary = {"wall_seconds": 1.0, "policies": {"a": {"failed": [whole]}}}
+    folder.write_summary(summary)
+    assert folder.old_summary() == summary
+    (folder.path / "summary.json").write_text(json.dumps({**summary, "policies": {"a": {"failed": [whole | failure]}}}))
+    Manifest(folder.path).add("summary.json", file_digest(folder.path / "summary.json"))
+    with pytest.raises(ConfigError, match="damaged or was changed"):
+        folder.old_summary()
 
 
 @pytest.mark.parametrize("text", ["", '{"seeds": [0, 1', "[1, 2]", "null", "\x00"])

@@ -111,6 +111,10 @@ def test_an_installed_package_brings_a_world(monkeypatch: pytest.MonkeyPatch) ->
     ("code", "message"),
     [
         ("    reward_range = (1.0, 0.0)\n", r"has the reward_range \(1.0, 0.0\), expected \(low, high\)"),
+        ("    reward_scale = 5\n", "has the reward_scale 5, expected a RewardScale"),
+        ("    reported_shocks = 5\n", "has the reported_shocks 5, expected a list, or a property that returns one"),
+        ("    price = zoosim.parameter(1, low='x')\n", "parameter: low is 'x', expected a number"),
+        ("    price = zoosim.parameter('s', choices=['s', None])\n", "parameter: got the choice None, expected a word"),
         ("    action_space = 'ranking'\n", "has the action_space 'ranking', expected products"),
     ],
 )

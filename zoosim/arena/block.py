@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.action_spaces import find_action_space
 from zoosim.core.feedback import FeedbackTiming
+from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.logs.lives import Lives
 from zoosim.logs.schema import LIFE, SOURCE
@@ -15,6 +16,8 @@ from zoosim.worlds.base import Outcome, Truth, World
 
 BLOCK = 1_000
 """Visits that are reported together, at most."""
+
+MOST_SEGMENTS = 2**31
 
 
 class Block(NamedTuple):
@@ -84,6 +87,10 @@ class BlockRows:
 
     def _check(self, outcome: Outcome) -> None:
         """Refuse outcomes that break the contract of worlds with `ValueError`."""
+        if not isinstance(outcome.reward, int | float | np.number):
+            raise ValueError(f"the reward is {shown(outcome.reward)}, expected a number")
+        if outcome.segment is not None and not _is_segment(outcome.segment):
+            raise ValueError(f"the segment is {shown(outcome.segment)}, expected the number of one, from 0")
         low, high = self._world.reward_range
         if not low <= outcome.reward <= high:  # NaN lies nowhere
             raise ValueError(f"reward {outcome.reward!r} lies outside reward_range, {low:g} to {high:g}")
@@ -114,6 +121,11 @@ class BlockRows:
             tuple(self._contexts),
             Lives(*map(np.array, zip(*self._lives, strict=True))) if self._lives else None,
         )
+
+
+def _is_segment(value: Any) -> bool:
+    """Return whether a value is the number of a segment."""
+    return isinstance(value, int | np.integer) and 0 <= int(value) < MOST_SEGMENTS
 
 
 def sections(world: World, steps: int, feedback: FeedbackTiming) -> Iterator[tuple[int, int]]:

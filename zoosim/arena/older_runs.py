@@ -65,7 +65,8 @@ def _read_config(path: Path) -> dict[str, Any]:
 def is_summary(values: Mapping[str, Any]) -> bool:
     """Return whether values of a summary.json have the form that is read of it; raises one of `MALFORMED` or not."""
     failures = [failure for figures in values["policies"].values() for failure in figures["failed"]]
-    are_whole = all(failure.keys() >= {"seed", "step", "error", "place"} for failure in failures)
+    kinds = {"seed": int, "step": int, "error": str, "place": str}
+    are_whole = all(isinstance(failure[name], kind) for failure in failures for name, kind in kinds.items())
     return are_whole and bool(values["wall_seconds"] >= 0.0)
 
 

@@ -83,7 +83,16 @@ def parameter(
     """Declare a parameter of a policy class; `Policy.__init__` replaces it by the checked value.
 
     Numbers have a range, from `low` to `high`; words have `choices`.
+
+    Raises:
+        ConfigError: an end of the range is no number, or a choice no word.
     """
+    for name, end in (("low", low), ("high", high)):
+        if end is not None and not isinstance(end, int | float):
+            raise ConfigError(f"parameter: {name} is {shown(end)}, expected a number")
+    for choice in choices:
+        if not isinstance(choice, str):
+            raise ConfigError(f"parameter: got the choice {shown(choice)}, expected a word")
     return Parameter(default, low, high, help, tuple(choices))
 
 

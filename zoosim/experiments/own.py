@@ -25,7 +25,7 @@ def own_experiment(name: str, *, finished: bool = False) -> Experiment | None:
     contenders = space.contenders
     if low >= CLICKS[0] and high <= CLICKS[1] and space.contenders_for_clicks:
         contenders = space.contenders_for_clicks
-    about = (world.__doc__ or policy_name(world)).strip().splitlines()[0]
+    about = next(iter((world.__doc__ or "").strip().splitlines()), policy_name(world))
     return Experiment(
         name=world_source(name),
         summary=about,

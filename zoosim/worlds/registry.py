@@ -15,12 +15,14 @@ from zoosim.action_spaces import action_space_names, find_action_space
 from zoosim.core.blame import reason_of
 from zoosim.core.errors import WorldError, ZoosimError
 from zoosim.core.files import resolved
+from zoosim.core.parameters import shown
 from zoosim.core.registry import Registry
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, is_file_source
 from zoosim.policies.base import policy_name
 from zoosim.worlds.base import WORLD_FILE, World
 from zoosim.worlds.built import BuiltWorld
+from zoosim.worlds.facts import RewardScale
 
 
 def _flaw(cls: object) -> str:
@@ -34,6 +36,11 @@ def _flaw(cls: object) -> str:
         return f"has the action_space {cls.action_space!r}, expected {', '.join(_played_spaces())}"
     if not _is_range(cls.reward_range):
         return f"has the reward_range {cls.reward_range!r}, expected (low, high), set on the class"
+    if not isinstance(cls.reward_scale, RewardScale | property):
+        return f"has the reward_scale {shown(cls.reward_scale)}, expected a RewardScale"
+    for name in ("reported_shocks", "reported_measures", "reported_segments"):
+        if not isinstance(getattr(cls, name), tuple | list | property):
+            return f"has the {name} {shown(getattr(cls, name))}, expected a list, or a property that returns one"
     return ""
 
 

@@ -300,6 +300,29 @@ def test_the_ids_of_a_world_s_products_are_those_of_its_logs(tmp_path: Path) -> 
     assert log.product_ids[:3].tolist() == [1_000, 1_007, 1_014]
 
 
+def test_rewards_segments_and_declarations_may_be_of_numpys_types_and_computed(tmp_path: Path) -> None:
+    code = """
+import functools
+import numpy as np
+
+class Own(Bookshop):
+    weight = zoosim.parameter(1, low=np.int64(0))
+
+    @functools.cached_property
+    def reported_segments(self):
+        return ("one", "other")
+
+    def serve(self, visit, action):
+        return zoosim.Outcome(np.bool_(self.rng("coin", visit[0]).random() < 0.5), segment=np.int64(1))
+"""
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    (tmp_path / "shop.py").write_text(f"{example}\n{code}", encoding="utf-8")
+    world = f"{tmp_path / 'shop.py'}:Own"
+    comparison = zoosim.run(world, policies=["random"], seeds=1, steps=50, jobs=1, out=tmp_path / "run")
+    assert not comparison.failures
+    assert set(comparison.rows["reward"].to_list()) == {0.0, 1.0}
+
+
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,12 +88,12 @@ class BlockRows:
 
     def _check(self, outcome: Outcome) -> None:
         """Refuse outcomes that break the contract of worlds with `ValueError`."""
-        if not isinstance(outcome.reward, int | float | np.number):
-            raise ValueError(f"the reward is {shown(outcome.reward)}, expected a number")
-        if outcome.segment is not None and not _is_segment(outcome.segment):
+        if outcome.segment is not None and not _is_between(0, outcome.segment, MOST_SEGMENTS):
             raise ValueError(f"the segment is {shown(outcome.segment)}, expected the number of one, from 0")
         low, high = self._world.reward_range
-        if not low <= outcome.reward <= high:  # NaN lies nowhere
+        if not _is_between(low, outcome.reward, high):  # NaN lies nowhere
+            if not isinstance(outcome.reward, Real):
+                raise ValueError(f"the reward is {shown(outcome.reward)}, expected a number")
             raise ValueError(f"reward {outcome.reward!r} lies outside reward_range, {low:g} to {high:g}")
         odd = [name for name in outcome.parts if not isinstance(name, str)]
         if odd:
@@ -123,9 +124,12 @@ class BlockRows:
         )
 
 
-def _is_segment(value: Any) -> bool:
-    """Return whether a value is the number of a segment."""
-    return isinstance(value, int | np.integer) and 0 <= int(value) < MOST_SEGMENTS
+def _is_between(low: float, value: Any, high: float) -> bool:
+    """Return whether a value, a number or a truth value of whatever type, lies in a range."""
+    try:
+        return bool(low <= value <= high)
+    except (TypeError, ValueError):  # a text, say, or an array
+        return False
 
 
 def sections(world: World, steps: int, feedback: FeedbackTiming) -> Iterator[tuple[int, int]]:

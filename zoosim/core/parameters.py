@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
+from numbers import Real
 from typing import Any
 
 from zoosim.core.errors import ConfigError
@@ -88,7 +89,7 @@ def parameter(
         ConfigError: an end of the range is no number, or a choice no word.
     """
     for name, end in (("low", low), ("high", high)):
-        if end is not None and not isinstance(end, int | float):
+        if end is not None and not isinstance(end, Real):
             raise ConfigError(f"parameter: {name} is {shown(end)}, expected a number")
     for choice in choices:
         if not isinstance(choice, str):

@@ -212,15 +212,19 @@ def _fit_without(moments: FoldMoments, fold: int, fitting: Fitting) -> FloatArra
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     # Nested: the strength is chosen on the other folds alone, else the guesses for this one would rest on its rewards.
     others = [f for f in range(len(moments.square)) if f != fold]
-    if len(fitting.strengths) == 1:
-        return next(_ridge(moments, others, fitting)).T
+    if len(fitting.strengths) > 1:
+        fitting = fitting._replace(strengths=(_best_strength(moments, others, fitting),))
+    return next(_ridge(moments, others, fitting)).T
+
+
+def _best_strength(moments: FoldMoments, others: list[int], fitting: Fitting) -> float:
+    """Return the strength by which each of some folds is guessed best from the rest of them."""
     errors = np.zeros(len(fitting.strengths))
     for held_out in others:
         train = [f for f in others if f != held_out]
         for number, coefficients in enumerate(_ridge(moments, train, fitting)):
             errors[number] += _squared_error(moments, held_out, coefficients)
-    best = fitting.strengths[int(errors.argmin())]
-    return next(_ridge(moments, others, fitting._replace(strengths=(best,)))).T
+    return fitting.strengths[int(errors.argmin())]
 
 
 def _ridge(moments: FoldMoments, folds: list[int], fitting: Fitting) -> Iterator[FloatArray]:

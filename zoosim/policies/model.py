@@ -118,7 +118,7 @@ class Model(TabularResult):
 
     @property
     def competitors(self) -> int:
-        """Of how many policies it was chosen, by rows later than those that it was trained on; 0 where of none."""
+        """Number of policies it was chosen from, by rows later than those that it was trained on; 0 where by none."""
         return int(self.facts.get("judged", {}).get("policies", 0))
 
     @property

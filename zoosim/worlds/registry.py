@@ -4,7 +4,7 @@ A package adds one of its own by an entry point of the group `zoosim.worlds`, wh
 is the place of its class, `module:Class`. Two more names are those of files: FILE.world and FILE.py:Class.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
@@ -36,12 +36,18 @@ def _flaw(cls: object) -> str:
         return f"has the action_space {cls.action_space!r}, expected {', '.join(_played_spaces())}"
     if not _is_range(cls.reward_range):
         return f"has the reward_range {cls.reward_range!r}, expected (low, high), set on the class"
-    if not isinstance(cls.reward_scale, RewardScale | property):
+    if not isinstance(cls.reward_scale, RewardScale) and not _is_computed(cls.reward_scale):
         return f"has the reward_scale {shown(cls.reward_scale)}, expected a RewardScale"
     for name in ("reported_shocks", "reported_measures", "reported_segments"):
-        if not isinstance(getattr(cls, name), tuple | list | property):
-            return f"has the {name} {shown(getattr(cls, name))}, expected a list, or a property that returns one"
+        value = getattr(cls, name)
+        if not isinstance(value, Iterable) and not _is_computed(value):
+            return f"has the {name} {shown(value)}, expected a list, or a property that returns one"
     return ""
+
+
+def _is_computed(attribute: object) -> bool:
+    """Return whether an attribute of a class is computed for each object, as a property is, cached or not."""
+    return hasattr(attribute, "__get__")
 
 
 def _is_played(name: str) -> bool:

@@ -151,7 +151,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"hidden_sizes": (64, 0)}, "hidden_sizes: got 0, expected a whole number"),
     ({"hidden_sizes": 64}, "hidden_sizes: got 64, expected 1 to 8 widths"),
     ({"learning_rate": math.nan}, "learning_rate: got nan, expected a number"),
-    ({"device": "cuda"}, "device: got 'cuda', expected cpu"),
+    ({"device": "gpu"}, "device: got 'gpu', expected cpu, cuda or mps"),
     ({"seed": -1}, "seed: got -1, expected a whole number"),
     ({"bootstrap": 1}, "bootstrap: got 1, expected true or false"),
 ]

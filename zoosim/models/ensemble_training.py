@@ -109,7 +109,7 @@ def fit(
     for m in range(members):
         steps[0] = before  # every member counts Adam's steps from the same number
         for epoch in range(n_epochs):
-            order = _shuffled(key, (steps[1] + epoch) * members + m, count)
+            order = shuffled(key, (steps[1] + epoch) * members + m, count)
             for start in range(0, count, batch_size):
                 steps[0] += 1
                 chosen = order[start : start + batch_size]
@@ -119,7 +119,7 @@ def fit(
 
 
 @jit
-def _shuffled(key: np.uint64, i: int, count: int) -> IntArray:
+def shuffled(key: np.uint64, i: int, count: int) -> IntArray:
     """Return 0, ..., count - 1 in an order settled by (key, i) (Fisher & Yates 1938, Durstenfeld 1964)."""
     order = np.arange(count)
     for n in range(count - 1, 0, -1):

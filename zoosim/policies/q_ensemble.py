@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from zoosim.core.checks import check_array, check_number, check_whole, check_widths
+from zoosim.core.devices import check_device
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.parameters import shown
@@ -35,7 +36,9 @@ class QEnsembleConfig:
 
     `n_ensembles` members, the widths of their hidden layers, Adam's learning rate, and the seed of all draws. With
     `bootstrap` each member weighs the data in its own way; without, members differ by their first weights and the order
-    of their batches alone. `device` is "cpu": at this size a graphics card would spend its time waiting.
+    of their batches alone. `device` is "cpu", compiled code without torch; or "cuda" or "mps", a graphics card through
+    torch (the extra `torch`), which pays where many requests are decided at once (`python -m studies devices`). What is
+    learned has the same form on each.
     """
 
     n_ensembles: int = 5
@@ -50,8 +53,7 @@ class QEnsembleConfig:
         check_whole("n_ensembles", self.n_ensembles, 1, 1_000)
         object.__setattr__(self, "hidden_sizes", check_widths("hidden_sizes", self.hidden_sizes))
         check_number("learning_rate", self.learning_rate, 1e-9, 1.0)
-        if self.device != "cpu":
-            raise ConfigError(f"device: got {shown(self.device)}, expected cpu; these networks run there alone")
+        check_device("device", self.device)
         check_whole("seed", self.seed, 0, 2**63)
         if not isinstance(self.bootstrap, bool):
             raise ConfigError(f"bootstrap: got {shown(self.bootstrap)}, expected true or false")
@@ -61,7 +63,8 @@ class QEnsembleRegressor(Stateful):
     """Learn rewards of states and actions, and predict their mean with how far the members differ.
 
     Inputs and rewards are brought to mean 0 and standard deviation 1 by all that was seen; what comes out is in the
-    units of the rewards. All draws are private: the same calls give the same bits.
+    units of the rewards. All draws are private: on the processor the same calls give the same bits, and a graphics card
+    trains on the same batches and differs by rounding.
     """
 
     learned: ClassVar = {"trained": "_trained", "steps": "_steps", "": "_moments"}
@@ -128,7 +131,13 @@ class QEnsembleRegressor(Stateful):
         shift, unit = net.reward
         key = stream_key(self.config.seed, "q-ensemble", "order")
         steps = self._steps.copy()
-        fit(net, rows, (targets - shift) / unit, shares, key, steps, epochs, size, self.config.learning_rate)
+        task = (net, rows, (targets - shift) / unit, shares, key, steps, epochs, size, self.config.learning_rate)
+        if self.config.device == "cpu":
+            fit(*task)
+        else:
+            from zoosim.models import ensemble_torch
+
+            ensemble_torch.fit(self.config.device, *task)
         if not np.isfinite(net.trained).all():
             raise DataError("update_batch: training diverged and is undone; take a smaller learning_rate")
         self._trained = net.trained
@@ -140,7 +149,7 @@ class QEnsembleRegressor(Stateful):
         rows = self._rows(states, actions)
         mean = np.empty(len(rows))
         std = np.empty(len(rows))
-        predict_rows(self.network(), rows, mean, std)
+        self._predict(self.network(), rows, mean, std)
         return mean, std
 
     def objective(self, states: FloatArray, beta: float = 0.0) -> EnsembleObjective:
@@ -157,7 +166,11 @@ class QEnsembleRegressor(Stateful):
         lead = () if np.ndim(states) == 1 else (None,)
         checked = check_array("states", states, (*lead, self.state_dim))
         weight = check_number("beta", beta, -1e6, 1e6)
-        return EnsembleObjective(self.network(), checked, weight)
+        if self.config.device == "cpu":
+            return EnsembleObjective(self.network(), checked, weight)
+        from zoosim.models import ensemble_torch
+
+        return ensemble_torch.TorchObjective(self.config.device, self.network(), checked, weight)
 
     def members(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         """Return what each member predicts, `(n_ensembles, n)`."""
@@ -165,7 +178,7 @@ class QEnsembleRegressor(Stateful):
         net = self.network()
         out = np.empty((self.config.n_ensembles, len(rows)))
         for member, values in zip(net.trained, out, strict=True):
-            predict_rows(net._replace(trained=member[None]), rows, values, np.empty(len(rows)))
+            self._predict(net._replace(trained=member[None]), rows, values, np.empty(len(rows)))
         return out
 
     def network(self) -> Ensemble:
@@ -178,6 +191,14 @@ class QEnsembleRegressor(Stateful):
         standardised = (self._rows(states, actions) - net.centre) * net.scale
         far: FloatArray = np.sqrt(np.mean(standardised**2, axis=1))
         return far
+
+    def _predict(self, net: Ensemble, rows: FloatArray, mean: FloatArray, std: FloatArray) -> None:
+        if self.config.device == "cpu":
+            predict_rows(net, rows, mean, std)
+        else:
+            from zoosim.models import ensemble_torch
+
+            ensemble_torch.predict_rows(self.config.device, net, rows, mean, std)
 
     def _rows(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         checked_states = check_array("states", states, (None, self.state_dim))

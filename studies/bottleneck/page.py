@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from studies.bottleneck.timing import Timing
+from studies.cards import card_sentence
 from studies.rows import rows_where
 from zoosim.report.drawing import (
     CHARACTER,
@@ -32,6 +33,7 @@ PARTS = {
 TERMS = {
     "plain loop": "As published: a backward pass for each candidate, the inverse of a (p, p) matrix, the bonuses.",
     "Jacobian": "The same with all gradients in one vectorised pass, kept as a (K, p) matrix.",
+    "on": "One thread of the processor (cpu), or a graphics card: in float64 on CUDA, in float32 on MPS.",
     "inverse": "The inverse alone: what both of them pay however few candidates there are.",
     "MB": "Of the published forms what one decision needs; of neural-ucb all that it keeps, candidates of earlier "
     "visitors included.",
@@ -44,7 +46,8 @@ TERMS = {
 
 def build_page(timings: Sequence[Timing]) -> Page:
     """Tell what was measured: figures, and every measurement in a table."""
-    return Page(answer(timings), [_table(timings)], _drawings(timings), TERMS, details=[verdict(timings)])
+    details = [verdict(timings), card_sentence(timing.device for timing in timings)]
+    return Page(answer(timings), [_table(timings)], _drawings(timings), TERMS, details=details)
 
 
 def answer(timings: Sequence[Timing]) -> str:
@@ -120,7 +123,7 @@ def _common_count(timings: Sequence[Timing]) -> int:
 
 
 def _line_of(timing: Timing) -> str:
-    return timing.method if timing.device == "cpu" else f"{timing.method}, GPU"
+    return timing.method if timing.device == "cpu" else f"{timing.method}, {timing.device}"
 
 
 def _log_log(timings: Sequence[Timing], x: str, y: str, x_title: str, y_title: str) -> go.Figure:

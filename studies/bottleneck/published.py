@@ -1,7 +1,8 @@
 """A decision of NeuralUCB as it was published, in torch: a gradient for each arm, and the inverse of a (p, p) matrix.
 
-The network is x -> ReLU layers -> one output, in float64; A = lambda I + sum g g'. `Published.gradients` is the loop
-over arms, or one Jacobian for all of them; `Published.inverse` and `Published.bonuses` are the rest of a decision.
+The network is x -> ReLU layers -> one output, in float64 (in float32 on "mps", which has no other); A = lambda I +
+sum g g'. `Published.gradients` is the loop over arms, or one Jacobian for all of them; `Published.inverse` and
+`Published.bonuses` are the rest of a decision.
 Source: Zhou, Li & Gu (2020), algorithm 1.
 """
 
@@ -19,16 +20,17 @@ class Published:
 
     def __init__(self, sizes: Sequence[int], updates: int, device: str) -> None:
         self.device, self.inputs = torch.device(device), sizes[0]
+        self.dtype = torch.float32 if device == "mps" else torch.float64
         self.generator = torch.Generator().manual_seed(0)
         self.layers = [self._layer(m, n) for m, n in pairwise(sizes)]
         self.size = sum(weight.numel() + bias.numel() for weight, bias in self.layers)
-        self.A = REGULARIZATION * torch.eye(self.size, dtype=torch.float64, device=self.device)
+        self.A = REGULARIZATION * torch.eye(self.size, dtype=self.dtype, device=self.device)
         seen = self.jacobian(self.rows(updates))
         self.A += seen.T @ seen
 
     def _layer(self, inputs: int, outputs: int) -> tuple[Any, Any]:
         weight = self._normal(outputs, inputs) * (2 / inputs) ** 0.5
-        made = weight.to(self.device), torch.zeros(outputs, dtype=torch.float64, device=self.device)
+        made = weight.to(self.device), torch.zeros(outputs, dtype=self.dtype, device=self.device)
         return made[0].requires_grad_(), made[1].requires_grad_()
 
     def rows(self, n: int) -> Any:
@@ -36,7 +38,7 @@ class Published:
         return self._normal(n, self.inputs).to(self.device)
 
     def _normal(self, n: int, m: int) -> Any:
-        return torch.randn(n, m, dtype=torch.float64, generator=self.generator)
+        return torch.randn(n, m, dtype=self.dtype, generator=self.generator)
 
     def gradient_loop(self, xs: Any) -> Any:
         """Return the gradients `(K, p)` of the output at each row of `xs (K, d)`, one backward pass an arm."""
@@ -69,6 +71,8 @@ class Published:
         """Wait until the device has done all that it was asked."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+        elif self.device.type == "mps":
+            torch.mps.synchronize()
 
 
 def _output(layers: Sequence[tuple[Any, Any]], x: Any) -> Any:

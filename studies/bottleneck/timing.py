@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.speed.neural import PRODUCT_DIM, USER_DIM, Shop
 from studies.bottleneck.published import Published
+from zoosim.core.devices import find_cards
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import PolicySpec, Progress
@@ -33,17 +34,17 @@ LIMITS = {"plain loop": 2e5, "Jacobian": 8e6, "last layer": 1e7, "exact": 1e7, "
 
 FIXED: dict[str, Any] = {"mean": "network", "train_every": 1_000_000_000, "alpha": 1.0, "discount": 1.0}
 OURS: dict[str, dict[str, Any]] = {"exact": {}, "exact, fixed pool": {}, "last layer": {"form": "last-layer"}}
-GPU_CANDIDATES = (1_000, 50_000, 1_000_000)
+CARD_CANDIDATES = (1_000, 50_000, 1_000_000)
 CHUNK = 4_096
-"""Candidates whose gradients a GPU holds at once."""
+"""Candidates whose gradients a graphics card holds at once."""
 
 
 @dataclass(frozen=True)
 class Timing:
     """One measurement: milliseconds of a decision, and megabytes of the arrays that it needs or keeps.
 
-    The shortest of `repeats`; for zoosim's own forms their median, since their history grows meanwhile. `parts` holds
-    the milliseconds of each part.
+    `device` is "cpu" or the name of a graphics card. The shortest of `repeats`; for zoosim's own forms their median,
+    since their history grows meanwhile. `parts` holds the milliseconds of each part.
     """
 
     method: str
@@ -66,8 +67,9 @@ def measure(
 ) -> list[Timing]:
     """Measure every method on one thread, after so many `updates`.
 
-    Where torch finds a GPU, the Jacobian form is measured there too, with up to a million candidates. Raises
-    `ConfigError` unless 50 is one of the `candidates`, and the `networks` are sizes of hidden layers such as "128-64".
+    Where torch finds a graphics card (CUDA or MPS), the Jacobian form is measured there too, with up to a million
+    candidates. Raises `ConfigError` unless 50 is one of the `candidates`, and the `networks` are sizes of hidden layers
+    such as "128-64".
     """
     _check_sizes(candidates, networks, updates)
     timings: list[Timing] = []
@@ -80,9 +82,9 @@ def measure(
                 for count in (count for count in counts if _measured(method, network, count)):
                     progress(f"{network}: {parameters_of(network):,} parameters, {method}, {count:,} candidates")
                     timings.append(_ours(method, network, count, updates))
-    if torch.cuda.is_available():
-        progress("on the GPU")
-        timings += [_on_device("cuda", FULL[0], count, updates) for count in GPU_CANDIDATES]
+    for device, name in find_cards().items():
+        progress(f"{FULL[0]}: on the graphics card {name}")
+        timings += [_on_card(device, name, FULL[0], count, updates) for count in CARD_CANDIDATES]
     return timings
 
 
@@ -181,8 +183,8 @@ def _ours(method: str, network: str, count: int, updates: int) -> Timing:
     return Timing(method, network, size, count, "cpu", choosing + learning, 1e-6 * held, len(seconds), parts)
 
 
-def _on_device(device: str, network: str, count: int, updates: int) -> Timing:
-    """Time the Jacobian form on a device, learning included, with so many candidates at once that gradients fit."""
+def _on_card(device: str, name: str, network: str, count: int, updates: int) -> Timing:
+    """Time the Jacobian form on a graphics card, learning included, so many candidates at once that gradients fit."""
     made = Published(_sizes(network), updates, device)
     xs, gradient = made.rows(count), made.jacobian(made.rows(1))
 
@@ -196,7 +198,8 @@ def _on_device(device: str, network: str, count: int, updates: int) -> Timing:
     decide()
     milliseconds, repeats, _ = _shortest(decide)
     numbers = 2 * made.size**2 + min(count, CHUNK) * made.size
-    return Timing("Jacobian", network, made.size, count, device, milliseconds, 8e-6 * numbers, repeats)
+    megabytes = 1e-6 * made.dtype.itemsize * numbers
+    return Timing("Jacobian", network, made.size, count, name, milliseconds, megabytes, repeats)
 
 
 def _shortest(action: Callable[[], Any]) -> tuple[float, int, Any]:

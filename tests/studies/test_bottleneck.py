@@ -10,8 +10,10 @@ import pytest
 
 from studies.bottleneck.page import verdict
 from studies.bottleneck.published import REGULARIZATION, Published
-from studies.bottleneck.timing import LIMITS, OURS, Timing, _on_device, parameters_of
+from studies.bottleneck.timing import LIMITS, OURS, Timing, _on_card, parameters_of
+from studies.cards import card_sentence
 from studies.run import run_study
+from zoosim.core.devices import find_cards
 from zoosim.core.errors import ConfigError
 
 
@@ -39,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_method_is_measured_and_written(folder: Path) -> None:
-    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["rows"]
+    rows = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["rows"]
+    timings = [row for row in rows if row["device"] == "cpu"]
     found = {(timing["method"], timing["candidates"]) for timing in timings}
     assert found == {(method, count) for method in ("inverse", *LIMITS) for count in (3, 50)}
     assert set(OURS) < set(LIMITS)
@@ -85,13 +88,14 @@ def test_the_page_shows_every_figure(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     for heading in ("Time of a decision, 89 parameters", "Memory, 89 parameters", "Where the time goes, 50 candidates"):
         assert heading in page
+    assert card_sentence(find_cards().values()) in page
     assert "src=" not in page.split("<script>")[0]
 
 
-def test_a_device_gets_the_jacobian_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_gets_the_jacobian_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("studies.bottleneck.timing.CHUNK", 4)
-    timing = _on_device("cpu", "8", 10, 5)
-    assert timing.candidates == 10
+    timing = _on_card("cpu", "a card", "8", 10, 5)
+    assert (timing.candidates, timing.device) == (10, "a card")
     assert timing.megabytes == pytest.approx(8e-6 * (2 * 89**2 + 4 * 89))
 
 

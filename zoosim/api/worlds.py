@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import automatic_progress, public_call
+from zoosim.core.errors import ConfigError
 from zoosim.core.extras import needs_extra
+from zoosim.core.parameters import shown
 from zoosim.core.tabular import TabularResult
 from zoosim.policies.files import MODEL, file_and_class
 
@@ -82,7 +84,8 @@ def describe(
     """
     needs_extra("describe", "lab")
     assert progress is not None  # `public_call` sees to that
-    source, policy = file_and_class(os.fspath(world))
+    world = _name_of_world("describe", world)
+    source, policy = file_and_class(world)
     from zoosim.worlds.base import WORLD_FILE
 
     if source.endswith((MODEL, WORLD_FILE)):
@@ -92,7 +95,6 @@ def describe(
     from zoosim.core.yaml_text import write_yaml
     from zoosim.descriptions.plan import read_world
 
-    world = os.fspath(world)
     plan = read_world(world, seed, visits, config, settings)
     for note in plan.notes:
         progress(f"note: {note}")
@@ -105,6 +107,14 @@ def describe(
     page = facts.render(facts, figures, world, command, write_yaml(kept))
     write_text(folder / f"{world}.html", page)
     return Description(folder / f"{world}.html", facts, figures, page)
+
+
+def _name_of_world(call: str, world: Any) -> str:
+    """Return the name of a world or file; raises `ConfigError` for what is none, such as the world's keys."""
+    if not isinstance(world, str | os.PathLike):
+        raise ConfigError(f"{call}: got {shown(world)} as the world, expected its name; give its keys as config=")
+    name: str = os.fspath(world)
+    return name
 
 
 def _describe_file(path: Path, policy: str | None, out: str | os.PathLike[str] | None) -> Description:
@@ -158,8 +168,8 @@ def optimum(
         ConfigError, DataError: an argument or a table of the shop is invalid.
     """
     assert progress is not None  # `public_call` sees to that
+    world = _name_of_world("optimum", world)
     from zoosim.core.checks import check_whole
-    from zoosim.core.errors import ConfigError
     from zoosim.descriptions.plan import read_world
     from zoosim.experiments.plan import MAX_STEPS
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from zoosim.core.search_config import FEATURES
 from zoosim.core.tables import Column, Table
 from zoosim.terminal.output import print_lines, print_table
 
@@ -12,10 +13,15 @@ REWARDS = ("neutral_reward", "template_reward", "reward")
 NORMAL = 1.96
 """Standard errors of a 95% margin."""
 
+KINDS_PER_TABLE = 4
+"""Kinds of visits whose boosts stand side by side: so many fit in 80 characters beside the boosts' names."""
+
 
 def print_optimum(frame: "pl.DataFrame", *, wide: bool = False) -> None:
     """Print what the best templates and boosts of each kind of visit earn, and the boosts."""
     print_table(optimum_table(frame), wide=wide)
+    for first in range(0, len(frame), KINDS_PER_TABLE):
+        print_table(boosts_table(frame[first : first + KINDS_PER_TABLE]), wide=wide)
     _, template, boosts = _together(frame)
     if boosts > 0.0:
         print_lines([f"Templates reach {template / boosts:.1%} of what boosts can."])
@@ -29,7 +35,6 @@ def optimum_table(frame: "pl.DataFrame") -> Table:
     boosts = [_with_margin(*pair) for pair in frame.select("reward", "error").iter_rows()]
     visits = frame["group"].to_list()
     templates = frame["template"].to_list()
-    vectors = [" ".join(f"{boost:.3g}" for boost in row) for row in frame["boosts"]]
     if len(frame) > 1:
         together = [f"{value:.2f}" for value in _together(frame)]
         for cells, cell in zip((neutral, template, boosts), together, strict=True):
@@ -37,7 +42,6 @@ def optimum_table(frame: "pl.DataFrame") -> Table:
         visits.append("all visits")
         shares.append(1.0)
         templates.append("")
-        vectors.append("")
     columns = (
         Column("visits", visits, is_text=True, is_essential=True),
         Column("% of\nvisits", [f"{100 * share:.1f}" for share in shares], is_essential=True),
@@ -45,9 +49,16 @@ def optimum_table(frame: "pl.DataFrame") -> Table:
         Column("best\ntemplate", templates, is_text=True, is_essential=True),
         Column("it earns", template, is_essential=True),
         Column("best\nboosts earn", boosts, is_essential=True),
-        Column("the boosts", vectors, is_text=True),
     )
     return Table("EUR per visit, in expectation (95% margin)", columns)
+
+
+def boosts_table(frame: "pl.DataFrame") -> Table:
+    """Tabulate the best boosts by name, a column for each kind of visit."""
+    names = Column("boost", FEATURES, is_text=True, is_essential=True)
+    kinds = frame.select("group", "boosts").iter_rows()
+    columns = [Column(kind.replace(", ", "\n"), [f"{boost:+.2f}" for boost in boosts]) for kind, boosts in kinds]
+    return Table("The best boosts by kind of visit", (names, *columns))
 
 
 def _with_margin(value: float, error: float) -> str:

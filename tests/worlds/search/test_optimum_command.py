@@ -1,15 +1,20 @@
 """The optimum of a search shop, from Python and from the command line."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 
 import zoosim
 from tests.test_cli import refusal
 from zoosim.cli import app
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.errors import ConfigError
+from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.terminal.optimum import REWARDS, print_optimum
 from zoosim.worlds.search import optimum as module
 
 SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.a_max=0.5"]
@@ -26,13 +31,31 @@ def test_the_table_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "premium" in shown.out
     assert "Templates reach" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 80
     assert "price_hunter: searching by 30 visits" in shown.err
     app(["optimum", "--seed", "3", *SMALL, "--json"], standalone_mode=False)
     printed = capsys.readouterr()
     assert printed.err == ""  # found on disk
     frame = zoosim.optimum(seed=3, settings=SMALL[1::2])
+    price = [f"{boosts[FEATURES.index('price')]:+.2f}" for boosts in frame["boosts"]]
+    assert [line.split()[1:] for line in shown.out.splitlines() if line.startswith("price ")] == [price]
     assert json.loads(printed.out) == json.loads(frame.write_json())
     assert frame["group"].to_list() == ["price_hunter", "pl_lover", "premium", "litter_heavy"]
+
+
+def test_boosts_of_many_kinds_of_visits_stand_in_several_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five kinds of visits are one more than stand side by side; the boosts of kind n are all n / 10."""
+    numbers = pl.Series(range(5))
+    frame = pl.DataFrame({name: [1.0] * 5 for name in ("share", *REWARDS, "template_error", "error")}).with_columns(
+        group=pl.Series([f"segment {n}, browse" for n in numbers]),
+        template=pl.lit("premium"),
+        boosts=pl.Series([[n / 10] * len(FEATURES) for n in numbers]),
+    )
+    print_optimum(frame)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    prices = [line.split()[1:] for line in lines if line.startswith("price ")]
+    assert prices == [["+0.00", "+0.10", "+0.20", "+0.30"], ["+0.40"]]
 
 
 def test_the_market_of_a_later_visit() -> None:
@@ -70,3 +93,9 @@ def test_what_does_not_fit_is_told(capsys: pytest.CaptureFixture[str], tmp_path:
 )
 def test_refused_with_one_line(arguments: tuple[str, ...], line: str, tmp_path: Path) -> None:
     assert refusal("optimum", *arguments, cwd=tmp_path) == line
+
+
+@pytest.mark.parametrize("call", [zoosim.optimum, zoosim.describe])
+def test_keys_in_the_place_of_the_world_are_refused_with_one_line(call: Callable[[Any], object]) -> None:
+    with pytest.raises(ConfigError, match=r"got \{'n_products': 5\} as the world, expected its name; give .* config="):
+        call({"n_products": 5})

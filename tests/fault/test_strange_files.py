@@ -192,21 +192,14 @@ def fault_of(ended: Ended, line: str) -> str:
     return ""
 
 
-@pytest.fixture(scope="module")
-def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Ended]:
-    """How each command of each case ended."""
-    folder = tmp_path_factory.mktemp("strange")
-    write_table(folder)
-    for case in CASES.values():
-        case.make(folder)
-    keys = [(name, text) for name, case in CASES.items() for text in case.commands]
-    return {key: run_zoosim(*shlex.split(key[1]), cwd=folder, limits=LIMITS) for key in keys}
-
-
+# Each case runs its own commands: what a fixture of the module ran would be run by each of the tests' workers.
 @pytest.mark.parametrize("name", CASES)
-def test_a_strange_file_is_named_in_one_line(name: str, ends: dict[tuple[str, str], Ended]) -> None:
-    for text in CASES[name].commands:
-        assert fault_of(ends[name, text], CASES[name].line) == "", text
+def test_a_strange_file_is_named_in_one_line(name: str, tmp_path: Path) -> None:
+    write_table(tmp_path)
+    case = CASES[name]
+    case.make(tmp_path)
+    for text in case.commands:
+        assert fault_of(run_zoosim(*shlex.split(text), cwd=tmp_path, limits=LIMITS), case.line) == "", text
 
 
 def test_names_that_polars_takes_for_patterns_are_read(tmp_path: Path) -> None:

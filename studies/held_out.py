@@ -28,7 +28,7 @@ from zoosim.worlds.search.expected_reward import groups_of
 from zoosim.worlds.search.optimum import SearchBudget, Strata, best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest, read_search_config
-from zoosim.worlds.search.template_arms import TemplateWorld
+from zoosim.worlds.search.template_arms import TemplateWorld, with_library
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
@@ -120,7 +120,7 @@ def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> S
         raise ConfigError(
             f"context: got a policy that sees {context}, expected simple or the shop's {shop.world.config.context}"
         )
-    config = shop.world.config.model_copy(update={"context": context})
+    config = with_library(shop.world.config.model_copy(update={"context": context}), params["library"])
     return TemplateWorld(SearchShop(build_search_world(config, seed=shop.world.seed)))
 
 

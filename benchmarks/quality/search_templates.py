@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES, TEMPLATES
 from zoosim.core.types import FloatArray
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import build_search_world

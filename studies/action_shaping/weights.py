@@ -9,7 +9,8 @@ from studies.held_out import HELD_OUT_START, boosts_reward, open_shop, spec_of
 from studies.work import measure_in_shops
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import FloatArray
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.worlds.search.boosts import context_of

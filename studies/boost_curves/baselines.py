@@ -1,4 +1,7 @@
-"""Baselines for learners of boosts: the best vectors, the best templates and no boosts, on the same held-out visits."""
+"""Baselines for learners of boosts: the best vectors, the best templates of each library, and no boosts.
+
+All are scored on the same held-out visits.
+"""
 
 import json
 from collections.abc import Callable
@@ -20,24 +23,39 @@ from studies.held_out import (
 )
 from zoosim.core.array_cache import kept
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, TEMPLATES
+from zoosim.core.search_names import FEATURES, LIBRARY_NAMES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.boosts import cell_of
 from zoosim.worlds.search.expected_reward import groups_of, share_of
 from zoosim.worlds.search.optimum import best_of_group
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest
-from zoosim.worlds.search.template_arms import expected_rewards
+from zoosim.worlds.search.template_arms import expected_rewards, with_library
+from zoosim.worlds.search.world import build_search_world
 
 OPTIMUM = "optimum"
 CONSTANT = "best constant vector"
-CELL = "best template per cell"
-SINGLE = "best template"
-PREMIUM = "premium template"
+PREMIUM = "premium vector"
+PREMIUM_RULE = "premium rule"
 NEUTRAL = "neutral"
 RANDOM = "random boosts"
 
 Ranker = Callable[[SearchVisit], IntArray]
+
+
+def per_cell(library: str) -> str:
+    """Return the name of the baseline that ranks each cell by the best template of a library."""
+    return f"best of {library} per cell"
+
+
+def per_segment(library: str) -> str:
+    """Return the name of the baseline that ranks each segment by the best template of a library."""
+    return f"best of {library} per segment"
+
+
+def single(library: str) -> str:
+    """Return the name of the baseline that ranks all visits by the best template of a library."""
+    return f"best of {library}"
 
 
 def baseline_scores(behaviour: str, seed: int) -> list[Score]:
@@ -68,16 +86,10 @@ def _measured(shop: SearchShop, behaviour: str, seed: int) -> list[Score]:
 
 def _rankers(shop: SearchShop, behaviour: str) -> dict[str, Ranker]:
     """Return the function from a visit to a ranking of each baseline but the optimum."""
-    (cell_rewards,) = expected_rewards(shop)
-    best_in_cell = cell_rewards.argmax(axis=1)
-    single = best_single(shop, cell_rewards)
-    premium = TEMPLATES.index("premium")
     a_max = shop.world.config.a_max
     rng = stream(shop.world.seed, "random boosts")
     rankers: dict[str, Ranker] = {
-        CELL: lambda visit: shop.rank_by_template(visit, int(best_in_cell[cell_of(shop, visit)])),
-        SINGLE: lambda visit: shop.rank_by_template(visit, single),
-        PREMIUM: lambda visit: shop.rank_by_template(visit, premium),
+        **{name: rank for library in LIBRARY_NAMES[::-1] for name, rank in _template_rankers(shop, library).items()},
         NEUTRAL: lambda visit: visit.baseline,
         RANDOM: lambda visit: shop.rank(visit, rng.uniform(-a_max, a_max, len(FEATURES))),
     }
@@ -88,15 +100,48 @@ def _rankers(shop: SearchShop, behaviour: str) -> dict[str, Ranker]:
     return {CONSTANT: lambda visit: shop.rank(visit, constant), **rankers}
 
 
+def _template_rankers(shop: SearchShop, library: str) -> dict[str, Ranker]:
+    """Return the ranker of each baseline of a library: its best templates, and Premium for everybody."""
+    config = with_library(shop.world.config, library)
+    other = SearchShop(build_search_world(config, seed=shop.world.seed))
+    (cell_rewards,) = expected_rewards(other)
+    by_segment = best_by_segment(other, cell_rewards)
+    best = best_single(other, cell_rewards)
+    rankers: dict[str, Ranker] = {
+        per_cell(library): lambda visit: other.rank_by_template(
+            visit, int(cell_rewards[cell_of(other, visit)].argmax())
+        ),
+        per_segment(library): lambda visit: other.rank_by_template(visit, by_segment[visit.segment]),
+        single(library): lambda visit: other.rank_by_template(visit, best),
+    }
+    premium = {"vectors": PREMIUM, "rules": PREMIUM_RULE}.get(library)
+    if premium is not None:
+        number = list(config.templates).index("premium")
+        rankers[premium] = lambda visit: other.rank_by_template(visit, number)
+    return rankers
+
+
 def best_single(shop: SearchShop, cell_rewards: FloatArray) -> int:
-    """Return the template that earns most over all visits, by its reward in each cell, `cell_rewards (cells, 8)`."""
-    n_types = len(shop.world.config.query_types)
-    totals = np.zeros(len(TEMPLATES))
+    """Return the template that earns most over all visits, by its reward in each cell, `cell_rewards (cells, T)`."""
+    return int(_totals(shop, cell_rewards).sum(axis=0).argmax())
+
+
+def best_by_segment(shop: SearchShop, cell_rewards: FloatArray) -> list[int]:
+    """Return the template that earns most in each segment, by its reward in each cell, `cell_rewards (cells, T)`."""
+    best: list[int] = _totals(shop, cell_rewards).argmax(axis=1).tolist()
+    return best
+
+
+def _totals(shop: SearchShop, cell_rewards: FloatArray) -> FloatArray:
+    """Return what each template earns in each segment, by the segment's share of the visits, `(S, T)`."""
+    config = shop.world.config
+    totals = np.zeros((len(config.segments), cell_rewards.shape[1]))
     for group in groups_of(shop, "cell"):
         assert group.segment is not None
         assert group.query_type is not None
-        totals += share_of(shop, 0, group) * cell_rewards[group.segment * n_types + group.query_type]
-    return int(totals.argmax())
+        cell = group.segment * len(config.query_types) + group.query_type
+        totals[group.segment] += share_of(shop, 0, group) * cell_rewards[cell]
+    return totals
 
 
 def _rows(name: str, behaviour: str, seed: int, held_out: HeldOut, means: FloatArray) -> list[Score]:

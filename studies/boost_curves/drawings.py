@@ -6,7 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from studies.boost_curves.baselines import CELL, CONSTANT, NEUTRAL, OPTIMUM, SINGLE
+from studies.boost_curves.baselines import CONSTANT, NEUTRAL, OPTIMUM, per_cell
 from studies.boost_curves.learners import LEARNERS
 from studies.boost_curves.summary import (
     Rows,
@@ -33,8 +33,8 @@ from zoosim.report.drawing import (
     spread_apart,
 )
 
-DRAWN = (OPTIMUM, CONSTANT, CELL, SINGLE, NEUTRAL)
-IN_PANELS = {CONSTANT: "dashdot", CELL: "dot"}
+DRAWN = (OPTIMUM, CONSTANT, per_cell("vectors"), per_cell("rules"), NEUTRAL)
+IN_PANELS = {CONSTANT: "dashdot", per_cell("vectors"): "dot"}
 """Baselines in the figure of all visits, and in the panels of segments with their dashes."""
 
 HEIGHT = 500
@@ -43,6 +43,12 @@ MARGIN = {"l": 64, "r": 200, "t": 16, "b": 54}
 PANEL_HEIGHT = 240
 COLUMNS = 2
 """Height in px of a segment's panel, and how many stand side by side."""
+
+
+def drawn_in(rows: Rows, behaviour: str) -> list[str]:
+    """Return the learners that figures show: of the bandits over each library, Thompson sampling alone."""
+    measured = learners_in(rows, behaviour)
+    return [name for name in measured if not LEARNERS[name].library or LEARNERS[name].policy == "template-ts"]
 
 
 def curves_figure(rows: Rows, behaviour: str) -> go.Figure:
@@ -54,7 +60,7 @@ def curves_figure(rows: Rows, behaviour: str) -> go.Figure:
         level = _mean(share(rows, name, behaviour))
         figure.add_hline(y=level, line={"width": 1.5, "dash": "dot", "color": GREYS[0]})
         ends.append((level, name, MUTED))
-    for policy in learners_in(rows, behaviour):
+    for policy in drawn_in(rows, behaviour):
         means = [share(rows, policy, behaviour, n) for n in checkpoints]
         _add_band(figure, checkpoints, means, _color(policy))
         _add_curve(figure, policy, checkpoints, means)
@@ -83,7 +89,7 @@ def segments_figure(rows: Rows, behaviour: str) -> go.Figure:
             level = share(rows, name, behaviour, 0, segment) if name in measured else None
             if level is not None:
                 _add_level(figure, name, (checkpoints[0], checkpoints[-1]), level.mean, dash, panel)
-        for policy in learners_in(rows, behaviour):
+        for policy in drawn_in(rows, behaviour):
             means = [share(rows, policy, behaviour, n, segment) for n in checkpoints]
             _add_curve(figure, policy, checkpoints, means, name=policy, **panel)
     legend = {"orientation": "h", "y": 1.0, "yref": "container", "yanchor": "top", "x": 0, "font": {"color": MUTED}}
@@ -112,7 +118,7 @@ def _add_curve(
 ) -> None:
     points = [(n, mean.mean) for n, mean in zip(visits, means, strict=True) if mean is not None]
     x, y = zip(*points, strict=True)
-    line = {"color": _color(policy), "width": 2, "dash": "dash" if LEARNERS[policy].discrete else "solid"}
+    line = {"color": _color(policy), "width": 2, "dash": "dash" if LEARNERS[policy].library else "solid"}
     marker = {"size": 6, "color": _color(policy)}
     figure.add_scatter(
         x=x,
@@ -164,7 +170,10 @@ def _hover(name: str) -> str:
 
 
 def _color(policy: str) -> str:
-    return COLORS[list(LEARNERS).index(policy) % len(COLORS)]
+    boosts = [name for name, learner in LEARNERS.items() if not learner.library]
+    # Of a learner of boosts its own, of bandits that of their library.
+    places = [*boosts, *dict.fromkeys(learner.library for learner in LEARNERS.values() if learner.library)]
+    return COLORS[places.index(LEARNERS[policy].library or policy) % len(COLORS)]
 
 
 def _mean(interval: Interval | None) -> float:

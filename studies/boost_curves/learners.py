@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from zoosim.core.search_names import LIBRARY_NAMES
 from zoosim.experiments.suite.template_bandits import WIDTHS
 from zoosim.policies.registry import PolicyEntry, make_entry
 
 
 class Learner(NamedTuple):
-    """A learner: the built-in `policy` with its `params`, and whether it is over templates, `discrete`."""
+    """A learner: the built-in `policy` with its `params`, and the `library` of templates that it chooses among."""
 
     policy: str
     params: Mapping[str, Any]
-    discrete: bool = False
+    library: str = ""
 
     def entry(self, name: str) -> PolicyEntry:
         """Return it as a policy to run under that name."""
@@ -26,8 +27,11 @@ LEARNERS: dict[str, Learner] = {
     PRINTED: Learner(
         "q-ensemble", {"view": "boosts", "explore": "ucb", "beta": 1.5, "decay": 2.7, "anywhere": 0.0, "hidden": 64}
     ),
-    "template-ts": Learner("template-ts", {"context": "simple", **WIDTHS["template-ts"]["simple"]}, True),
-    "template-linucb": Learner("template-linucb", {"context": "simple", **WIDTHS["template-linucb"]["simple"]}, True),
+    **{
+        f"{name}-{library}": Learner(name, {"context": "simple", "library": library, **WIDTHS[name]["simple"]}, library)
+        for library in LIBRARY_NAMES[::-1]
+        for name in ("template-ts", "template-linucb", "template-greedy")
+    },
 }
 """The learners, in the order of the page.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from studies.boost_curves.baselines import CELL, baseline_scores
+from studies.boost_curves.baselines import baseline_scores, per_cell
 from studies.boost_curves.learners import CHANGED_VISITS, DEFAULT, LEARNERS, SHOPS
 from studies.boost_curves.records import ALL, OnlineResult, Score
 from studies.held_out import CHECKPOINTS, EARLY, learning_curve_of
@@ -94,7 +94,7 @@ class ProgressCounter:
 
     def baselines(self, behaviour: str, seed: int, rows: Sequence[Score | OnlineResult]) -> None:
         """Report the baselines of a seed."""
-        self._report(behaviour, seed, CELL, rows)
+        self._report(behaviour, seed, per_cell("vectors"), rows)
 
     def curve(self, task: Task, rows: Sequence[Score | OnlineResult]) -> None:
         """Report a learning curve."""

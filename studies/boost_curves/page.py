@@ -4,8 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from studies.boost_curves.baselines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
-from studies.boost_curves.drawings import curves_figure, segments_figure
+from studies.boost_curves.baselines import (
+    CONSTANT,
+    NEUTRAL,
+    OPTIMUM,
+    PREMIUM,
+    PREMIUM_RULE,
+    RANDOM,
+    per_cell,
+    per_segment,
+    single,
+)
+from studies.boost_curves.drawings import IN_PANELS, curves_figure, segments_figure
 from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED
 from studies.boost_curves.records import OnlineResult, Score
 from studies.boost_curves.summary import (
@@ -21,6 +31,7 @@ from studies.boost_curves.summary import (
     share,
     shares,
 )
+from zoosim.core.search_names import LIBRARY_NAMES
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.sections import Drawing, Page, PageTable
 
@@ -44,9 +55,13 @@ TERMS = {
     OPTIMUM: "One vector of boosts for each segment, the best that a long search on the truth finds. A learner that "
     "knows more of a request than its segment can come a little above 100%.",
     CONSTANT: "One vector for everybody, found in the same way.",
-    CELL: "The best of the eight templates for each pair of segment and query type: no bandit over templates that "
-    "sees these two can beat it for long.",
-    f"{SINGLE}, {NEUTRAL}": "One template for everybody; no boosts at all. Templates are chosen on other visits.",
+    "vectors, rules": "The two kinds of templates. A vector is a point of the box of boosts, such as premium: price "
+    "+.5, or budget: discount +.5, price -.3. A rule adds a_max to some products, such as those above the 75th "
+    "percentile of prices. vectors and rules have 8 templates; vectors-50 and rules-50 have 42 mixtures of these "
+    "besides, 70% of one and 30% of another.",
+    per_cell("vectors"): "The best of these templates for each pair of segment and query type: no bandit over them "
+    "that sees these two can beat it for long. Templates are chosen by the truth, on other visits.",
+    f"{single('vectors')}, {NEUTRAL}": "One template for everybody; no boosts at all.",
     "scores": "The expected reward of what a policy recommends then, without exploring, on 200 held-out visits of each "
     "segment that no policy serves and nothing was chosen by; baselines are scored on the same visits, in the same 8 "
     "replicates.",
@@ -55,8 +70,8 @@ TERMS = {
     PRINTED: "The same loop with the critic of the published figures, which judges boosts and not the products that "
     "they bring to the top, and its objective, mean + beta std, beta from 1.5 to .1; one hidden layer of 64. The rest "
     "is as in q-ensemble: rewards are brought to one scale, and decisions come from averaged weights.",
-    "template-ts, template-linucb": "Bandits over the eight templates on segment and query type, exploring as widely "
-    "as was best on other seeds of a shop of 10,000 products.",
+    "template-ts, template-linucb, template-greedy": "Bandits over the templates of the library in their name, on "
+    "segment and query type. All explore as widely as was best for rules on other seeds of a shop of 10,000 products.",
     "changed behaviour": "Other weights of visitors' tastes, no interaction with price, other biases of examination; "
     "no learner is told, and nothing was retuned.",
     "intervals": "95% over seeds, each with its own catalogue and visitors.",
@@ -104,19 +119,20 @@ def _reached(rows: Rows, behaviour: str) -> str:
 
 def _ceilings(rows: Rows, behaviour: str) -> str:
     """Say how far templates and one vector reach, beside the published figures."""
-    templates = f"Templates, the best for each cell, reach {_ceiling(rows, CELL, behaviour)}"
+    kinds = (f"{_ceiling(rows, per_segment(name), behaviour)} as {name}" for name in LIBRARY_NAMES[::-1])
+    templates = f"The best template of each segment reaches {', '.join(kinds)}"
     if behaviour != DEFAULT:
         return f"{templates}."
     last = checkpoints_in(rows, behaviour)[-1]
     gains = []
     for policy in learners_in(rows, behaviour):
-        if not LEARNERS[policy].discrete:
+        if not LEARNERS[policy].library:
             ratio = np.mean(ratios(rows, policy, PREMIUM, behaviour, last))
             gains.append(f"{policy} {100 * (ratio - 1):+.0f}%")
     return (
-        f"{templates} (published: {PUBLISHED_CEILING}), "
+        f"{templates} (published for vectors: {PUBLISHED_CEILING}); "
         f"the best constant vector {_ceiling(rows, CONSTANT, behaviour)}. "
-        f"Against the premium template for everybody: {', '.join(gains)} (published: {PUBLISHED_GAIN})."
+        f"Against the premium vector for everybody: {', '.join(gains)} (published: {PUBLISHED_GAIN})."
     )
 
 
@@ -190,12 +206,12 @@ def _below_template_table(rows: Rows, behaviour: str) -> PageTable:
     late = [n for n in checkpoints if n >= SETTLED] or checkpoints[-1:]
     cells = []
     for policy in learners_in(rows, behaviour):
-        by_visits = [ratios(rows, policy, SINGLE, behaviour, n) for n in late]
+        by_visits = [ratios(rows, policy, single("vectors"), behaviour, n) for n in late]
         counts = [f"{sum(x < 1.0 for x in values)} of {len(values)} ({min(values):.2f})" for values in by_visits]
         cells.append((policy, *counts))
     caption = (
-        "Seeds at which a learner's recommendations earn less than the best single template's, and in brackets the "
-        "lowest seed, in units of what that template earns there."
+        "Seeds at which a learner's recommendations earn less than the best single vector of the eight, and in "
+        "brackets the lowest seed, in units of what that one earns there."
     )
     heads = ("learner", *(f"{n:,}" for n in late))
     return PageTable(f"Below the best template{SUFFIX[behaviour]}", heads, cells, caption=caption)
@@ -208,7 +224,7 @@ def _published_table(rows: Rows) -> PageTable:
         for name, visits, value in PUBLISHED
     ]
     late = [n for n in checkpoints_in(rows, DEFAULT) if n >= 300]
-    measured = [(RANDOM, 0), (PREMIUM, 0), (CELL, 0)]
+    measured = [(RANDOM, 0), (PREMIUM, 0), (PREMIUM_RULE, 0), (per_segment("vectors"), 0), (per_segment("rules"), 0)]
     measured += [(policy, n) for policy in learners_in(rows, DEFAULT) for n in late]
     for policy, visits in measured:
         ratio = mean_interval(ratios(rows, policy, PREMIUM, DEFAULT, visits))
@@ -225,18 +241,19 @@ def _drawings(rows: Rows, behaviour: str) -> list[Drawing]:
     bands = " with 95% intervals as bands" if n_seeds > 1 else ""
     optima = {segment: reward(rows, OPTIMUM, behaviour, 0, segment).mean for segment in segments_in(rows, behaviour)}
     least = min(optima, key=lambda segment: optima[segment])
-    drawn = " and the ".join(name for name in (CONSTANT, CELL) if name in baselines_in(rows, behaviour))
+    drawn = " and the ".join(name for name in IN_PANELS if name in baselines_in(rows, behaviour))
     return [
         Drawing(
             f"Recommendations by visits{SUFFIX[behaviour]}",
-            f"Share of what the best vector of each segment earns, {seeds}{bands}. Dashed: bandits over templates. "
-            "Dotted grey: the best vectors and templates, chosen by the truth.",
+            f"Share of what the best vector of each segment earns, {seeds}{bands}. Dashed: Thompson sampling over each "
+            "library of templates. Dotted grey: the best vectors and templates, chosen by the truth.",
             curves_figure(rows, behaviour),
         ),
         Drawing(
             f"Recommendations by segment{SUFFIX[behaviour]}",
-            f"Share of the segment's own optimum, which is written above each panel, {seeds}. Dashed: bandits over "
-            f"templates. Grey: the {drawn}. The optimum is least for {least}, EUR {optima[least]:.2f} per visit.",
+            f"Share of the segment's own optimum, which is written above each panel, {seeds}. Dashed: Thompson "
+            f"sampling over templates. Grey: the {drawn}. The optimum is least for {least}, EUR {optima[least]:.2f} "
+            "per visit.",
             segments_figure(rows, behaviour),
         ),
     ]

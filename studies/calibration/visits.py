@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.shop import SearchShop
 

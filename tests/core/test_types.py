@@ -112,10 +112,15 @@ def test_a_spec_is_frozen() -> None:
             "PolicySpec.product_dim: got 1000000000000000000000000000000, expected",
         ),
         ({"user_dim": 1, "product_dim": 2, "n_users": 2**60}, "PolicySpec.n_users: got 1152921504606846976, expected"),
+        (
+            {"user_dim": 1, "product_dim": 2, "templates": ("a", "a")},
+            r"PolicySpec.templates: got \('a', 'a'\), expected different names",
+        ),
+        ({"user_dim": 1, "product_dim": 2, "templates": "ab"}, "PolicySpec.templates: got 'ab', expected different"),
         ({"user_dim": 0, "product_dim": 0}, "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
     ],
 )
-def test_a_task_with_nothing_to_see_is_refused(sizes: dict[str, int], message: str) -> None:
+def test_a_task_with_nothing_to_see_is_refused(sizes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         PolicySpec(**sizes)
     assert PolicySpec(user_dim=0, product_dim=1).n_users == PolicySpec(user_dim=1, product_dim=0).n_users

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from zoosim.core.config import build
-from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
+from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
+from zoosim.core.search_names import TEMPLATES
 from zoosim.descriptions import SearchDescription, describe_search
 from zoosim.descriptions.search import SimulatedVisits, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
@@ -143,7 +144,7 @@ def test_the_example_is_the_first_visit_with_the_most_events() -> None:
     clicks = np.array([[False, True], [True, True], [True, True]])
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
-    log = SimulatedVisits(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
+    log = SimulatedVisits(who, who, yes, clicks, purchases, np.zeros(3), np.zeros(3), np.zeros((3, 8)))
     assert most_eventful_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
     assert most_eventful_visit(log._replace(purchases=none, clicks=none)) == 0
 

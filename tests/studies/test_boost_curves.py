@@ -10,7 +10,17 @@ import pytest
 
 from studies import held_out as held_out_module
 from studies.boost_curves import baselines, build_page, measure
-from studies.boost_curves.baselines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
+from studies.boost_curves.baselines import (
+    CONSTANT,
+    NEUTRAL,
+    OPTIMUM,
+    PREMIUM,
+    PREMIUM_RULE,
+    RANDOM,
+    per_cell,
+    per_segment,
+    single,
+)
 from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, SHOPS
 from studies.boost_curves.measuring import checkpoints_of
 from studies.boost_curves.records import ALL, OnlineResult, Score
@@ -18,7 +28,7 @@ from studies.boost_curves.summary import ratios, share, shares
 from studies.held_out import boosts_reward, draw_held_out, open_shop
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
-from zoosim.core.search_config import TEMPLATES
+from zoosim.core.search_names import LIBRARY_NAMES, TEMPLATES
 from zoosim.policies.registry import find_class
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search import optimum
@@ -26,7 +36,9 @@ from zoosim.worlds.search import template_arms as template_world
 from zoosim.worlds.search.expected_reward import groups_of, share_of
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
-FEW = ("item-critic", "template-ts")
+FEW = ("item-critic", "template-ts-vectors")
+CELL = per_cell("vectors")
+SINGLE = single("vectors")
 
 
 def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -44,14 +56,16 @@ def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def made_up(behaviour: str = DEFAULT, seeds: int = 2) -> list[Score | OnlineResult]:
     """Return rows with numbers that are easy to follow: the optimum is 20 EUR at seed 0, 10 at seed 1."""
-    worth = {OPTIMUM: 1.0, CONSTANT: 0.9, CELL: 0.6, SINGLE: 0.5, PREMIUM: 0.4, NEUTRAL: 0.3, RANDOM: 0.2}
+    worth = {OPTIMUM: 1.0, CONSTANT: 0.9, PREMIUM: 0.4, PREMIUM_RULE: 0.25, NEUTRAL: 0.3, RANDOM: 0.2}
+    for library, lower in zip(("vectors-50", "vectors", "rules-50", "rules"), (-0.01, 0.0, 0.01, 0.02), strict=True):
+        worth |= {per_cell(library): 0.6 - lower, per_segment(library): 0.55 - lower, single(library): 0.5 - lower}
     rows: list[Score | OnlineResult] = []
     for seed in range(seeds):
         most = 20.0 / (1 + seed)
         for segment in (ALL, "premium", "other"):
             rows += [Score(policy, behaviour, seed, 0, segment, most * x, most) for policy, x in worth.items()]
             for number, policy in enumerate(LEARNERS):
-                for visits, part in ((300, 0.45), (1_000, 0.98 - 0.1 * number - 0.04 * seed)):
+                for visits, part in ((300, 0.45), (1_000, 0.98 - 0.1 * min(number, 8) - 0.04 * seed)):
                     rows.append(Score(policy, behaviour, seed, visits, segment, most * part, most))
         rows += [OnlineResult(policy, behaviour, seed, 0.8 + 0.1 * seed, 1.0 + seed, 0.5) for policy in LEARNERS]
     return rows
@@ -61,24 +75,29 @@ def test_a_page_shows_means_worst_seeds_and_what_templates_reach() -> None:
     page = build_page(made_up())
     assert "mean (worst seed): item-critic 96.0 (94.0), q-ensemble 86.0 (84.0)" in page.verdict
     assert (
-        "reach 60.0% (95% interval 60.0 to 60.0) (published: 85 to 90%), the best constant vector 90.0%" in page.verdict
+        "56.0% (95% interval 56.0 to 56.0) as vectors-50, 55.0% (95% interval 55.0 to 55.0) as vectors, 54.0%"
+        in page.verdict
+    )
+    assert (
+        "53.0% (95% interval 53.0 to 53.0) as rules (published for vectors: 85 to 90%); the best constant vector 90.0%"
+        in page.verdict
     )
     assert "item-critic +140%, q-ensemble +115%" in page.verdict  # .96 and .86 of the optimum, the template .4
     tables = {table.heading: [tuple(row) for row in table.rows] for table in page.tables}
     first = ("item-critic", "45.0 (45.0)", "96.0 (94.0)", "85.0 (80.0)", "1.50 + 0.50")
     assert tables["Share of the optimum"][0] == first
-    assert ("best template per cell", "", "60.0 (60.0\u201360.0)") in tables["% of the optimum, with intervals"]
+    assert ("best of vectors per cell", "", "60.0 (60.0\u201360.0)") in tables["% of the optimum, with intervals"]
     assert tables["By segment"][0] == ("optimum", "15.00", "100.0 (100.0)", "EUR 15.00", "EUR 15.00")
     assert tables["Below the best template"][0] == ("item-critic", "0 of 2 (1.88)")  # .94 and .98, the template .5
     assert ("published: CEM (beta .1)", "3,000", "9.85", "1.31") in tables["Beside the published figures"]
-    assert ("premium template", "", "6.00", "1.00 (1.00\u20131.00)") in tables["Beside the published figures"]
-    assert "Grey: the best constant vector and the best template per cell." in page.drawings[1].caption
+    assert ("premium vector", "", "6.00", "1.00 (1.00\u20131.00)") in tables["Beside the published figures"]
+    assert "Grey: the best constant vector and the best of vectors per cell." in page.drawings[1].caption
 
 
 def test_seeds_below_the_best_template_are_counted() -> None:
     rows = made_up()
     reached = [row for row in rows if isinstance(row, Score)]
-    values = ratios(reached, "template-linucb", SINGLE, DEFAULT, 1_000)
+    values = ratios(reached, "template-linucb-vectors-50", SINGLE, DEFAULT, 1_000)
     np.testing.assert_allclose(values, [1.16, 1.08])  # .58 and .54 of the optimum, the template .5
     table = next(t for t in build_page([lowered(row) for row in rows]).tables if t.heading == "Below the best template")
     assert tuple(table.rows[list(LEARNERS).index("q-ensemble")]) == ("q-ensemble", "1 of 2 (0.40)")
@@ -137,7 +156,7 @@ def test_learners_are_over_templates_where_they_say_so() -> None:
     for name, learner in LEARNERS.items():
         entry = learner.entry(name)
         assert entry.name == name
-        assert issubclass(find_class(entry.source), TemplateBandit) == learner.discrete
+        assert issubclass(find_class(entry.source), TemplateBandit) == (learner.library in LIBRARY_NAMES)
 
 
 def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -146,7 +165,7 @@ def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyP
     done = run_study("boost-curves", tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=progress_lines.append)
     rows = done.rows
     assert len(progress_lines) == 2 * 2 * (1 + len(FEW))
-    assert progress_lines[-1].startswith("12 of 12, seed 1, changed behaviour: template-ts ")
+    assert progress_lines[-1].startswith("12 of 12, seed 1, changed behaviour: template-ts-vectors ")
     assert {row.visits for row in rows if isinstance(row, Score)} == {0, 30, 40}
     assert {row.earned for row in rows if isinstance(row, OnlineResult)} == {None}
     summary = json.loads((tmp_path / "a" / "summary.json").read_text(encoding="utf-8"))

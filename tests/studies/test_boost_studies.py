@@ -17,7 +17,7 @@ from studies.run import run_study
 from studies.shops import read_shop
 from studies.trust_region import courses, page
 from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_names import FEATURES
 
 
 def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:

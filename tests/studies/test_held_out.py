@@ -78,7 +78,7 @@ def test_a_learning_curve_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bandits_over_templates_choose_by_their_context_and_recommend_without_exploring() -> None:
     shop = open_shop(SMALL, 5)
     for context_name, width in (("simple", 7), ("rich", 17)):
-        world = view_of(shop, TemplateTS, {"context": context_name})
+        world = view_of(shop, TemplateTS, {"context": context_name, "library": "shop"})
         spec = world.spec(40)
         assert (spec.product_dim, spec.user_dim) == (8, width)
         policy = TemplateTS(spec, np.random.default_rng(0), context=context_name, alpha=50.0)

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 from zoosim.worlds.recommendation.world import build_world, click_table, drawn, resolve_shocks
-from zoosim.worlds.table import TableWorld, best_by_segment, chosen_and_best, earn
+from zoosim.worlds.table import TableWorld, best_by_segment, earn
 
 SHOP = EnvConfig(shocks=[LOUD, SILENT])
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
@@ -417,7 +417,7 @@ def test_chosen_and_best_are_the_true_chances_of_what_may_be_shown() -> None:
     event = {"step": 0, "change": "vanish", "category": "Fish Supplies"}
     world = build_world(make_config(availability=[event]), seed=0)
     visits, dog_toy = world.visits(0, 200), int(np.flatnonzero(world.groups == 3)[0])
-    chosen, best = chosen_and_best(visits, np.full(200, dog_toy))
+    chosen, best = world.chosen_and_best(visits, np.full(200, dog_toy))
     segments = world.segments[visits.visitors]
     np.testing.assert_array_equal(chosen, np.array([0.50, 0.02, 0.15, 0.02])[segments])
     np.testing.assert_array_equal(best, np.array([0.50, 0.55, 0.40, 0.10])[segments])

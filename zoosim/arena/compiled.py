@@ -14,7 +14,7 @@ from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import DecisionDraws, Kernel, KernelPolicy, floored_choice, floored_distribution
-from zoosim.worlds.table import TableWorld, VisitBatch, chosen_and_best, earn
+from zoosim.worlds.table import TableWorld, VisitBatch, earn
 
 # `compiled_play` puts each kernel's own functions in the place of these.
 choose: Any = None
@@ -69,7 +69,7 @@ def play_compiled(
 
 def _table_block(world: TableWorld, visits: VisitBatch, rows: DecisionHistory) -> Block:
     """Return a block of visits to a table with what it says of them."""
-    expected, best = chosen_and_best(visits, rows.actions)
+    expected, best = world.chosen_and_best(visits, rows.actions)
     parts = {name: part[visits.visitors, rows.actions] for name, part in world.parts.items()}
     segments = world.segments[visits.visitors] if world.parts else None
     return Block(visits.start, visits.user_ids, *rows, expected, best, parts, segments)

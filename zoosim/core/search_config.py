@@ -3,33 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Probability, Strict, check_known, check_shares
 from zoosim.core.market_shift import MarketShift, in_force
+from zoosim.core.parameters import shown
+from zoosim.core.search_names import MOST_TEMPLATES
+from zoosim.core.templates import LIBRARIES, Library, check_library
 
 Scale = Annotated[float, Field(ge=0, le=1e6)]
 Positive = Annotated[float, Field(gt=0, le=1e6)]
 Weight = Annotated[float, Field(ge=-1e6, le=1e6)]
 Logarithm = Annotated[float, Field(ge=-15, le=15)]
 Text = Annotated[str, Field(min_length=1)]
-
-FEATURES = (
-    "cm2",
-    "discount",
-    "private label",
-    "user match",
-    "bestseller",
-    "price",
-    "strategic cm2",
-    "discount x price taste",
-    "private label x label taste",
-    "specificity x bestseller",
-)
-"""The ten boost features, in the order of an action."""
-
-TEMPLATES = ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
-"""The eight templates, rules that boost products, by their number."""
 
 CLICK_SHARE = (0.01, 0.10)
 """Range of the worth of a click, in units of that of a EUR of GMV: outside, click bait wins."""
@@ -89,6 +75,7 @@ class Segment(Strict):
     category_utility: dict[str, Weight] = Field(
         default_factory=dict, description="added to the utility of the products of a category"
     )
+    discount: Weight = Field(0.0, description="added to the utility of every product, by its discount")
     examination: Weight = Field(0.0, description="added to the log odds that a position is examined")
     purchase_bias: Weight = Field(0.0, description="added to the log odds of buying what was clicked")
     purchase_price: Weight = Field(0.0, description="the same by log(1 + price)")
@@ -244,6 +231,12 @@ class SearchConfig(Strict):
     categories: dict[str, Category] = Field(CATEGORIES, min_length=1, description="categories of products")
     segments: dict[str, Segment] = Field(SEGMENTS, min_length=1, description="segments of users")
     query_types: dict[str, QueryType] = Field(QUERY_TYPES, min_length=1, description="types of queries")
+    templates: Library = Field(
+        LIBRARIES["rules"],
+        min_length=2,
+        max_length=MOST_TEMPLATES,
+        description=f"templates by name, or one of the libraries {', '.join(LIBRARIES)}",
+    )
     relevance: Relevance = Relevance()
     behaviour: Behaviour = Behaviour()
     reward: RewardWeights = RewardWeights()
@@ -271,6 +264,15 @@ class SearchConfig(Strict):
         """Return the shares that a segment has over time."""
         return [mix[segment] for mix in self.mixes]
 
+    @field_validator("templates", mode="before")
+    @classmethod
+    def _named_library(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return value
+        if not isinstance(value, str) or value not in LIBRARIES:
+            raise ValueError(f"got {shown(value)}, expected {', '.join(LIBRARIES)}, or a mapping of names to templates")
+        return LIBRARIES[value]
+
     @model_validator(mode="after")
     def _consistent(self) -> "SearchConfig":
         for field in ("categories", "segments", "query_types"):
@@ -279,6 +281,7 @@ class SearchConfig(Strict):
             raise ValueError("scores_file: needs the products and queries that it scores: catalogue_file, queries_file")
         if self.catalogue_file is not None and self.renews:
             raise ValueError("shifts: renewal replaces drawn products; leave it out, or catalogue_file")
+        check_library(self.templates, self.a_max)
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
         for number, shift in enumerate(self.shifts):

@@ -168,18 +168,21 @@ class PolicySpec:
         product_dim: Number of features of a product, 0 to 1,000,000; of boosts, how many there are.
         n_users: Number of known visitors, whose ids are 0 to n_users - 1; 0 when visitors are never recognised.
         steps: Planned number of decisions; 0 when unknown.
+        templates: Names of the ranking templates of a search shop, by number, where policies choose among them.
 
     Raises:
-        ConfigError: a number is out of its range, or neither visitors nor products have a feature.
+        ConfigError: a number is out of its range, neither visitors nor products have a feature, or `templates` are no
+            different names.
     """
 
     user_dim: int
     product_dim: int
     n_users: int = 0
     steps: int = 0
+    templates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the numbers; a task needs at least one feature."""
+        """Check the numbers and names; a task needs at least one feature."""
         for name in ("user_dim", "product_dim", "n_users", "steps"):
             value = getattr(self, name)
             most = MOST_FEATURES if name in ("user_dim", "product_dim") else MOST_COUNT
@@ -189,6 +192,11 @@ class PolicySpec:
                 raise ConfigError(f"PolicySpec.{name}: got {shown(value)}, {expected}")
         if self.user_dim + self.product_dim < 1:
             raise ConfigError("PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one of them")
+        names = self.templates
+        are_names = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not are_names or len(set(names)) < len(names):
+            raise ConfigError(f"PolicySpec.templates: got {shown(names)}, expected different names")
+        object.__setattr__(self, "templates", tuple(names))  # a list where it was read from JSON
 
 
 class PastLog(Protocol):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.action_spaces.base import Part
-from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.tables import Column, Table
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
@@ -74,8 +74,9 @@ class PositionFacts(NamedTuple):
 class SearchDescription:
     """A search world of one seed, in plain figures; `visits` were simulated.
 
-    `templates` maps each template to the mean reward with interval of all visits, and of each segment's, None where it
-    had none. `shifts` are the later changes of the market; all else is the opening market.
+    `plain` is the mean reward with interval of all visits without boosts; `templates` maps each template to that of all
+    visits, and of each segment's, None where it had none. `shifts` are the later changes of the market; all else is the
+    opening market.
     """
 
     config: SearchConfig
@@ -85,6 +86,7 @@ class SearchDescription:
     categories: tuple[CategoryFacts, ...]
     segments: tuple[SegmentFacts, ...]
     positions: tuple[PositionFacts, ...]
+    plain: Interval
     templates: dict[str, tuple[Interval | None, ...]]
     example: VisitFacts
     shifts: tuple[ShiftFacts, ...] = ()
@@ -93,7 +95,7 @@ class SearchDescription:
     render = Part("zoosim.report.search:render_search")
 
     def table(self) -> Table:
-        """Tabulate what visits of each segment bring under the neutral template."""
+        """Tabulate what visits of each segment bring without boosts."""
         segments = self.segments
         columns = (
             Column("segment", [each.name for each in segments], is_text=True, is_essential=True),
@@ -108,9 +110,10 @@ class SearchDescription:
 
 
 class SimulatedVisits(NamedTuple):
-    """The outcomes of n visits on the base ranker's ranking, and their `rewards (n, 8)` under each template.
+    """The outcomes of n visits on the base ranker's ranking, and their `rewards (n, T)` under each of T templates.
 
-    `segments (n,)`, `query_types (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
+    `segments (n,)`, `query_types (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)` and the
+    reward `plain (n,)` without boosts.
     """
 
     segments: IntArray
@@ -119,6 +122,7 @@ class SimulatedVisits(NamedTuple):
     clicks: BoolArray
     purchases: BoolArray
     gmv: FloatArray
+    plain: FloatArray
     rewards: FloatArray
 
 
@@ -144,6 +148,7 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
         categories=_categories(shop),
         segments=_segments(shop, simulated),
         positions=_positions(shop, simulated),
+        plain=mean_interval(simulated.plain),
         templates=_templates(shop, simulated),
         example=describe_visit(shop, most_eventful_visit(simulated)),
         shifts=shift_facts(shop.world.config),
@@ -158,7 +163,8 @@ def _simulate(shop: SearchShop, visits: int, progress: Progress) -> SimulatedVis
         clicks=np.zeros((visits, shop.k), np.bool_),
         purchases=np.zeros((visits, shop.k), np.bool_),
         gmv=np.zeros(visits),
-        rewards=np.zeros((visits, len(TEMPLATES))),
+        plain=np.zeros(visits),
+        rewards=np.zeros((visits, len(shop.world.config.templates))),
     )
     last_line = time.monotonic()
     for step in range(visits):
@@ -175,12 +181,11 @@ def _simulate_one(shop: SearchShop, step: int, simulated: SimulatedVisits) -> No
     simulated.query_types[step] = visit.query_type
     result = shop.serve(visit, visit.baseline)
     simulated.gmv[step] = result.parts.gmv
+    simulated.plain[step] = result.reward
     simulated.examined[step] = result.outcome.examined
     simulated.clicks[step] = result.outcome.clicks
     simulated.purchases[step] = result.outcome.purchases
-    # The first template is neutral: its ranking has just been served.
-    simulated.rewards[step, 0] = result.reward
-    for template in range(1, len(TEMPLATES)):
+    for template in range(simulated.rewards.shape[1]):
         simulated.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
 
 
@@ -250,5 +255,5 @@ def _templates(shop: SearchShop, simulated: SimulatedVisits) -> dict[str, tuple[
     masks += [simulated.segments == number for number in range(len(shop.world.config.segments))]
     return {
         name: tuple(mean_interval(simulated.rewards[mask, number]) if mask.any() else None for mask in masks)
-        for number, name in enumerate(TEMPLATES)
+        for number, name in enumerate(shop.world.config.templates)
     }

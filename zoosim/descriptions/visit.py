@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
@@ -152,9 +153,9 @@ def _ladder(shop: SearchShop, visit: SearchVisit) -> tuple[VisitRanking, ...]:
 
 def _by_template(shop: SearchShop, visit: SearchVisit) -> tuple[VisitRanking, ...]:
     rankings = []
-    for number, name in enumerate(TEMPLATES):
+    for number, name in enumerate(shop.world.config.templates):
         shown = shop.rank_by_template(visit, number)
-        added = shop.world.config.a_max * shop.templates(visit.market)[number, shown]
+        added = shop.added_by_template(visit, number, shown)
         rankings.append(_ranking(shop, visit, name, shown, added))
     return tuple(rankings)
 

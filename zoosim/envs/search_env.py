@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import Context
 from zoosim.envs.world_env import WorldEnv
 from zoosim.ranking.product_table import ProductTable
@@ -75,7 +76,7 @@ class SearchEnv(WorldEnv):
 
 
 class SearchTemplatesEnv(SearchEnv):
-    """The same shop with an action from 0 to 7, one of the `TEMPLATES`, which boosts by `a_max` times its value.
+    """The same shop with an action from 0 to T - 1, the number of one of the shop's templates.
 
     An observation is what policies over templates see: `user (7 or 17,)`, the visit's features, and the templates as
     the products.
@@ -92,7 +93,9 @@ class SearchTemplatesEnv(SearchEnv):
             ConfigError: `config` is invalid.
         """
         self._config = read_search_config(config)
-        WorldEnv.__init__(self, template_space(self._config), spaces.Discrete(len(TEMPLATES)), "user", flat)
+        WorldEnv.__init__(
+            self, template_space(self._config), spaces.Discrete(len(self._config.templates)), "user", flat
+        )
 
     def build(self, seed: int) -> SearchView:
         """Return the world of a seed."""
@@ -139,7 +142,7 @@ def _feature_space(config: SearchConfig) -> spaces.Box:
 
 def template_space(config: SearchConfig) -> spaces.Dict:
     """Return the space of the contexts of policies over templates."""
-    count = len(TEMPLATES)
+    count = len(config.templates)
     return spaces.Dict(
         user_id=spaces.Discrete(2**62),
         user=_feature_space(config),

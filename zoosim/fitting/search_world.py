@@ -11,7 +11,7 @@ import polars as pl
 
 from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
-from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.tables import Table
 from zoosim.core.tabular import TabularResult
@@ -245,4 +245,4 @@ def _names_of_effects(names: tuple[str, ...], effect: IntArray) -> tuple[str, ..
 def _template_rewards(config: SearchConfig) -> dict[str, Interval]:
     """Return what visits of seed 0 earn under each template."""
     rewards = reward_of(config, earnings(SearchShop(build_search_world(config, seed=0)), 0, VISITS))
-    return {name: mean_interval(column) for name, column in zip(TEMPLATES, rewards.T, strict=True)}
+    return {name: mean_interval(column) for name, column in zip(config.templates, rewards.T, strict=True)}

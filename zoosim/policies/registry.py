@@ -14,6 +14,7 @@ import numpy as np
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import check_parameters, shown, unknown
+from zoosim.core.search_names import TEMPLATES
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -22,10 +23,7 @@ from zoosim.policies.files import is_file
 if TYPE_CHECKING:  # policies of tables alone have one
     from zoosim.schema.schema import FittedSchema
 
-FIXED: dict[str, dict[str, Any]] = {
-    f"template-{template}": {"template": template}
-    for template in ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
-}
+FIXED: dict[str, dict[str, Any]] = {f"template-{template}": {"template": template} for template in TEMPLATES}
 """Built-in names that stand for a class with some of its parameters fixed."""
 
 BUILT_IN = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import FloatArray, IntArray
 
 STATIC = (0, 1, 2, 4, 5, 6)

@@ -7,7 +7,6 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from zoosim.core.search_config import TEMPLATES
 from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
 from zoosim.descriptions.search import PositionFacts, SearchDescription
@@ -112,7 +111,7 @@ def answer(world: SearchDescription) -> str:
     """Return which template to begin with, in one sentence."""
     values = {name: by_segment[0] for name, by_segment in world.templates.items() if by_segment[0] is not None}
     best = max(values, key=lambda name: values[name].mean)
-    plain = values[TEMPLATES[0]]
+    plain = world.plain
     low = values[best].low
     high = plain.high
     # Rather too careful: rewards are paired by visit, so that intervals may overlap where the difference is sure.

@@ -308,8 +308,10 @@ class _Look(Projection):
 def _new_policy(before: Model, fitted: FittedSchema) -> Policy:
     """Return a model's policy for another schema, with nothing learned; after a warm-up the recommended one."""
     policy = before.policy
-    sizes = {"user_dim": fitted.visitors.width, "product_dim": fitted.products.width}
+    user_dim = fitted.visitors.width
+    product_dim = fitted.products.width
     if WARM_UP in before.facts:
-        return Adaptive(PolicySpec(**sizes), stream(0, "policy", "adaptive"))
+        return Adaptive(PolicySpec(user_dim=user_dim, product_dim=product_dim), stream(0, "policy", "adaptive"))
     params = {name: getattr(policy, name) for name in parameters_of(type(policy))}
-    return type(policy)(replace(policy.spec, **sizes), stream(0, "policy", policy_name(type(policy))), **params)
+    spec = replace(policy.spec, user_dim=user_dim, product_dim=product_dim)
+    return type(policy)(spec, stream(0, "policy", policy_name(type(policy))), **params)

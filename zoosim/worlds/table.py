@@ -34,13 +34,15 @@ NO_REWARDS = frozen(np.zeros((0, 0)))
 class Period:
     """From visit `start` on: click probabilities `table (S, G)`, and the mask `available (K,)` of the candidates.
 
-    `offered (K,)` are the rows of the world's products that are candidates; None for all of them.
+    `offered (K,)` are the rows of the world's products that are candidates; None for all of them. `best (S,)` is the
+    reward of the oracle by segment; None for that of the best candidate.
     """
 
     start: int
     table: FloatArray
     available: BoolArray
     offered: IntArray | None = None
+    best: FloatArray | None = None
 
 
 class VisitBatch(NamedTuple):
@@ -96,18 +98,6 @@ def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArr
     return out
 
 
-def chosen_and_best(visits: VisitBatch, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the expected rewards of the chosen and of the best available product, each `(n,)`.
-
-    Args:
-        visits: The n visits.
-        actions: The candidate shown at each, `(n,)`.
-    """
-    segments = visits.segments[visits.visitors]
-    chosen = visits.table[segments, visits.groups[actions]]
-    return chosen, best_by_segment(visits.table, visits.groups, visits.available)[segments]
-
-
 def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -> FloatArray:
     """Return the highest expected reward of each segment over what may be shown, `(S,)`.
 
@@ -157,7 +147,8 @@ class TableWorld(World):
     (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
     number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
     of, each `(U, K)`; without, rewards are clicks. `ids` are those of the products, by default 0 to K - 1.
-    `user_columns` and `product_columns` name the features, by default by number.
+    `user_columns` and `product_columns` name the features, by default by number; `templates` names the products where
+    these are ranking templates.
     """
 
     seed: int
@@ -178,6 +169,7 @@ class TableWorld(World):
     rewards: FloatArray = field(default_factory=lambda: NO_REWARDS)
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
     ids: IntArray | None = None
+    templates: tuple[str, ...] = ()
     user_columns: tuple[str, ...] = ()
     product_columns: tuple[str, ...] = ()
 
@@ -217,7 +209,13 @@ class TableWorld(World):
     def spec(self, steps: int) -> PolicySpec:
         """Say what a policy may know of this world when it is made."""
         known = 0 if self.anonymous else self.n_users
-        return PolicySpec(user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps)
+        return PolicySpec(
+            user_dim=self.users.shape[1],
+            product_dim=self.products.shape[1],
+            n_users=known,
+            steps=steps,
+            templates=self.templates,
+        )
 
     def visitors(self, start: int, stop: int) -> IntArray:
         """Return the rows of `users` that come at visits `start` to `stop - 1`."""
@@ -267,6 +265,19 @@ class TableWorld(World):
         )
         return frozen_parts(visits)
 
+    def chosen_and_best(self, visits: VisitBatch, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the expected rewards of the chosen candidate and of the oracle, each `(n,)`.
+
+        Args:
+            visits: The n visits.
+            actions: The candidate shown at each, `(n,)`.
+        """
+        segments = visits.segments[visits.visitors]
+        best = self.period(visits.start).best
+        if best is None:
+            best = best_by_segment(visits.table, visits.groups, visits.available)
+        return visits.table[segments, visits.groups[actions]], best[segments]
+
     @cached_property
     def _chunk(self) -> list[tuple[VisitBatch, VisitCandidates]]:
         """Hold the visits that were asked for last, and what is offered at them."""
@@ -301,8 +312,10 @@ class TableWorld(World):
 
     def truth(self, visit: TableVisit) -> Truth:
         """Return the expected reward of each product at a visit."""
-        rewards = visit.visits.table[visit.visits.segments[visit.visitor], visit.visits.groups]
-        return truth_of_candidates(rewards, visit.visits.available)
+        segment = visit.visits.segments[visit.visitor]
+        truth = truth_of_candidates(visit.visits.table[segment, visit.visits.groups], visit.visits.available)
+        best = self.period(visit.step).best
+        return truth if best is None else replace(truth, best_reward=float(best[segment]), best_action=None)
 
     def as_table(self) -> "TableWorld":
         """Return the world itself."""

@@ -8,7 +8,7 @@ import pytest
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
-from zoosim.core.search_config import TEMPLATES
+from zoosim.core.search_names import TEMPLATES
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import find_class, make_entry
 from zoosim.policies.templates.bandits import TemplateGreedy, TemplateLinUCB, TemplateTS
@@ -54,6 +54,15 @@ def test_a_static_template_is_known_by_its_number() -> None:
     assert make_entry("template-cm2").fingerprint != make_entry("template-premium").fingerprint
     entry = make_entry("template", "mine", {"template": "premium"})
     assert entry.make(EIGHT, np.random.default_rng(0)).select_action(here) == 4
+
+
+def test_a_static_template_is_found_by_its_name_among_those_of_the_shop() -> None:
+    own = PolicySpec(user_dim=3, product_dim=2, templates=("plain", "dear"))
+    policy = make_entry("template", "mine", {"template": "dear"}).make(own, np.random.default_rng(0))
+    here: dict[str, Any] = {"product_ids": np.arange(2), "products": np.eye(2), "available": np.ones(2, bool)}
+    assert policy.select_action(Context(user_id=0, user=np.zeros(3), **here)) == 1
+    with pytest.raises(ConfigError, match="template: unknown template 'premium'; known: plain, dear"):
+        make_entry("template-premium").make(own, np.random.default_rng(0))
 
 
 def test_bounds_by_hand() -> None:

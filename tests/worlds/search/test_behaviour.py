@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.plain import search as plain
 from benchmarks.plain.search_visits import plain_products, plain_query, plain_user, plain_visit, relevance_noise
-from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import TEMPLATES
 from zoosim.ranking.search_requests import estimated
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.world import build_search_world
@@ -55,7 +56,8 @@ def test_templates_and_their_rankings(met: tuple[SearchShop, SearchVisit]) -> No
     products = plain_products(shop.world)
     for number, name in enumerate(TEMPLATES):
         values = plain.template_values(name, products)
-        np.testing.assert_allclose(shop.templates(0)[number], values, rtol=0, atol=1e-12)
+        added = [plain.AMPLITUDE * value for value in values]
+        np.testing.assert_allclose(shop.added_by_rules(0)[number], added, rtol=0, atol=1e-11)
         scores = [b + plain.AMPLITUDE * value for b, value in zip(visit.base.tolist(), values, strict=True)]
         assert shop.rank_by_template(visit, number).tolist() == plain.top(scores, 20)
 

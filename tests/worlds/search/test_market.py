@@ -118,7 +118,7 @@ def test_what_a_shift_leaves_alone_is_the_same_object() -> None:
     assert len({id(market.users) for market in shop.markets}) == 2
     search_shop = SearchShop(shop)
     assert search_shop.arrays(2).catalogue_index is search_shop.arrays(1).catalogue_index
-    assert search_shop.templates(4) is search_shop.templates(1)
+    assert search_shop.added_by_rules(4) is search_shop.added_by_rules(1)
 
 
 def test_a_mix_takes_the_place_of_the_one_before() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import TEMPLATES
 from zoosim.worlds.search import optimum as module
 from zoosim.worlds.search.expected_reward import boost_rewards, groups_of, template_rewards, visits_of
 from zoosim.worlds.search.optimum import search_optimum

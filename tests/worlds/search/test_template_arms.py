@@ -6,10 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.errors import ConfigError
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import TEMPLATES
 from zoosim.worlds.search import template_arms as module
 from zoosim.worlds.search.expected_reward import VisitGroup, groups_of, share_of, visits_of
 from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.tables import read_search_config
 from zoosim.worlds.search.template_arms import earnings, expected_rewards, reward_of, template_world
 from zoosim.worlds.search.world import build_search_world
 
@@ -136,3 +139,51 @@ def test_it_is_kept_on_disk_and_made_again_where_that_is_damaged(tmp_path: Path)
         module._all_earnings.cache_clear()
         assert np.array_equal(template_world(SMALL, seed=4, steps=20).rewards, first.rewards)
     assert path.stat().st_size > 200
+
+
+OWN = {
+    "plain": {},
+    "dear": {"boosts": {"price": 0.5}},
+    "match": {"boosts": {"user match": 0.4, "discount x price taste": -0.2}},
+    "both": {"mix": {"dear": 0.5, "cheap": 0.5}},
+    "cheap": {"rule": "budget"},
+}
+
+
+def test_templates_of_boosts_rank_as_the_boosts_do_and_earn_what_the_shop_gives() -> None:
+    config = read_search_config({"n_products": 80, "n_users": 50, "templates": OWN})
+    world = template_world(config, seed=4, steps=20)
+    shop = SearchShop(build_search_world(config, seed=4))
+    boosts = shop.templates.boosts
+    assert world.group_names == tuple(OWN)
+    assert world.spec(20).templates == tuple(OWN)
+    for step in range(20):
+        visit = shop.arrive(step)
+        for template in (0, 1, 2):
+            assert np.array_equal(shop.rank_by_template(visit, template), shop.rank(visit, boosts[template]))
+        added = [shop.added_by_template(visit, template, np.arange(80)) for template in (1, 3, 4)]
+        np.testing.assert_allclose(added[1], 0.5 * added[0] + 0.5 * added[2], atol=1e-12)
+        order = np.argsort(-(visit.base + added[1]), kind="stable")[:20]
+        assert np.array_equal(shop.rank_by_template(visit, 3), order)
+        for template in range(5):
+            result = shop.serve(visit, shop.rank_by_template(visit, template))
+            assert world.rewards[step, template] == pytest.approx(result.reward, rel=1e-12)
+
+
+def test_policies_of_another_library_are_told_by_the_same_oracle() -> None:
+    own = template_world(SMALL, seed=4, steps=20)
+    other = template_world(SMALL, seed=4, steps=20, library="vectors")
+    assert other.group_names == own.group_names
+    assert not np.array_equal(own.rewards, other.rewards)
+    visits = own.visits(0, 20), other.visits(0, 20)
+    actions = np.zeros(20, np.int64)
+    assert np.array_equal(own.chosen_and_best(visits[0], actions)[1], other.chosen_and_best(visits[1], actions)[1])
+    for step in range(20):
+        arrived = own.arrive(step), other.arrive(step)
+        assert own.truth(arrived[0]).best_reward == other.truth(arrived[1]).best_reward
+        assert other.truth(arrived[1]).best_action is None
+
+
+def test_a_library_that_the_box_has_no_room_for_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"library vectors: templates.cm2.boosts.cm2 is 0.5, expected -0.3 to 0.3"):
+        template_world(SMALL.model_copy(update={"a_max": 0.3}), seed=4, steps=20, library="vectors")

@@ -15,7 +15,7 @@ from zoosim.core.blame import blamed
 from zoosim.core.countdown import Countdown
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.search_config import TEMPLATES
+from zoosim.core.search_names import MOST_TEMPLATES, TEMPLATES
 from zoosim.core.threads import in_threads, n_threads
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
@@ -315,10 +315,17 @@ def check_class(policy_class: type[Policy], log: Log) -> None:
         return
     if not find_action_space(TEMPLATE_SPACE).accepts(policy_class):
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
-    if log.n_actions != len(TEMPLATES):
+    if not _templates_of(log) and log.n_actions != len(TEMPLATES):
         raise PolicyError(
-            f"chooses among {len(TEMPLATES)} templates of a search shop, the log has {log.n_actions} actions"
+            "chooses among the templates of a search shop, one in each category of the log's catalogue, and the log "
+            f"has {log.n_actions} actions in {len(set(log.categories))} categories"
         )
+
+
+def _templates_of(log: Log) -> tuple[str, ...]:
+    """Return the names of the templates that a log of a search shop is of, () where it may be of anything else."""
+    names = log.categories
+    return names if log.n_actions <= MOST_TEMPLATES and len(set(names)) == log.n_actions else ()
 
 
 def spec_of(log: Log) -> PolicySpec:
@@ -328,7 +335,9 @@ def spec_of(log: Log) -> PolicySpec:
         n_users = int(log.user_ids.max()) + 1
     user_dim = log.features.shape[1]
     product_dim = log.products.shape[1]
-    return PolicySpec(user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log))
+    return PolicySpec(
+        user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log), templates=_templates_of(log)
+    )
 
 
 def visible_spec(log: Log) -> PolicySpec:

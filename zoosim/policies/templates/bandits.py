@@ -17,6 +17,7 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import MOST, NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
+from zoosim.core.search_names import LIBRARY_NAMES, MOST_TEMPLATES, SHOP
 from zoosim.core.state import saved_length
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
@@ -43,8 +44,8 @@ LEAST = 1e-12
 """The variance that rewards have at least."""
 
 
-FIRST_TEMPLATES, MOST_TEMPLATES = 16, 256
-"""Room for templates at first and at most; then the one that was shown or rewarded longest ago is dropped."""
+FIRST_TEMPLATES = 16
+"""Room for templates at first; beyond `MOST_TEMPLATES` the one that was shown or rewarded longest ago is dropped."""
 
 
 class TemplateState(NamedTuple):
@@ -223,6 +224,7 @@ class TemplateBandit(KernelPolicy):
     chooses = ("templates",)
     sampling: ClassVar[bool] = False
     context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
+    library: str = parameter(SHOP, choices=(SHOP, *LIBRARY_NAMES), help="whose templates; in simulated shops")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
     discount: float = parameter(1.0, low=0.9, high=1, help="weight that an observation keeps, a visit")
     alpha: float

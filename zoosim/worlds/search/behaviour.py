@@ -17,9 +17,9 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 class BehaviourParameters(NamedTuple):
     """The numbers of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position.
 
-    `segment_utility (S, C)`, by category, and `type_intercept (T,)` are added to utilities, `segment_examination (S,)`
-    to the log odds of examination, `segment_purchase (S, 2)`, an intercept and a slope by log(1 + price), to those of
-    purchases.
+    `segment_utility (S, C)`, by category, `segment_discount (S,)`, by a product's discount, and `type_intercept (T,)`
+    are added to utilities, `segment_examination (S,)` to the log odds of examination, `segment_purchase (S, 2)`, an
+    intercept and a slope by log(1 + price), to those of purchases.
     """
 
     intercept: float
@@ -42,6 +42,7 @@ class BehaviourParameters(NamedTuple):
     max_purchases: int
     bias: FloatArray
     segment_utility: FloatArray
+    segment_discount: FloatArray
     segment_examination: FloatArray
     segment_purchase: FloatArray
     type_intercept: FloatArray
@@ -57,6 +58,7 @@ def behaviour_parameters(config: SearchConfig) -> BehaviourParameters:
         **config.behaviour.model_dump(),
         bias=np.array([row + row[-1:] * (longest - len(row)) for row in biases]),
         segment_utility=np.array(of_categories) + np.array([[segment.intercept] for segment in segments]),
+        segment_discount=np.array([segment.discount for segment in segments]),
         segment_examination=np.array([segment.examination for segment in segments]),
         segment_purchase=np.array([(segment.purchase_bias, segment.purchase_price) for segment in segments]),
         type_intercept=np.array([kind.intercept for kind in config.query_types.values()]),

@@ -13,7 +13,8 @@ import numpy as np
 from zoosim.core.action_space import BOOSTS
 from zoosim.core.errors import ActionError
 from zoosim.core.parameters import shown
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext, frozen
 from zoosim.logs.searches import write_shop
 from zoosim.policies.boosts.base import BoostSpec

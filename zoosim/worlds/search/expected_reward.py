@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray
 from zoosim.ranking.top_k import top
 from zoosim.worlds.search.market import only_segment
@@ -120,7 +119,7 @@ def boost_rewards(
 
 
 def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates: int = 1) -> FloatArray:
-    """Return what each template earns at visits of a market, `(8, n)`; see `boost_rewards`.
+    """Return what each template earns at visits of a market, `(T, n)`; see `boost_rewards`.
 
     Args:
         shop: The shop.
@@ -128,8 +127,7 @@ def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates
         queries: The n visits.
         replicates: Times that each visit is drawn again, the same for all templates.
     """
-    no_boosts = np.zeros((0, len(FEATURES)))
-    return _run(shop, market, queries, shop.template_boosts(market), no_boosts, replicates)
+    return _run(shop, market, queries, shop.added_by_rules(market), shop.templates.boosts, replicates)
 
 
 def _run(
@@ -137,7 +135,7 @@ def _run(
 ) -> FloatArray:
     weights = shop.world.config.reward
     price = (weight_array(weights), weights.rank_change, weights.rank_change_at)
-    out = np.empty((len(values) + len(actions), len(queries.users)))
+    out = np.empty((len(actions), len(queries.users)))
     _rewards(
         shop.arrays(market),
         queries,
@@ -168,7 +166,7 @@ def _rewards(
     replicates: int,
     out: FloatArray,
 ) -> None:
-    """Write what rankings earn: first those by `values (t, K)` added to base scores, then those by `actions (m, 10)`.
+    """Write what rankings earn by boosts `actions (m, 10)`, and what rules add besides, `values (m, K)` or `(0, K)`.
 
     `price`: the weights of GMV, CM2, strategic purchases and clicks; the price of a product that leaves the top, and
     the length of that top.
@@ -198,11 +196,10 @@ def _rewards(
         # The match of user and products is the same for all actions, and the only costly boost feature.
         matches(arrays.catalogue_index, users.embeddings[user], match)
         for n in range(out.shape[0]):
+            matched_scores(arrays.catalogue_index, base, match, signs, actions[n], scores)
             if n < values.shape[0]:
                 for p in range(count):
-                    scores[p] = base[p] + values[n, p]
-            else:
-                matched_scores(arrays.catalogue_index, base, match, signs, actions[n - values.shape[0]], scores)
+                    scores[p] += values[n, p]
             top(scores, shown)
             value_replicates(arrays, step, user, query_type, query, base, shown, weights, rewards)
             # Which products leave the top follows from the ranking, so that it takes no replicate.

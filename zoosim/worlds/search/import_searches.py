@@ -27,7 +27,8 @@ from zoosim.core.config import Strict, build, read_yaml, with_tables
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.parquet import write_parquet
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import FloatArray
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.columns import numbers, rewards

@@ -10,7 +10,9 @@ from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
+from zoosim.core.templates import LIBRARIES
 from zoosim.core.types import FloatArray
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.worlds.search.expected_reward import (
@@ -52,8 +54,8 @@ USUAL = SearchBudget(512, 4_096, 16_000)
 class Optimum(NamedTuple):
     """The best of a group of visits: the number of its `template`, its `boosts (10,)`.
 
-    `rewards (9,)` in EUR per visit of the boosts and of each template, with standard `errors (9,)`, on visits that
-    neither was chosen on.
+    `rewards (2 + T,)` in EUR per visit of the boosts, of none, and of each template, with standard `errors (2 + T,)`,
+    on visits that neither was chosen on.
     """
 
     template: int
@@ -96,14 +98,15 @@ def search_optimum(
     shop = SearchShop(world)
     market = world.market_at(step)
     groups = [group for group in groups_of(shop, by) if share_of(shop, market, group) > 0.0]
+    names = tuple(world.config.templates)
     optima = [best_of_group(shop, market, group, progress) for group in groups]
     return pl.DataFrame(
         {
             "group": [group.name for group in groups],
             "share": [share_of(shop, market, group) for group in groups],
-            "template": [TEMPLATES[best.template] for best in optima],
-            "template_reward": [best.rewards[1 + best.template] for best in optima],
-            "template_error": [best.errors[1 + best.template] for best in optima],
+            "template": [names[best.template] for best in optima],
+            "template_reward": [best.rewards[2 + best.template] for best in optima],
+            "template_error": [best.errors[2 + best.template] for best in optima],
             "neutral_reward": [best.rewards[1] for best in optima],
             "boosts": pl.Series([best.boosts.tolist() for best in optima], dtype=pl.List(pl.Float64)),
             "reward": [best.rewards[0] for best in optima],
@@ -129,13 +132,11 @@ def best_of_group(
         sizes: Numbers of visits that the search and the judging take; None for the usual ones.
     """
     sizes = sizes or USUAL
-    config = shop.world.config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    key = (config.model_dump_json(), digest(config), shop.world.seed, market, group, tuple(sizes))
 
     def make() -> dict[str, Any]:
         return _search(shop, market, group, progress, sizes)._asdict()
 
-    saved = kept("optima", key, Optimum._fields, make)
+    saved = kept("optima", _key(shop, market, group, sizes), Optimum._fields, make)
     return Optimum(**{**saved, "template": int(saved["template"])})
 
 
@@ -143,10 +144,10 @@ def _search(
     shop: SearchShop, market: int, group: VisitGroup, progress: Callable[[str], None], sizes: SearchBudget
 ) -> Optimum:
     strata = strata_of(shop, market, group)
-    boosts = best_boosts(shop, market, group, strata, progress, sizes)
+    boosts = _kept_boosts(shop, market, group, strata, progress, sizes)
     fit_rewards, _ = _rewards_of(shop, market, strata, FIT_START, sizes.fine, boosts)
-    # Chosen on visits that it is not judged on: the highest of eight estimates is too high on the same ones.
-    template = int(fit_rewards[1:].argmax())
+    # Chosen on visits that it is not judged on: the highest of several estimates is too high on the same ones.
+    template = int(fit_rewards[2:].argmax())
     progress(f"{group.name}: judging by {sizes.judged:,} visits")
     rewards, errors = _rewards_of(shop, market, strata, JUDGED_START, sizes.judged, boosts)
     return Optimum(template, boosts, rewards, errors)
@@ -155,17 +156,42 @@ def _search(
 def _rewards_of(
     shop: SearchShop, market: int, strata: Strata, first: int, n: int, boosts: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean rewards of boosts and of each template over all strata, `(9,)`, and their standard errors."""
-    means = np.zeros(1 + len(TEMPLATES))
-    variances = np.zeros(1 + len(TEMPLATES))
+    """Return the mean rewards of `Optimum` over all strata, `(2 + T,)`, and their standard errors."""
+    means = np.zeros(2 + len(shop.templates.boosts))
+    with_and_without = np.stack([boosts, np.zeros_like(boosts)])
+    variances = np.zeros_like(means)
     for number, (share, part) in enumerate(strata):
         visits = visits_of(shop, market, part, first + number * STRATUM_SPACING, n)
-        of_boosts = boost_rewards(shop, market, visits, boosts[np.newaxis])
+        of_boosts = boost_rewards(shop, market, visits, with_and_without)
         rewards = np.vstack([of_boosts, template_rewards(shop, market, visits)])
         means += share * rewards.mean(axis=1)
         # Stratified: the variance of sum share_s mean_s over independent strata.
         variances += share**2 * rewards.var(axis=1, ddof=1) / rewards.shape[1]
     return means, np.sqrt(variances)
+
+
+def _kept_boosts(
+    shop: SearchShop,
+    market: int,
+    group: VisitGroup,
+    strata: Strata,
+    progress: Callable[[str], None],
+    sizes: SearchBudget,
+) -> FloatArray:
+    """Return `best_boosts`, from disk where they were searched before, beside whatever templates."""
+
+    def make() -> dict[str, Any]:
+        return {"boosts": best_boosts(shop, market, group, strata, progress, sizes)}
+
+    key = _key(shop, market, group, sizes, templates=LIBRARIES["rules"])
+    boosts: FloatArray = kept("optimum-boosts", key, ("boosts",), make)["boosts"]
+    return boosts
+
+
+def _key(shop: SearchShop, market: int, group: VisitGroup, sizes: SearchBudget, **changes: Any) -> tuple[Any, ...]:
+    """Return the key by which results are kept on disk; what is observed changes none of them."""
+    config = shop.world.config.model_copy(update={"context": "simple", **changes})
+    return config.model_dump_json(), digest(config), shop.world.seed, market, group, tuple(sizes)
 
 
 def best_boosts(

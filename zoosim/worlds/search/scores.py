@@ -164,6 +164,34 @@ def boosted_scores(
 
 
 @jit
+def template_scores(
+    index: CatalogueIndex,
+    base: FloatArray,
+    user: FloatArray,
+    signs: FloatArray,
+    by_rules: FloatArray,
+    boosts: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write base scores + what a template adds to them.
+
+    Args:
+        index: The catalogue.
+        base: Base scores, `(K,)`.
+        user: Embedding of the user, `(d,)`.
+        signs: Signs of price taste, label taste and specificity, `(3,)`.
+        by_rules: What the template's rules add, `(K,)`.
+        boosts: The template's boosts, `(10,)`.
+        out: Overwritten, `(K,)`.
+    """
+    has_boosts = np.any(boosts != 0.0)
+    if has_boosts:
+        boosted_scores(index, base, user, signs, boosts, out)
+    for p in range(out.shape[0]):
+        out[p] = (out[p] if has_boosts else base[p]) + by_rules[p]
+
+
+@jit
 def matches(index: CatalogueIndex, user: FloatArray, out: FloatArray) -> None:
     """Write the standardised match of a user and each product.
 

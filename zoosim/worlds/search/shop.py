@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_names import FEATURES
+from zoosim.core.templates import arrays_of
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.ranking.search_requests import estimated, summarise
 from zoosim.ranking.top_k import top, top_of
@@ -14,9 +15,9 @@ from zoosim.worlds.search.catalogue import SearchCatalogue
 from zoosim.worlds.search.catalogue_index import CatalogueIndex, index_catalogue
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import RewardParts, left_top, reward
-from zoosim.worlds.search.scores import BaseRanker, boost_features, boosted_scores, score_request
+from zoosim.worlds.search.scores import BaseRanker, boost_features, boosted_scores, score_request, template_scores
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
-from zoosim.worlds.search.templates import template_values
+from zoosim.worlds.search.templates import added_by_rules
 from zoosim.worlds.search.world import SearchWorld
 
 CHUNK = 1_000
@@ -68,7 +69,8 @@ class SearchShop:
         weights = config.relevance
         self.relevance = BaseRanker(world.keys["relevance"], weights.cosine, weights.tokens, weights.noise_sd)
         self._arrays: dict[int, ShopArrays] = {}
-        self._templates: tuple[SearchCatalogue, FloatArray] | None = None
+        self.templates = arrays_of(config.templates)
+        self._added: tuple[SearchCatalogue, FloatArray] | None = None
         self._queries: Queries = world.queries(0, 0)
 
     def arrays(self, market: int) -> ShopArrays:
@@ -96,17 +98,20 @@ class SearchShop:
             keys=Keys(*(self.world.keys[name] for name in Keys._fields)),
         )
 
-    def templates(self, market: int) -> FloatArray:
-        """Return each template's value of each product in a market, `(8, K)`."""
+    def added_by_rules(self, market: int) -> FloatArray:
+        """Return what the rules of each template add to each product's score in a market, `(T, K)`."""
         catalogue = self.world.markets[market].catalogue
         # By identity: a shift that leaves the products alone leaves the very same catalogue.
-        if self._templates is None or self._templates[0] is not catalogue:
-            self._templates = (catalogue, template_values(catalogue))
-        return self._templates[1]
+        if self._added is None or self._added[0] is not catalogue:
+            added = added_by_rules(catalogue, self.templates.rules, self.world.config.a_max)
+            self._added = (catalogue, added)
+        return self._added[1]
 
-    def template_boosts(self, market: int) -> FloatArray:
-        """Return what each template adds to each product's score in a market, `(8, K)`."""
-        return self.world.config.a_max * self.templates(market)
+    def added_by_template(self, visit: SearchVisit, template: int, products: IntArray) -> FloatArray:
+        """Return what a template, by its number, adds to the scores of `products (n,)`."""
+        by_boosts = self.boost_features(visit, products) @ self.templates.boosts[template]
+        added: FloatArray = self.added_by_rules(visit.market)[template, products] + by_boosts
+        return added
 
     @property
     def n_features(self) -> int:
@@ -195,8 +200,18 @@ class SearchShop:
 
     def rank_by_template(self, visit: SearchVisit, template: int) -> IntArray:
         """Return the top k `(k,)` under a template, by its number."""
+        scores = np.empty(len(visit.base))
         shown = np.empty(len(visit.baseline), np.int64)
-        top(visit.base + self.world.config.a_max * self.templates(visit.market)[template], shown)
+        template_scores(
+            self.arrays(visit.market).catalogue_index,
+            visit.base,
+            self._embedding(visit),
+            visit.signs,
+            self.added_by_rules(visit.market)[template],
+            self.templates.boosts[template],
+            scores,
+        )
+        top(scores, shown)
         return shown
 
     def serve(self, visit: SearchVisit, shown: IntArray) -> FinishedVisit:

@@ -67,6 +67,7 @@ def slate_of(
     purchase = np.empty(shown.shape[0])
     for n, p in enumerate(shown):
         appeal[n] += behaviour.segment_utility[segment, index.category[p]]
+        appeal[n] += behaviour.segment_discount[segment] * catalogue.discount[p]
         purchase[n] = behaviour.segment_purchase[segment, 0] + behaviour.segment_purchase[segment, 1] * log_price[n]
     return Slate(
         shown,

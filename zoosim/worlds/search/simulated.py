@@ -74,7 +74,7 @@ class Search(SimulatedSearch):
     """A shop whose visitors search, as its parameters say."""
 
     parameter_record = SearchConfig
-    numbered_in_order = ("categories", "segments", "query_types")
+    numbered_in_order = ("categories", "segments", "query_types", "templates")
     description = Part("zoosim.descriptions.search:describe")
     optimum = Part("zoosim.worlds.search.optimum:search_optimum")
 
@@ -108,7 +108,7 @@ class Search(SimulatedSearch):
         config = self.config
         if "context" in params:
             config = config.model_copy(update={"context": params["context"]})
-        return search_world(config, seed=self.seed, steps=self.steps, action_space=action_space)
+        return search_world(config, seed=self.seed, steps=self.steps, action_space=action_space, params=params)
 
     def identity_of(self, config: Any) -> dict[str, Any]:
         """Return the parameters without paths of files, and the orders by which the world numbers things."""

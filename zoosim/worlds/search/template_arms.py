@@ -1,4 +1,4 @@
-"""The search shop as a world whose actions are templates: one of eight rankings per visit.
+"""The search shop as a world whose actions are templates: one of some rankings per visit.
 
 `template_world` computes the reward of each template at each visit of a run beforehand, by the shop's common random
 numbers; `TemplateWorld` serves visit by visit, without end. The truth that regret is counted against is each template's
@@ -6,9 +6,10 @@ expected reward in each cell, a pair of segment and query type, estimated from v
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,10 @@ from zoosim.core.jit import jit
 from zoosim.core.market_shift import in_force
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
-from zoosim.core.search_config import TEMPLATES, SearchConfig
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import SHOP
+from zoosim.core.templates import LIBRARIES, check_library
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen, frozen_parts
 from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
 from zoosim.worlds.facts import changes_of
@@ -30,7 +33,7 @@ from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_na
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import BaseRanker, score_request
+from zoosim.worlds.search.scores import BaseRanker, score_request, template_scores
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.tables import digest
@@ -46,14 +49,25 @@ TRUTH_VISITS = 40_000
 CELL_SPACING = 2**32
 """From the first of these visits of one cell to the first of the next."""
 
-TEMPLATE_NUMBERS = frozen(np.arange(len(TEMPLATES)))
-TEMPLATE_ROWS = frozen(np.eye(len(TEMPLATES)))
-ALL_TEMPLATES = frozen(np.ones(len(TEMPLATES), np.bool_))
-"""The templates as candidates: their ids, their one-hot features, and the mask of those that may be chosen."""
+
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+
+
+class TemplateCandidates(NamedTuple):
+    """The T templates as candidates: `ids (T,)`, one-hot features `products (T, T)`, the mask `available (T,)`."""
+
+    ids: IntArray
+    products: FloatArray
+    available: BoolArray
+
+
+@cache
+def _candidates(count: int) -> TemplateCandidates:
+    return frozen_parts(TemplateCandidates(np.arange(count), np.eye(count), np.ones(count, np.bool_)))
 
 
 class Earnings(NamedTuple):
-    """The parts of the reward of each template at each of n visits, each `(n, 8)`: in EUR, products and clicks.
+    """The parts of the reward of each of T templates at n visits, each `(n, T)`: in EUR, products and clicks.
 
     `exposure` is the share of strategic goods among the products shown.
     """
@@ -67,42 +81,51 @@ class Earnings(NamedTuple):
     exposure: FloatArray
 
 
-def template_world(config: SearchConfig, *, seed: int, steps: int) -> TableWorld:
+def template_world(config: SearchConfig, *, seed: int, steps: int, library: str = SHOP) -> TableWorld:
     """Return the world of a seed in which policies choose among templates.
 
     Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. Rewards
     and truth are kept on disk.
 
     Args:
-        config: The shop.
+        config: The shop; the best of its templates are the oracle, whatever policies choose among.
         seed: Seed of all draws.
         steps: Number of visits.
+        library: The templates that policies choose among: "shop" for the shop's, or the name of a library.
 
     Raises:
-        ConfigError: even the best templates lose money.
+        ConfigError: even the best templates lose money, or those of the library lie outside of the shop's box.
     """
-    return _world(config.model_dump_json(), digest(config), seed, steps)
+    return _world(config.model_dump_json(), digest(config), seed, steps, library)
 
 
 @lru_cache(maxsize=4)
-def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
-    config = SearchConfig.model_validate_json(config_json)
+def _world(config_json: str, files: str, seed: int, steps: int, library: str) -> TableWorld:
+    shop_config = SearchConfig.model_validate_json(config_json)
+    config = with_library(shop_config, library)
+    # By the shop's own templates, so that policies with other libraries are told as shares of the same.
+    best = None if library == SHOP else frozen(cell_truth(shop_config, seed=seed).max(axis=2))
     # Worlds that differ only in what policies observe share what is kept of them.
     earned = _all_earnings(_without_context(config).model_dump_json(), files, seed, steps)
     truth = cell_truth(config, seed=seed)
     shop = SearchShop(build_search_world(config, seed=seed))
     features, cells = _features_and_cells(shop, steps)
-    starts = [market.start for market in shop.world.markets]
+    candidates = _candidates(len(config.templates))
+    periods = tuple(
+        Period(market.start, rewards, candidates.available, best=None if best is None else best[number])
+        for number, (market, rewards) in enumerate(zip(shop.world.markets, truth, strict=True))
+    )
     return TableWorld(
         seed=seed,
         users=frozen(features),
         segments=frozen(cells),
-        products=TEMPLATE_ROWS,
-        groups=TEMPLATE_NUMBERS,
-        periods=tuple(Period(start, rewards, ALL_TEMPLATES) for start, rewards in zip(starts, truth, strict=True)),
+        products=candidates.products,
+        groups=candidates.ids,
+        periods=periods,
         shocks=changes_of(in_force(config.shifts)),
         segment_names=cell_names(config),
-        group_names=TEMPLATES,
+        group_names=tuple(config.templates),
+        templates=tuple(config.templates),
         action_space=TEMPLATE_SPACE,
         reward_range=AMOUNTS,
         visit_key=stream_key(seed, "visits"),
@@ -115,7 +138,7 @@ def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
 
 
 class TemplateWorld(SearchView):
-    """A search shop whose policies choose one of eight ranking templates, by number; visits never run out.
+    """A search shop whose policies choose one of its ranking templates, by number; visits never run out.
 
     Its visits and rewards are those of `template_world`.
     """
@@ -124,24 +147,44 @@ class TemplateWorld(SearchView):
 
     def spec(self, steps: int) -> PolicySpec:
         """Return the dimensions of a policy's context: a visit's features, and templates as one-hot products."""
-        return PolicySpec(user_dim=self.shop.n_features, product_dim=len(TEMPLATES), steps=steps)
+        templates = tuple(self.shop.world.config.templates)
+        return PolicySpec(user_dim=self.shop.n_features, product_dim=len(templates), steps=steps, templates=templates)
 
     def context(self, visit: SearchVisit) -> Context:
         """Return a visit as its user and the templates as its products."""
+        candidates = _candidates(len(self.shop.world.config.templates))
         return Context(
             user_id=visit.step,
             user=self.shop.features(visit),
-            product_ids=TEMPLATE_NUMBERS,
-            products=TEMPLATE_ROWS,
-            available=ALL_TEMPLATES,
+            product_ids=candidates.ids,
+            products=candidates.products,
+            available=candidates.available,
         )
 
     def rank(self, visit: SearchVisit, action: Any) -> IntArray:
         """Return the ranking `(k,)` of a template."""
-        return self.shop.rank_by_template(visit, check_template(action))
+        return self.shop.rank_by_template(visit, check_template(action, len(self.shop.world.config.templates)))
 
 
-def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
+def with_library(config: SearchConfig, library: str) -> SearchConfig:
+    """Return a shop whose templates are those of a library, or raise `ConfigError` where its box has no room for them.
+
+    Args:
+        config: The shop.
+        library: Name of the library, or "shop" for the shop's own templates.
+    """
+    if library == SHOP:
+        return config
+    try:
+        check_library(LIBRARIES[library], config.a_max)
+    except ValueError as error:
+        raise ConfigError(f"library {library}: {error}") from None
+    return config.model_copy(update={"templates": LIBRARIES[library]})
+
+
+def search_world(
+    config: SearchConfig, *, seed: int, steps: int, action_space: str, params: Mapping[str, Any] = NO_PARAMETERS
+) -> World:
     """Return the world of a seed in which policies choose templates or boosts.
 
     Args:
@@ -149,9 +192,10 @@ def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: s
         seed: Seed of all draws.
         steps: Number of visits; visits of boosts never run out.
         action_space: "templates", or else boosts.
+        params: Parameters of the policy, whose `library` names the templates that it chooses among.
     """
     if action_space == TEMPLATE_SPACE:
-        return template_world(config, seed=seed, steps=steps)
+        return template_world(config, seed=seed, steps=steps, library=params.get("library", SHOP))
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
 
 
@@ -174,15 +218,15 @@ def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[SearchVisit], f
     return lambda visit: float(best_rewards()[visit.market, visit.segment * n_types + visit.query_type])
 
 
-def check_template(action: Any) -> int:
-    """Return an action as the number of a template, or raise `ActionError`."""
+def check_template(action: Any, count: int) -> int:
+    """Return an action as the number of one of `count` templates, or raise `ActionError`."""
     try:
         # True and False would pass for 1 and 0.
         index = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
     except TypeError:
         index = -1
-    if not 0 <= index < len(TEMPLATES):
-        raise ActionError(f"step: got action {shown(action)}, expected a whole number from 0 to {len(TEMPLATES) - 1}")
+    if not 0 <= index < count:
+        raise ActionError(f"step: got action {shown(action)}, expected a whole number from 0 to {count - 1}")
     return index
 
 
@@ -217,7 +261,7 @@ def _all_earnings(config_json: str, files: str, seed: int, steps: int) -> Earnin
 
 
 def cell_truth(config: SearchConfig, *, seed: int) -> FloatArray:
-    """Return each template's expected reward in each cell of each market, `(M, segments x query types, 8)`, in EUR.
+    """Return each template's expected reward in each cell of each market, `(M, segments x query types, T)`, in EUR.
 
     It is kept on disk.
 
@@ -245,7 +289,7 @@ def _cell_truth(config_json: str, files: str, seed: int) -> FloatArray:
 
 
 def expected_rewards(shop: SearchShop) -> FloatArray:
-    """Return the mean reward of each template in each cell of each market, `(M, segments x query types, 8)`.
+    """Return the mean reward of each template in each cell of each market, `(M, segments x query types, T)`.
 
     Every cell has the same number of visits, so that a rare one is known as well as a common one; 0 where nobody comes.
     """
@@ -253,7 +297,7 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
     n_types = len(config.query_types)
     n_cells = len(config.segments) * n_types
     visits_per_cell = -(-TRUTH_VISITS // n_cells)
-    means = np.zeros((len(shop.world.markets), n_cells, len(TEMPLATES)))
+    means = np.zeros((len(shop.world.markets), n_cells, len(config.templates)))
     for group in groups_of(shop, "cell"):
         assert group.segment is not None
         assert group.query_type is not None
@@ -267,11 +311,11 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
 
 
 def reward_of(config: SearchConfig, earned: Earnings) -> FloatArray:
-    """Return rewards in EUR, `(n, 8)`.
+    """Return rewards in EUR, `(n, T)`.
 
     Args:
         config: The shop, which weighs their parts.
-        earned: The parts, each `(n, 8)`.
+        earned: The parts, each `(n, T)`.
     """
     rewards: FloatArray = reward(config.reward, earned[:5])
     return rewards
@@ -302,13 +346,15 @@ def serve_templates(shop: SearchShop, market: int, queries: Queries) -> Earnings
         market: Number of the market.
         queries: The visits.
     """
-    out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
+    out = np.zeros((len(queries.users), len(shop.templates.boosts), len(Earnings._fields)))
     _serve_all(
         shop.arrays(market),
         queries,
         shop.world.table,
         shop.relevance,
-        shop.template_boosts(market),
+        shop.specificity,
+        shop.added_by_rules(market),
+        shop.templates.boosts,
         shop.k,
         shop.world.config.reward.rank_change_at,
         out,
@@ -322,13 +368,17 @@ def _serve_all(
     queries: Queries,
     table: QueryTable,
     relevance: BaseRanker,
-    values: FloatArray,
+    specificity: FloatArray,
+    by_rules: FloatArray,
+    boosts: FloatArray,
     k: int,
     rank_change_at: int,
     out: FloatArray,
 ) -> None:
-    """Write the `Earnings` of each template, whose `values (8, K)` are added to base scores, to `out (n, 8, 7)`."""
-    count = values.shape[1]
+    """Write the `Earnings` of templates to `out (n, T, 7)`; their rules add `by_rules (T, K)`, `boosts (T, 10)`."""
+    users = arrays.users
+    count = by_rules.shape[1]
+    signs = np.empty(3)
     base = np.empty(count)
     scores = np.empty(count)
     longest_baseline = np.empty(k, np.int64)
@@ -342,9 +392,19 @@ def _serve_all(
         baseline = longest_baseline[:candidates]
         shown = longest_shown[:candidates]
         top(base, baseline)
-        for template in range(values.shape[0]):
-            for p in range(count):
-                scores[p] = base[p] + values[template, p]
+        signs[0] = np.sign(users.price_taste[user])
+        signs[1] = np.sign(users.label_taste[user])
+        signs[2] = np.sign(specificity[query_type])
+        for template in range(boosts.shape[0]):
+            template_scores(
+                arrays.catalogue_index,
+                base,
+                users.embeddings[user],
+                signs,
+                by_rules[template],
+                boosts[template],
+                scores,
+            )
             top(scores, shown)
             outcome = empty_outcome(shown.shape[0])
             out[i, template, :4] = serve(arrays, step, user, query_type, query, base, shown, outcome)

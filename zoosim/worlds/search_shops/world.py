@@ -20,4 +20,4 @@ class SearchShops(SimulatedSearch):
         shop = draw_search_shop(self.config, seed=self.seed, steps=self.steps)
         if params.get("context") in ("simple", "rich-oracle"):
             shop = shop.model_copy(update={"context": params["context"]})
-        return search_world(shop, seed=self.seed, steps=self.steps, action_space=action_space)
+        return search_world(shop, seed=self.seed, steps=self.steps, action_space=action_space, params=params)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from zoosim.core.search_config import SEGMENTS, Segment
 from zoosim.core.search_names import LIBRARY_NAMES
 from zoosim.experiments.suite.template_bandits import WIDTHS
 from zoosim.policies.registry import PolicyEntry, make_entry
@@ -53,7 +54,27 @@ CHANGED_BEHAVIOUR: dict[str, Any] = {
 """Other behaviour parameters of visitors, which nothing was tuned on: no interaction with price, other weights, and
 other biases of examination by position."""
 
-SHOP = {"n_products": 1_000, "a_max": 0.5}
-SHOPS: dict[str, dict[str, Any]] = {DEFAULT: SHOP, CHANGED: SHOP | CHANGED_BEHAVIOUR}
-CHANGED_VISITS = 1_000
-"""The most visits that learners serve with changed behaviour."""
+SAVVY = "savvy"
+SAVVY_SHOPPER = Segment(
+    share=0.2,
+    price_taste_mean=-1.0,
+    price_taste_sd=0.3,
+    label_taste_sd=0.2,
+    discount=2.0,
+    category_tastes={"dog_food": 0.3, "cat_food": 0.3, "litter": 0.2, "toys": 0.2},
+)
+"""Visitors who mind prices a little and like discounts: their best boosts, near discount +.2 and price +.1, lie between
+the vectors discount or budget and premium."""
+
+SAVVY_SEGMENTS = {
+    **{name: segment.model_copy(update={"share": 0.8 * segment.share}) for name, segment in SEGMENTS.items()},
+    "savvy_shopper": SAVVY_SHOPPER,
+}
+SHOP: dict[str, Any] = {"n_products": 1_000, "a_max": 0.5}
+SHOPS: dict[str, dict[str, Any]] = {
+    DEFAULT: SHOP,
+    CHANGED: SHOP | CHANGED_BEHAVIOUR,
+    SAVVY: SHOP | {"segments": {name: segment.model_dump() for name, segment in SAVVY_SEGMENTS.items()}},
+}
+OTHER_VISITS = 1_000
+"""The most visits that learners serve in the other shops than the default one."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from studies.boost_curves.baselines import baseline_scores, per_cell
-from studies.boost_curves.learners import CHANGED_VISITS, DEFAULT, LEARNERS, SHOPS
+from studies.boost_curves.learners import DEFAULT, LEARNERS, OTHER_VISITS, SHOPS
 from studies.boost_curves.records import ALL, OnlineResult, Score
 from studies.held_out import CHECKPOINTS, EARLY, learning_curve_of
 from studies.side_by_side import side_by_side
@@ -15,7 +15,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 
-BOTH = "both"
+ALL_SHOPS = "all"
 
 
 class Task(NamedTuple):
@@ -31,14 +31,14 @@ def measure(
     *,
     seeds: Any = "1000:1020",
     visits: Any = 10_000,
-    behaviour: Any = BOTH,
+    behaviour: Any = ALL_SHOPS,
     jobs: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[Score | OnlineResult]:
-    """Measure baselines and learners over so many `visits` per seed, 1,000 at most with changed behaviour.
+    """Measure baselines and learners over so many `visits` per seed, 1,000 at most in other shops.
 
-    `behaviour` is "default", "changed" or "both". What is finished is kept on disk, so a run that was stopped goes on.
-    Raises `ConfigError`.
+    `behaviour` is "default", "changed" (other behaviour of visitors), "savvy" (with savvy shoppers) or "all". What is
+    finished is kept on disk, so a run that was stopped goes on. Raises `ConfigError`.
     """
     behaviours = _behaviours(behaviour)
     last = check_whole("boost-curves: visits", visits, 1, 1_000_000)
@@ -52,16 +52,16 @@ def measure(
 
 
 def checkpoints_of(behaviour: str, visits: int) -> tuple[int, ...]:
-    """Return after how many of its `visits` a learner is scored, fewer with changed behaviour."""
-    last = visits if behaviour == DEFAULT else min(visits, CHANGED_VISITS)
+    """Return after how many of its `visits` a learner is scored, fewer in other shops."""
+    last = visits if behaviour == DEFAULT else min(visits, OTHER_VISITS)
     return (*(checkpoint for checkpoint in CHECKPOINTS if checkpoint < last), last)
 
 
 def _behaviours(behaviour: Any) -> tuple[str, ...]:
-    if behaviour == BOTH:
+    if behaviour == ALL_SHOPS:
         return tuple(SHOPS)
     if behaviour not in tuple(SHOPS):
-        expected = f"expected {', '.join(SHOPS)} or {BOTH}"
+        expected = f"expected {', '.join(SHOPS)} or {ALL_SHOPS}"
         raise ConfigError(f"boost-curves: behaviour: got {shown(behaviour)}, {expected}")
     return (behaviour,)
 

@@ -16,7 +16,7 @@ from studies.boost_curves.baselines import (
     single,
 )
 from studies.boost_curves.drawings import IN_PANELS, curves_figure, segments_figure
-from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED
+from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED, SAVVY
 from studies.boost_curves.records import OnlineResult, Score
 from studies.boost_curves.summary import (
     Rows,
@@ -50,7 +50,12 @@ PUBLISHED_GAIN = "more than 30%"
 SETTLED = 1_000
 """From so many visits on no seed should be below the best template."""
 
-SUFFIX = {DEFAULT: "", CHANGED: ", changed behaviour"}
+SUFFIX = {DEFAULT: "", CHANGED: ", changed behaviour", SAVVY: ", with savvy shoppers"}
+START = {
+    DEFAULT: "After",
+    CHANGED: "With changed behaviour and nothing retuned, after",
+    SAVVY: "With savvy shoppers among the visitors, after",
+}
 TERMS = {
     OPTIMUM: "One vector of boosts for each segment, the best that a long search on the truth finds. A learner that "
     "knows more of a request than its segment can come a little above 100%.",
@@ -74,6 +79,8 @@ TERMS = {
     "segment and query type. All explore as widely as was best for rules on other seeds of a shop of 10,000 products.",
     "changed behaviour": "Other weights of visitors' tastes, no interaction with price, other biases of examination; "
     "no learner is told, and nothing was retuned.",
+    "savvy shoppers": "A fifth of the visitors, who mind prices a little and like discounts; their best boosts lie "
+    "between those of two vectors.",
     "intervals": "95% over seeds, each with its own catalogue and visitors.",
 }
 
@@ -113,8 +120,7 @@ def _reached(rows: Rows, behaviour: str) -> str:
     last = checkpoints_in(rows, behaviour)[-1]
     learners = learners_in(rows, behaviour)
     ends = ", ".join(f"{policy} {_mean_and_worst(shares(rows, policy, behaviour, last))}" for policy in learners)
-    start = "After" if behaviour == DEFAULT else "With changed behaviour and nothing retuned, after"
-    return f"{start} {last:,} visits, in % of the optimum, mean (worst seed): {ends}"
+    return f"{START[behaviour]} {last:,} visits, in % of the optimum, mean (worst seed): {ends}"
 
 
 def _ceilings(rows: Rows, behaviour: str) -> str:

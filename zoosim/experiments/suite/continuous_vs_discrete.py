@@ -1,4 +1,4 @@
-"""Boosts against templates in one search shop: does choosing ten numbers beat choosing one ranking of eight?"""
+"""Boosts against templates of both kinds in one search shop: does choosing ten numbers beat choosing one of eight?"""
 
 from zoosim.arena.experiment import Experiment
 from zoosim.experiments.suite.template_bandits import WIDTHS
@@ -10,7 +10,7 @@ CONTINUOUS_VS_DISCRETE = Experiment(
     kind="search",
     steps=3_000,
     tail=1 / 3,
-    env={"n_products": 1_000, "a_max": 0.5},
+    env={"n_products": 1_000, "a_max": 0.5, "templates": "vectors"},
     policies={
         "item-critic": {},
         "q-ensemble": {},
@@ -19,6 +19,8 @@ CONTINUOUS_VS_DISCRETE = Experiment(
         "template-ts": {"context": "simple", **WIDTHS["template-ts"]["simple"]},
         "template-linucb": {"context": "simple", **WIDTHS["template-linucb"]["simple"]},
         "template-premium": {},
+        "template-ts-rules": {"type": "template-ts", "library": "rules", "context": "simple"},
+        "template-premium-rule": {"type": "template", "template": "premium", "library": "rules"},
         "template-neutral": {},
     },
 )

@@ -230,7 +230,7 @@ def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) 
             PolicyError,
             "policy static-mlp: knows visitors by their id, and a",
         ),
-        (["template-ts"], {}, PolicyError, "policy template-ts: chooses among 8 templates of a search shop"),
+        (["template-ts"], {}, PolicyError, "policy template-ts: chooses among the templates of a search shop"),
         (["linear"], {"share": 5}, ConfigError, "share: got 5, expected a number, 0.1 to 0.9"),
         (["linear"], {"share": float("nan")}, ConfigError, "share: got nan"),
         (["linear"], {"seed": -1}, ConfigError, "seed: got -1, expected a whole number"),

@@ -164,8 +164,8 @@ def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyP
     progress_lines: list[str] = []
     done = run_study("boost-curves", tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=progress_lines.append)
     rows = done.rows
-    assert len(progress_lines) == 2 * 2 * (1 + len(FEW))
-    assert progress_lines[-1].startswith("12 of 12, seed 1, changed behaviour: template-ts-vectors ")
+    assert len(progress_lines) == 3 * 2 * (1 + len(FEW))
+    assert progress_lines[-1].startswith("18 of 18, seed 1, savvy behaviour: template-ts-vectors ")
     assert {row.visits for row in rows if isinstance(row, Score)} == {0, 30, 40}
     assert {row.earned for row in rows if isinstance(row, OnlineResult)} == {None}
     summary = json.loads((tmp_path / "a" / "summary.json").read_text(encoding="utf-8"))
@@ -184,7 +184,7 @@ def test_changed_behaviour_has_fewer_visits() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"behaviour": "other"}, "behaviour: got 'other', expected default, changed or both"),
+        ({"behaviour": "other"}, "behaviour: got 'other', expected default, changed, savvy or all"),
         ({"visits": 0}, "visits: got 0, expected a whole number"),
         ({"jobs": 0}, "jobs: got 0, expected a whole number"),
         ({"seeds": "x"}, "seeds: got 'x'"),

@@ -98,9 +98,24 @@ def test_policies_of_boosts_are_refused_by_name(name: str) -> None:
 def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(
-        PolicyError, match=r"policy template-discount: chooses among 8 templates .* the log has 10 actions"
+        PolicyError,
+        match=r"policy template-discount: chooses among the templates .* the log has 10 actions in 0 categories",
     ):
         evaluate_by_name(log, ["template-discount"])
+    with pytest.raises(PolicyError, match="the log has 10 actions in 2 categories"):
+        evaluate_by_name(replace(log, categories=("cheap",) * 5 + ("dear",) * 5), ["template-discount"])
+
+
+def test_a_static_template_is_judged_on_a_log_of_a_shop_s_own_templates() -> None:
+    names = (*(f"other {n}" for n in range(9)), "premium")
+    log = replace(drawn(TableWorld(0, 0.5), n=200), categories=names)
+    assert spec_of(log).templates == names
+    always_last = np.zeros((200, 10))
+    always_last[:, 9] = 1.0
+    judged = evaluate_by_name(log, ["template-premium"]).results[0]
+    assert judged.value == evaluate(log, {"last": always_last}).results[0].value
+    with pytest.raises(PolicyError, match="template: unknown template 'budget'; known: other 0"):
+        evaluate_by_name(log, ["template-budget"])
 
 
 class Unmakable(Favourite):

@@ -25,9 +25,10 @@ from zoosim.core.array_cache import kept
 from zoosim.core.rng import stream
 from zoosim.core.search_names import FEATURES, LIBRARY_NAMES
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.search import optimum as searching
 from zoosim.worlds.search.boosts import cell_of
 from zoosim.worlds.search.expected_reward import groups_of, share_of
-from zoosim.worlds.search.optimum import best_of_group
+from zoosim.worlds.search.optimum import SearchBudget, best_of_group
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.template_arms import expected_rewards, with_library
@@ -96,7 +97,9 @@ def _rankers(shop: SearchShop, behaviour: str) -> dict[str, Ranker]:
     if behaviour != DEFAULT:
         return rankers
     (everybody,) = groups_of(shop, "all")
-    constant = best_of_group(shop, 0, everybody).boosts
+    # A search for all visits takes so many of each segment: as many in all as one for a segment.
+    sizes = SearchBudget(*(-(-size // len(groups_of(shop, "segment"))) for size in searching.USUAL))
+    constant = best_of_group(shop, 0, everybody, sizes=sizes).boosts
     return {CONSTANT: lambda visit: shop.rank(visit, constant), **rankers}
 
 

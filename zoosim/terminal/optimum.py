@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_names import FEATURES
 from zoosim.core.tables import Column, Table
 from zoosim.terminal.output import print_lines, print_table
 

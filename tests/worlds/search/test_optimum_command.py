@@ -13,7 +13,8 @@ import zoosim
 from tests.test_cli import refusal
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError
-from zoosim.core.search_names import FEATURES, SearchConfig
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_names import FEATURES
 from zoosim.terminal.optimum import REWARDS, print_optimum
 from zoosim.worlds.search import optimum as module
 

@@ -22,6 +22,11 @@ def _process_for_workers() -> None:
     worker_context()
 
 
+def pytest_configure() -> None:
+    """Look for garbage less often, which took 6 s of 92 in which kernels were compiled, and takes 2.5 now."""
+    gc.set_threshold(50_000, 20, 10)
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Import the test modules in an order of each xdist worker's own, where all of them are to be collected.
 

@@ -13,7 +13,7 @@ from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 STATE_DIM, ACTION_DIM, A_MAX = 5, 10, 0.5
 TRAINED, TESTED, EPOCHS, BATCH = 1_000, 5_000, 50, 64
 PUBLISHED_CEM = CEMConfig(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.7, spread="elites")
-"""Algorithm 7.1 with the values printed there."""
+"""Textbook CEM, with the values that docs/lessons.md prints as algorithm 7.1."""
 
 
 class Points(NamedTuple):

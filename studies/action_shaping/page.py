@@ -12,7 +12,7 @@ from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
 
-HINT = ("printed in 7.6, exercise 3", "0: the feature's value is 0", "", "to 0, perhaps", "to 0, perhaps", "", "")
+HINT = ("expected (lessons.md 7.6)", "0: the feature's value is 0", "", "to 0, perhaps", "to 0, perhaps", "", "")
 TERMS = {
     "litter": "Queries for litter, and for other goods. The boost is the one on margin of strategic goods.",
     "twins": "Discount and discount x price taste, private label and private label x its taste: standardised within a "

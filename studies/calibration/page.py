@@ -1,4 +1,4 @@
-"""What spreads and limits tell: the chapter's table beside ours, a reliability figure, and coverage by segment."""
+"""What spreads and limits tell: the printed table beside ours, a reliability figure, and coverage by segment."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from zoosim.report.drawing import COLORS, MUTED, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
 
 IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "")
-CHAPTER = ("printed in 7.5.3", "-0.12", "1.35", "", "88%", "")
+PRINTED = ("printed (lessons.md 7.5.3)", "-0.12", "1.35", "", "88%", "")
 NAMES = {
     PUBLISHED: "ReLU, as published",
     OURS: "zoosim's default",
@@ -23,13 +23,13 @@ NAMES = {
 }
 LEVEL = 0.95
 TERMS = {
-    "z": "(value - mean) / std. std(z) above 1 means that std is too small: overconfidence. The chapter reads its 1.35 "
+    "z": "(value - mean) / std. std(z) above 1 means that std is too small: overconfidence. The printed 1.35 was read "
     "the other way round; its own coverage of 88% shows which it is.",
     "normal intervals": "mean - 1.96 std to mean + 1.96 std.",
     "conformal": "Intervals mean - q std to mean + q std, with q the 95% quantile of |z| on 5,000 held-out points.",
-    "beta": "The beta at which mean + beta std bounds 95% of held-out values (the chapter's fix), and how many others "
+    "beta": "The beta at which mean + beta std bounds 95% of held-out values (the printed fix), and how many others "
     "it then bounds; 1.64 for N(0, 1).",
-    "20 members": "The chapter asks for 10 to 20 members. The error of their mean falls with their number, their "
+    "20 members": "The printed advice is 10 to 20 members. The error of their mean falls with their number, their "
     "spread does not, so that std becomes too large for it.",
     "recalibrated": "A scale and a floor for std, and how it grows with the distance from the data, fitted on 5,000 "
     "held-out points.",
@@ -109,7 +109,7 @@ def segments(limits: Sequence[Limits]) -> list[str]:
 
 
 def _spreads(rows: Sequence[Spread]) -> PageTable:
-    found: list[tuple[str, ...]] = [IDEAL, CHAPTER]
+    found: list[tuple[str, ...]] = [IDEAL, PRINTED]
     for method in METHODS:
         std, normal = (figures(rows, method, key) for key in ("std_z", "coverage"))
         told_std = told(std, 2), extremes(std, 2)

@@ -55,7 +55,7 @@ def concave(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
 
 
 def ensemble(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
-    """Return mean + std of Q-ensembles that learned x'a - .1 |a|^2 from 1,000 points, x having 5 numbers (7.4.1)."""
+    """Return mean + std of Q-ensembles that learned x'a - .1 |a|^2 from 1,000 points, x having 5 numbers."""
     objectives = [_trained(d, int(rng.integers(2**31))) for rng in rngs]
 
     def slope(a: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""What the ten starts tell: a verdict, the chapter's table beside ours, and figures."""
+"""What the ten starts tell: a verdict, the printed table beside ours, and figures."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from studies.writing import told, written
 from zoosim.core.statistics import mean_interval
 from zoosim.report.sections import Drawing, Page, PageTable
 
-CHAPTER = ("printed in 7.5.2", "its critic", "40%", "60%", "15%", "", "", "320")
+PRINTED = ("printed (lessons.md 7.5.2)", "its critic", "40%", "60%", "15%", "", "", "320")
 NAMES = {"concave": "concave", "ensemble": "Q-ensemble", "network": "network", "rastrigin": "Rastrigin"}
 TERMS = {
     "agree": f"All ends of a query's {STARTS} starts are within {NEAR:g} of each other.",
     "more than two": "The ends lie at more than two places.",
-    "gap": "The best end less the worst, as a share of what there is to gain over a random action. The chapter's is a "
-    "share of the value.",
+    "gap": "The best end less the worst, as a share of what there is to gain over a random action. The printed one is "
+    "a share of the value.",
     "after finishing": "The same ends after 400 small steps along the gradient. Ends that meet then were a search that "
     "was not finished; ends that still differ are different optima.",
     "concave": "x'a - .1 |a|^2 with x from N(0, I): it has one optimum, so every disagreement is an unfinished search.",
@@ -24,7 +24,8 @@ TERMS = {
     "numbers: what a policy that learns searches.",
     "network": "20-64-64-1 with tanh and random weights: as wavy as a critic that has fitted noise.",
     "Rastrigin": "11^20 optima, the best one anywhere in the box.",
-    "published": "Algorithm 7.1: 5 or 100 iterations of 64 samples, a tenth of them elites, a smoothing of .7.",
+    "published": "Textbook CEM (lessons.md, algorithm 7.1): 5 or 100 iterations of 64 samples, a tenth of them "
+    "elites, a smoothing of .7.",
     "fast, default": "The presets of zoosim: 5 iterations of 64 samples; up to 120 of 96.",
     "intervals": "95% over queries, one a seed with an objective of its own: Wilson's for shares, Student's for means.",
 }
@@ -47,7 +48,7 @@ def build_page(rows: Sequence[Ends | Step]) -> Page:
         Drawing(
             "How many samples an iteration?",
             "Share of concave queries whose ten ends agree, by samples an iteration, at most 200 iterations. Dotted: "
-            "the chapter's rule, 4 d + 16.",
+            "a printed rule (docs/lessons.md 7.5.2), 4 d + 16.",
             population_figure(populations),
         ),
         Drawing(
@@ -99,7 +100,7 @@ def verdict(rows: Sequence[Ends]) -> str:
 
 def _settings(rows: Sequence[Ends]) -> PageTable:
     heads = ("search", "function", "agree", "more than two", "gap", "agree, finished", "gap, finished", "evaluations")
-    cells = [CHAPTER]
+    cells = [PRINTED]
     for (kind, setting), group in grouped(rows).items():
         cells.append(
             (

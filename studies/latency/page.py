@@ -1,4 +1,4 @@
-"""What the timings tell: the chapter's figure beside ours, and which ways fit into the limit."""
+"""What the timings tell: the printed figure (docs/lessons.md 7.5.4) beside ours, and which ways fit into the limit."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from zoosim.core.statistics import Interval
 from zoosim.report.drawing import ACCENT
 from zoosim.report.sections import Drawing, Page, PageTable
 
-CHAPTER = ("printed in 7.5.4", "1", "160", "", "", "", "", "no")
+PRINTED = ("printed (lessons.md 7.5.4)", "1", "160", "", "", "", "", "no")
 TERMS = {
     "loop over samples": "5 iterations of 64 samples; 5 torch modules are asked one sample at a time, as a plain "
     "program does.",
@@ -25,7 +25,7 @@ TERMS = {
     "steps of training on 64 remembered visits.",
     "item-critic": "The whole policy as it learns: it ranks the catalogue under each of 96 samples. Learning fits its "
     "models anew to all visits that it remembers, less often the more there are.",
-    "the limit": f"{LIMIT:g} ms: what the chapter says a shop allows.",
+    "the limit": f"{LIMIT:g} ms: what a shop is often said to allow.",
 }
 
 
@@ -65,7 +65,7 @@ def verdict(timings: Sequence[Timing]) -> str:
 def _table(timings: Sequence[Timing]) -> PageTable:
     heads = ("way", "requests", "median ms", "99th percentile", "shortest", "times the loop", "share of best", "fits")
     loop = next(t for t in timings if t.method == "loop over samples")
-    rows = [CHAPTER]
+    rows = [PRINTED]
     for t in timings:
         factor = t.requests * loop.shortest / t.shortest
         share = "" if t.share is None else f"{100 * t.share:.1f}%"

@@ -108,7 +108,7 @@ def measure(*, calls: Any = 400, config: ShopChanges = None, progress: Progress 
 
 
 def critic() -> tuple[QEnsembleRegressor, FloatArray]:
-    """Train 5 x [64, 64] on the chapter's quadratic; returns states `(n, 5)` as well."""
+    """Train 5 x [64, 64] on the quadratic; returns states `(n, 5)` as well."""
     points = draw_points(TRAINED, rng=stream(0, "latency"))
     q = QEnsembleRegressor(STATE_DIM, ACTION_DIM, QEnsembleConfig())
     q.update_batch(*points, n_epochs=EPOCHS, batch_size=BATCH)

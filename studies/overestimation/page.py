@@ -1,4 +1,4 @@
-"""What picks tell: promise against earnings by critic, the chapter's table beside ours."""
+"""What picks tell: promise against earnings by critic, the printed table (docs/lessons.md 7.5.1) beside ours."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from zoosim.report.drawing import COLORS, MUTED, panel_of, panels
 from zoosim.report.sections import Drawing, Page, PageTable
 
 PRINTED = {SINGLE: ("+2.8", "3.1", "+12.4"), MEAN: ("+0.4", "1.2", "+4.2"), MINIMUM: ("-0.3", "1.5", "-3.8")}
-"""Mean error, mean size of the error and largest error, as printed in 7.5.1."""
+"""Mean error, mean size of the error and largest error, as printed (docs/lessons.md 7.5.1)."""
 
 ENOUGH = 0.05
 TERMS = {
@@ -23,8 +23,8 @@ TERMS = {
     f"the shop's own truth: EUR a visit, over {JUDGED} visitors that it has not seen.",
     "error": "Promised less earned; its mean, its mean size, and the largest of a visitor.",
     "spread": "The standard deviation of expected reward over visitors under random boosts.",
-    "printed in 7.5.1": "The chapter's errors are against single rewards of its own simulator: their signs and order "
-    "can be compared, their sizes hardly.",
+    "printed (lessons.md 7.5.1)": "Printed errors are against single rewards of another simulator: their signs and "
+    "order can be compared, their sizes hardly.",
     SINGLE: "One network of 64 and 64 units.",
     MEAN: "The mean of five; " + MINIMUM + ": the lowest of five at each action (TD3); " + DOUBT + ": the mean less "
     "one standard deviation over members.",

@@ -16,7 +16,7 @@ PUBLISHED, OURS, TRUTH = "published", "q-ensemble", "the quadratic itself"
 SEARCHES = {"published, 5 x 64": PUBLISHED_CEM, "fast, 5 x 64": CEMConfig.fast(), "default": CEMConfig()}
 CONTEXT = np.eye(STATE_DIM)[0]
 BEST = A_MAX * np.eye(ACTION_DIM)[0]
-"""The context that the chapter searches for, and its best action, clip(5x)."""
+"""The context that the printed check searches for, and its best action, clip(5x)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What fits and ends tell: the chapter's check of its ensemble, and of the search on it, beside ours."""
+"""What fits and ends tell: a printed check of an ensemble, and of the search on it, beside ours."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ from zoosim.report.drawing import COLORS
 from zoosim.report.sections import Drawing, Page, PageTable
 
 PRINTED_MSE, PRINTED_DISTANCE, GOOD_MSE = 0.01, 0.01, 0.002
-CHAPTER_FIT = ("printed in 7.4.1", "below .01", "", "", "", "", "", "")
-CHAPTER_END = ("printed in 7.4.1", "its CEM", "within .01", "", "", "")
+PRINTED_FIT = ("printed (lessons.md 7.4.1)", "below .01", "", "", "", "", "", "")
+PRINTED_END = ("printed (lessons.md 7.4.1)", "its CEM", "within .01", "", "", "")
 LABELS = {PUBLISHED: "ReLU, as published", OURS: "zoosim's default"}
 ON = {TRUTH: TRUTH, PUBLISHED: "ReLU ensemble", OURS: "zoosim's ensemble"}
 TERMS = {
@@ -29,8 +29,8 @@ TERMS = {
     "sigma": "The mean standard deviation over members.",
     "distance": "From the best action for x = [1, 0, 0, 0, 0], which is [.5, 0, ..., 0], Euclidean.",
     "worth": "What the action found is truly worth, as a share of the best action's .475.",
-    "published, fast, default": "Algorithm 7.1: 5 iterations of 64 samples, a tenth of them elites, a smoothing of .7; "
-    "zoosim's preset of the same size; up to 120 iterations of 96.",
+    "published, fast, default": "Textbook CEM (lessons.md, algorithm 7.1): 5 iterations of 64 samples, a tenth of them "
+    "elites, a smoothing of .7; zoosim's preset of the same size; up to 120 iterations of 96.",
     "intervals": "95% over seeds (Student's t).",
 }
 
@@ -45,14 +45,14 @@ def build_page(rows: Sequence[Fit | End]) -> Page:
         Drawing(
             "Does the ensemble learn the quadratic?",
             f"Mean squared error on {TESTED:,} unseen points, logarithmic. Pale: a seed each ({seeds}). Full: their "
-            "mean with its 95% interval. The chapter asks for an error left of .01.",
+            "mean with its 95% interval. The printed check asks for an error left of .01.",
             fit_figure(fits),
         ),
         Drawing(
             "Does CEM find the best action?",
             "Distance of the action found from [.5, 0, ..., 0], logarithmic; pale dots are seeds, full ones their mean "
             "with its 95% interval. Rows on top: the search on the true function. Below: on trained ensembles, whose "
-            "own best action lies elsewhere. The chapter asks for .01.",
+            "own best action lies elsewhere. The printed check asks for .01.",
             end_figure(ends),
         ),
     ]
@@ -74,7 +74,7 @@ def verdict(fits: dict[str, list[Fit]], ends: Sequence[End]) -> str:
     true, learned = (of(ends, name, "default") for name in (TRUTH, OURS))
     arrived = sum(end.distance < PRINTED_DISTANCE for end in true)
     return (
-        f"Smooth units pass the chapter's check with room: MSE {_short(np.mean(ours))} (worst {_short(max(ours))}), "
+        f"Smooth units pass the printed check with room: MSE {_short(np.mean(ours))} (worst {_short(max(ours))}), "
         f"under .002 on {sum(mse < GOOD_MSE for mse in ours)} of {n} seeds; ReLU units as published have "
         f"{_short(np.mean(published))}, under .01 on {passed} of {n}. CEM at its default ends within .01 of the best "
         f"action on the true function on {arrived} of {n} seeds. On the trained ensemble it ends "
@@ -95,7 +95,7 @@ def _short(value: float | np.floating, digits: int = 4) -> str:
 
 def _fits(fits: dict[str, list[Fit]]) -> PageTable:
     heads = ("ensemble", "MSE", "worst", "under .01", "under .002", "MSE of a member", "sigma", "largest error")
-    rows: list[tuple[str, ...]] = [CHAPTER_FIT]
+    rows: list[tuple[str, ...]] = [PRINTED_FIT]
     for name, own in fits.items():
         mse = [fit.mse for fit in own]
         under = (f"{sum(value < bar for value in mse)} of {len(mse)}" for bar in (PRINTED_MSE, GOOD_MSE))
@@ -109,7 +109,7 @@ def _fits(fits: dict[str, list[Fit]]) -> PageTable:
 
 def _ends(ends: Sequence[End]) -> PageTable:
     heads = ("objective", "search", "distance", "lowest to highest", "within .01", "worth")
-    rows: list[tuple[str, ...]] = [CHAPTER_END]
+    rows: list[tuple[str, ...]] = [PRINTED_END]
     for objective in ON:
         for search in SEARCHES:
             own = of(ends, objective, search)
@@ -127,7 +127,7 @@ def fit_figure(fits: dict[str, list[Fit]]) -> go.Figure:
     for row, (name, own) in enumerate(fits.items()):
         color = COLORS[0] if name == OURS else COLORS[1]
         add_seeds(figure, [fit.mse for fit in own], row, color, LABELS[name], ".4f")
-    add_mark(figure, PRINTED_MSE, "the chapter asks .01", log=True)
+    add_mark(figure, PRINTED_MSE, "asked for: .01", log=True)
     figure.update_xaxes(type="log", range=[-3.1, -1.5], tickvals=[0.001, 0.002, 0.005, 0.01, 0.02])
     return figure
 
@@ -139,6 +139,6 @@ def end_figure(ends: Sequence[End]) -> go.Figure:
     for row, (objective, search) in enumerate(pairs):
         own = [end.distance for end in of(ends, objective, search)]
         add_seeds(figure, own, row, COLORS[list(SEARCHES).index(search)], search, ".4f")
-    add_mark(figure, PRINTED_DISTANCE, "the chapter asks .01", log=True)
+    add_mark(figure, PRINTED_DISTANCE, "asked for: .01", log=True)
     figure.update_xaxes(type="log", tickvals=[0.001, 0.01, 0.1, 1])
     return figure

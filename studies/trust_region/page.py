@@ -19,7 +19,7 @@ TERMS = {
     "radius": "Euclidean, in units of the boosts, which lie in [-.5, .5]; the adaptive one is wide where the ensemble "
     "is unsure at the static best.",
     "left, moved": f"Products that left the base ranker's top {TOP}, and that of the static best, a decision. The "
-    "chapter's measure, the symmetric difference, is twice that.",
+    "symmetric difference of both tops, the other usual measure, is twice that.",
     "guardrail": f"What would take more than {LIMIT} of the base ranker's top {TOP} away is scaled back, at each "
     "decision, from the request's own scores.",
     "planned in the guardrail": "The same, and every sample of the search is scaled back before it is judged: the "

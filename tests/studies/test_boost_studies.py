@@ -33,7 +33,7 @@ def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
         f"{name} {does}, 150 products" for name in ("q-ensemble", "item-critic") for does in ("decides", "learns")
     } <= {t.method for t in timings}
     told = build_timings_page(timings)
-    assert [row[0] for row in told.tables[0].rows][:2] == ["printed in 7.5.4", "loop over samples"]
+    assert [row[0] for row in told.tables[0].rows][:2] == ["printed (lessons.md 7.5.4)", "loop over samples"]
     assert "times" in told.tables[0].heads[5]
 
 
@@ -87,4 +87,4 @@ def test_action_shaping_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row.left for row in still} == {0.0}
     lengths = [row.length for row in rows if isinstance(row, weights.Chosen) and row.query == "other"]
     assert lengths[-1] < lengths[0]
-    assert build_weights_page(rows).tables[0].rows[0][0] == "printed in 7.6, exercise 3"
+    assert build_weights_page(rows).tables[0].rows[0][0] == "expected (lessons.md 7.6)"

@@ -71,7 +71,7 @@ def test_optima_that_differ_are_told() -> None:
 
 
 def test_a_tight_trust_region_gets_there_in_many_decisions() -> None:
-    """The chapter's example: one decision within .2 goes a fifth of the way, ten arrive."""
+    """The example printed in docs/lessons.md 7.5.2: one decision within .2 goes a fifth of the way, ten arrive."""
     rows = steps_of("concave", 0.2, range(1000, 1005))
     share = {count: np.mean([row.share for row in rows if row.decisions == count]) for count in (1, 3, 10)}
     assert 0.1 < share[1] < 0.3 < share[3] < 0.8
@@ -112,7 +112,7 @@ def test_everything_is_measured_and_written(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert summary["verdict"].split(":")[0] in page
     assert "python -m studies cem-optima --seeds 1000:1002" in page
-    assert "printed in 7.5.2" in page
+    assert "printed (lessons.md 7.5.2)" in page
 
 
 def test_the_page_counts_by_hand() -> None:

@@ -92,12 +92,12 @@ def test_sanity_is_told_by_hand() -> None:
     assert "ReLU units as published have .01, under .01 on 1 of 2" in page.verdict
     assert "on the true function on 1 of 2 seeds" in page.verdict
     assert page.tables[0].rows[1][2:5] == ("0.01100", "1 of 2", "0 of 2")
-    assert page.tables[1].rows[0][0] == "printed in 7.4.1"
+    assert page.tables[1].rows[0][0] == "printed (lessons.md 7.4.1)"
 
 
 def test_sanity_ends_up_on_its_page(tmp_path: Path) -> None:
     run_study("q-sanity", tmp_path, seeds="0:1", jobs=1)
-    assert "printed in 7.4.1" in (tmp_path / "report.html").read_text()
+    assert "printed (lessons.md 7.4.1)" in (tmp_path / "report.html").read_text()
 
 
 def test_spread_is_mended_by_what_held_out_points_taught() -> None:
@@ -134,7 +134,7 @@ def test_calibration_ends_up_on_its_page(tmp_path: Path) -> None:
     run_study("calibration", tmp_path, seeds=[0], jobs=1)
     rows = json.loads((tmp_path / "summary.json").read_text())["rows"]
     assert len(rows) == len(METHODS) + 5
-    assert "printed in 7.5.3" in (tmp_path / "report.html").read_text()
+    assert "printed (lessons.md 7.5.3)" in (tmp_path / "report.html").read_text()
 
 
 def test_calibration_is_told_by_hand() -> None:
@@ -179,7 +179,7 @@ def test_overestimation_is_kept_and_ends_up_on_its_page(tmp_path: Path, monkeypa
     monkeypatch.setattr(picks, "picks_of", None)
     assert picks.measure(seeds=2, jobs=1) == first
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "printed in 7.5.1" in page
+    assert "printed (lessons.md 7.5.1)" in page
     assert "learned from random boosts" in page
 
 

@@ -149,6 +149,9 @@ class RunResult(TabularResult):
             measures=self.plan.any_world.reported_measures,
             oracle=self.plan.any_world.oracle_note,
             features=experiment.features,
+            window=self.plan.window,
+            findings=tuple(self.comparison.findings()),
+            targets=self.plan.any_world.reported_targets,
         )
 
 

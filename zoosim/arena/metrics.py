@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.types import FloatArray
 
 WINDOW = 500
-"""Visits in the moving average, and in the window that must reach the target for a recovery."""
+"""Visits in the window that must reach the target for a recovery, and, by default, in the moving average."""
 
 TARGET = 0.95
 """Fraction of oracle that counts as recovered."""
@@ -69,13 +69,20 @@ def sample_steps(steps: int) -> Sequence[int]:
     return steps_done
 
 
-def curves(rows: TrialRows, at: Sequence[int]) -> dict[str, FloatArray]:
-    """Return, after each number of visits in `at (n,)`, over the last 500 visits `ctr` and the `share` of the oracle.
+def curves(rows: TrialRows, at: Sequence[int], window: int = WINDOW) -> dict[str, FloatArray]:
+    """Return the curves of a trial.
 
-    And `clicks` and `regret` of all visits so far.
+    Args:
+        rows: The trial.
+        at: Numbers of visits done, `(n,)`.
+        window: Visits in a moving average.
+
+    Returns:
+        Each `(n,)`: over the last `window` visits `ctr` and the `share` of the oracle, and `clicks` and `regret` of all
+        visits so far.
     """
     ends = np.asarray(at)
-    starts = np.maximum(ends - WINDOW, 0)
+    starts = np.maximum(ends - window, 0)
     clicks = _cumulated(rows.rewards)
     chosen = _cumulated(rows.true_probabilities)
     best = _cumulated(rows.best_probabilities)

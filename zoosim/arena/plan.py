@@ -8,6 +8,7 @@ from typing import Any
 
 from zoosim.action_spaces import find_action_space
 from zoosim.arena.experiment import Experiment
+from zoosim.arena.metrics import WINDOW
 from zoosim.core.digests import value_digest
 from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.files import resolved
@@ -39,6 +40,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     files: str | None = None
     """Digest of the world's files in `config.yaml`; None where it has to be read."""
+    window: int = WINDOW
+    """Visits in the moving averages of the page."""
     finished: bool = False
     """True where the run is over, so that a user's file need not be there."""
 
@@ -144,7 +147,8 @@ class Plan:
         """Return the plan as it is written to config.yaml and read again by `--config`."""
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
         late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
-        run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
+        window = {"window": self.window} if self.window != WINDOW else {}
+        run = {"steps": self.steps, **late, **window, "seeds": list(self.seeds)}
         head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
         files = self._file_digest()
         return {

@@ -35,6 +35,7 @@ from zoosim.core.manifest import NAME as MANIFEST
 from zoosim.core.manifest import Manifest
 from zoosim.core.parquet import decode_parquet, naming_full_disks, sink_parquet
 from zoosim.core.seal import KEY
+from zoosim.core.types import IntArray
 from zoosim.core.yaml_text import parse_yaml, write_yaml
 
 PART = 64
@@ -227,6 +228,11 @@ class RunFolder:
         frame = _by_visitor(self._frame(key))
         parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
         return TrialRows(*(frame[name].to_numpy() for name in FIGURES)), parts
+
+    def read_actions(self, key: TrialKey) -> IntArray:
+        """Read which candidate was shown at each visit of a trial, `(steps,)`."""
+        actions: IntArray = self._frame(key)["action"].cast(pl.Int64).to_numpy()
+        return actions
 
     def columns(self, key: TrialKey) -> list[str]:
         """List the columns of a trial; raises `DataError` for a file that is damaged or not ours."""

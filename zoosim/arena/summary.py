@@ -12,9 +12,11 @@ import numpy as np
 
 from zoosim.action_spaces import find_action_space
 from zoosim.arena import metrics
+from zoosim.arena.findings import judged, median_visits, overtaken_after, sentences
 from zoosim.arena.kinds import compare_by_kind
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.targets import target_curves
 from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.number_format import VISITOR, p_value, percent
 from zoosim.core.statistics import (
@@ -68,7 +70,9 @@ class Comparison:
                     raise DataError(
                         f"{path} holds {len(rows.rewards)} visits, expected {plan.steps}; delete it and run again"
                     )
-                self.trials[key.policy][key.seed] = self._figures(rows, parts, key.seed)
+                figures = self._figures(rows, parts, key.seed)
+                figures.curves.update(self._target_curves(folder, key))
+                self.trials[key.policy][key.seed] = figures
         self.failures = [failure for failure in failures if failure.policy in self.trials]
         finished = folder.trials()
         self._come_back = bool(finished) and "visitor" in folder.columns(finished[0])
@@ -105,8 +109,16 @@ class Comparison:
             [self._measures(parts, slice(*span)) for span in spans],
             self._by_segment(rows, parts),
             [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
-            metrics.curves(rows, self.at),
+            metrics.curves(rows, self.at, self.plan.window),
         )
+
+    def _target_curves(self, folder: RunFolder, key: TrialKey) -> dict[str, FloatArray]:
+        """Return who was shown what shocks made popular; nothing where the world names no such products."""
+        targets = self._world.reported_targets
+        world = self.plan.world(key.seed).as_table() if targets else None
+        if world is None:
+            return {}
+        return target_curves(world, targets, folder.read_actions(key), self.at, self.plan.window)
 
     def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
         """Return the measures of the visits that `chosen` picks, none where there are no parts."""
@@ -202,7 +214,52 @@ class Comparison:
             "pairs": self.pairs,
             **self._features(),
             **self._kinds(),
+            **self._findings(),
         }
+
+    def _findings(self) -> dict[str, Any]:
+        """Return verdicts on the experiment's hypotheses, and when learners overtake the best that does not learn."""
+        found = {"hypotheses": self._hypotheses(), "overtaking": self._overtaking()}
+        return {name: findings for name, findings in found.items() if findings}
+
+    def _hypotheses(self) -> list[dict[str, Any]]:
+        found = []
+        for hypothesis in self.plan.experiment.hypotheses:
+            better = self._rewards(hypothesis.better, hypothesis.phase)
+            worse = self._rewards(hypothesis.worse, hypothesis.phase)
+            if better and worse and hypothesis.phase < len(self.plan.phases):
+                start, stop = self.plan.phases[hypothesis.phase]
+                found.append({**hypothesis._asdict(), "from": start, "to": stop, **judged(better, worse)})
+        return found
+
+    def _rewards(self, policy: str, phase: int) -> dict[int, float]:
+        """Return a policy's mean reward in a phase, by seed."""
+        trials = self.trials.get(policy, {})
+        return {seed: trial.rewards[1 + phase] for seed, trial in trials.items() if 1 + phase < len(trial.rewards)}
+
+    def _overtaking(self) -> list[dict[str, Any]]:
+        """Return for each learner after how many visits it has earned more, for good, than the best that never learns.
+
+        Where shocks come, nobody who stays as he is can be told to be overtaken by learning alone.
+        """
+        built_in = [entry for entry in self.plan.entries if entry.built_in]  # of others the class may be gone
+        static = {entry.name for entry in built_in if not (entry.cls.learns and entry.cls.learns_online)}
+        best = next((name for name in self.ranked if name in static), None)
+        if best is None or self.plan.shocks:
+            return []
+        learners = [name for name in self.ranked if name not in static]
+        return [{"policy": name, "over": best, **self._overtaken(name, best)} for name in learners]
+
+    def _overtaken(self, learner: str, static: str) -> dict[str, Any]:
+        regrets = {name: {s: t.curves["regret"] for s, t in self.trials[name].items()} for name in (learner, static)}
+        shared = sorted(set(regrets[learner]) & set(regrets[static]))
+        return median_visits(
+            [overtaken_after(self.at, regrets[static][seed] - regrets[learner][seed]) for seed in shared]
+        )
+
+    def findings(self) -> list[str]:
+        """Return what else the run found, in a sentence each."""
+        return sentences(self._findings(), self._world.reward_scale)
 
     def _policy(self, name: str) -> dict[str, Any]:
         trials = [self.trials[name][seed] for seed in sorted(self.trials[name])]
@@ -360,7 +417,15 @@ class Comparison:
         """Return the most that each kind of curve of a policy can reach."""
         rate = self._world.reward_scale.limits[1]
         most = rate * np.asarray(self.at, float)
-        return {"ctr": rate, "share": self._fraction_limits(policy)[1], "clicks": most, "regret": most}
+        tops: dict[str, float | FloatArray] = {
+            "ctr": rate,
+            "share": self._fraction_limits(policy)[1],
+            "clicks": most,
+            "regret": most,
+        }
+        for number in range(len(self._world.reported_targets)):
+            tops |= {f"shown {number}": 1.0, f"tried {number}": math.inf}
+        return tops
 
 
 def interval(values: Sequence[float], limits: Limits = ANY) -> dict[str, float | None]:

@@ -13,6 +13,9 @@ PolicyFigures = Mapping[str, Any]
 """A policy's part of summary.json."""
 
 MISSING = "-"
+MOST_PHASES = 4
+"""Phases that always have a column; more where there is room."""
+
 NOTHING: PolicyFigures = {"mean": None, "low": None, "high": None}
 
 
@@ -33,6 +36,25 @@ def results_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str
     names = [*ranked, *(name for name in policies if name not in ranked)]
     columns = [Column("policy", names, is_text=True, is_essential=True)]
     return Table(title, [*columns, *_columns(plan, [policies[name] for name in names], unit)])
+
+
+def phases_table(plan: "Plan", summary: Mapping[str, Any], ranked: Sequence[str]) -> Table | None:
+    """Return what visits earned between shocks, a column each; None where there is one phase alone.
+
+    Args:
+        plan: The run.
+        summary: Its figures, as summary.json holds them.
+        ranked: Policies that finished a seed, the best first.
+    """
+    if not plan.shocks or len(plan.phases) < 2 or not ranked:
+        return None
+    scale = plan.any_world.reward_scale
+    columns = [Column("policy", list(ranked), is_text=True, is_essential=True)]
+    for number, (start, stop) in enumerate(plan.phases):
+        earned = [summary["policies"][name]["phases"][number][scale.key] for name in ranked]
+        cells = _values(_in_percent(earned) if scale.is_share else earned)
+        columns.append(Column(f"{start:,} to\n{stop - 1:,}", cells, is_essential=number < MOST_PHASES))
+    return Table(f"{scale.name}{', %' if scale.is_share else ''} by phase, in visits", columns)
 
 
 def _columns(plan: "Plan", policies: Sequence[PolicyFigures], counted_by: str) -> list[Column]:

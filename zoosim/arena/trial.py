@@ -22,6 +22,7 @@ from zoosim.arena.time_left import TrialEvent
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
+from zoosim.core.number_format import percent
 from zoosim.core.sources import source_digest
 from zoosim.logs.schema import LIFE
 from zoosim.policies.base import policy_name
@@ -57,10 +58,14 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
             blocks = []
+            earned = 0.0
+            decisions = 0
             feedback = replace(plan.feedback, delay=plan.feedback.delay or world.feedback.delay)
             for block in play(world, policy, plan.steps, feedback=feedback, logged=keep_log):
                 blocks.append(block)
-                report(key, block.n_visitors, "")
+                earned += float(block.rewards.sum())
+                decisions += len(block.rewards)
+                report(key, block.n_visitors, _rate(world, earned / decisions))
     except PolicyFailure as error:
         report(key, 0, TrialEvent.FAILED)
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))
@@ -83,6 +88,12 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
     report(key, 0, TrialEvent.SAVED)
     own_name = f"{policy_name(type(policy))}: "
     return TrialResult(key, seconds, warnings=tuple((place, text.removeprefix(own_name)) for place, text in warned))
+
+
+def _rate(world: World, mean: float) -> str:
+    """Return what visits have earned so far in words, such as `CTR 48.2%`."""
+    scale = world.reward_scale
+    return f"{scale.name} {percent(mean) if scale.is_share else f'{mean:.2f}'}"
 
 
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:

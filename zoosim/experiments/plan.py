@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.action_spaces import find_action_space
+from zoosim.arena.metrics import WINDOW
 from zoosim.arena.older_runs import FORMATS, OLDER
 from zoosim.arena.plan import FORMAT, Plan
 from zoosim.core.checks import check_whole
@@ -29,7 +30,7 @@ from zoosim.policies.registry import BUILT_IN, PolicyEntry, check_own_name, find
 from zoosim.policies.requests import LARGEST
 
 MAX_STEPS = 100_000_000
-RUN_KEYS = ("steps", "seeds", "delay", "batch")
+RUN_KEYS = ("steps", "seeds", "delay", "batch", "window")
 
 WRITTEN = ("experiment", "format", "config_hash", "files", KEY, OLDER)
 """Keys of config.yaml beside those that a user would write."""
@@ -52,7 +53,10 @@ def make_plan(request: RunRequest) -> Plan:
     feedback = _feedback(config, changes)
     params, notes = read_parameters(experiment, config, changes, steps, finished=request.finished)
     seeds = parse_seeds(_run_value("seeds", request.seeds, config, changes, experiment.seeds))
-    plan = Plan(experiment, params, steps, seeds, feedback=feedback, notes=notes, finished=request.finished)
+    window = _run_value("window", None, config, changes, WINDOW)
+    plan = Plan(
+        experiment, params, steps, seeds, feedback=feedback, notes=notes, window=window, finished=request.finished
+    )
     if request.finished:
         return _finished_plan(config, plan)
     if asked_steps is None:
@@ -129,8 +133,8 @@ def _run_value(name: str, value: Any, config: Mapping[str, Any], changes: Settin
 def _check_run(name: str, values: Iterable[Any]) -> None:
     """Refuse a value of `run.NAME` that is none, even where another one is used."""
     for value in values:
-        if value is not None and name == "steps":
-            check_whole("run.steps", value, 1, MAX_STEPS)
+        if value is not None and name in ("steps", "window"):
+            check_whole(f"run.{name}", value, 1, MAX_STEPS)
         elif value is not None:
             parse_seeds(value)
 

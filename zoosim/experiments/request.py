@@ -93,4 +93,6 @@ class SettingValues:
         for path, _ in self._unused:
             if path[0] == "policies":
                 raise ConfigError(unknown("--set policies: unknown policy", path[1], [*BUILT_IN, *names]))
-            raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps, run.seeds, run.delay or run.batch")
+            raise ConfigError(
+                f"--set: got {'.'.join(path)}, expected run.steps, run.seeds, run.delay, run.batch or run.window"
+            )

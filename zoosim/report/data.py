@@ -7,7 +7,7 @@ from typing import Any
 
 from zoosim.core.number_format import VISIT
 from zoosim.core.types import FloatArray
-from zoosim.worlds.facts import CLICKS, Measure, RewardScale
+from zoosim.worlds.facts import CLICKS, Measure, RewardScale, Target
 
 Pair = dict[str, Any]
 """Two policies in summary.json."""
@@ -37,10 +37,11 @@ class ReportData:
     """The results of one run, ready to be drawn.
 
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
-    over 500 visits), 'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is
-    drawn as a horizontal line in the ctr figure. `reward`, `measures` and `oracle` are what the world says of rewards,
-    of what else visits came to, and of what 100% of the oracle is. `features` maps policies to their learner and what
-    it sees.
+    over `window` visits), 'clicks' and 'regret' (both cumulative), and 'shown K' and 'tried K' of number K of the
+    `targets`, the products that shocks made popular. `shocks` holds (step, name). `findings` are sentences beside the
+    verdict. `reference`, where given, is drawn as a horizontal line in the ctr figure. `reward`, `measures` and
+    `oracle` are what the world says of rewards, of what else visits came to, and of what 100% of the oracle is.
+    `features` maps policies to their learner and what it sees.
     """
 
     title: str
@@ -52,6 +53,9 @@ class ReportData:
     summary: Mapping[str, Any]
     shocks: tuple[tuple[int, str], ...]
     curves: Mapping[str, Mapping[str, Curve]]
+    window: int = 500
+    findings: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
     reference: float | None = None
     reference_name: str = ""
     reward: RewardScale = CLICKS

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from zoosim.core.statistics import SIGNIFICANT
 from zoosim.core.types import FloatArray
@@ -46,7 +47,7 @@ PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'features', the curves, 'kinds', 'phases', 'seeds', 'recovery' and 'pairs'.
+    """Draw 'features', the curves, 'targets', 'kinds', 'phases', 'seeds', 'recovery' and 'pairs'.
 
     Curves are 'ctr', or where rewards are amounts the 'share' of the oracle, which has less noise; 'clicks'; 'regret'.
     What has no data is left out, and in a crowd of policies what draws each one's own.
@@ -54,6 +55,7 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
     drawn = {
         "features": features_figure(report),
         **({} if report.crowded else _all_curves(report)),
+        "targets": None if report.crowded else _targets(report),
         "kinds": kinds_figure(report),
         "phases": _phases(report),
         "seeds": None if report.crowded else _seeds(report),
@@ -91,7 +93,7 @@ def _curves(
         _add_curve(figure, name, curves[name], styles[name])
 
     reference = report.reference if is_average else None
-    bounds = _bounds(curves.values(), reference, settle=is_average)
+    bounds = _bounds(curves.values(), reference, window=report.window if is_average else 0)
     hover_format = ".1%" if tick_format == "~%" else tick_format
     spikes = {"spikecolor": MUTED, "spikethickness": 1, "spikedash": "solid"}
     figure.update_xaxes(**axis_style(), title_text=f"{report.unit}s", tickformat=",d", range=[0, steps], **spikes)
@@ -104,6 +106,40 @@ def _curves(
         _add_reference(figure, reference, report.reference_name)
     inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
     _label_ends(figure, {name: curves[name] for name in labelled}, styles, bounds, inner)
+    return figure
+
+
+def _targets(report: ReportData) -> go.Figure | None:
+    """Draw for each target the share of the segment's visits that got it, and how many of its products were tried."""
+    names = [name for name in ranked(report.summary) if "shown 0" in report.curves.get(name, {})]
+    if not report.targets or not names:
+        return None
+    styles = policy_styles(report.summary["policies"], report.features)
+    titles = []
+    for target in report.targets:
+        what = f"{label_of(target.group, NAME)} for {label_of(target.segment, NAME)}"
+        titles += [f"{what}:<br>share of their {report.unit}s", f"{what}:<br>products tried since the shock"]
+    rows = len(report.targets)
+    figure = make_subplots(rows, 2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.3 / rows)
+    for number, target in enumerate(report.targets):
+        for column, key in enumerate(("shown", "tried"), start=1):
+            place = {"row": number + 1, "col": column}
+            for name in names:
+                curve = report.curves[name][f"{key} {number}"]
+                line = {"color": styles[name].color, "dash": styles[name].dash, "width": 2}
+                group = {"legendgroup": name, "showlegend": number == 0 and column == 1}
+                figure.add_scatter(
+                    x=curve.steps, y=curve.mean, mode="lines", name=escaped(name), line=line, **group, **place
+                )
+            figure.add_vline(x=target.step, line={"color": GREYS[0], "width": 1, "dash": "4px,3px"}, **place)
+        figure.update_yaxes(tickformat=".0%", rangemode="tozero", row=number + 1, col=1)
+    legend = {"orientation": "h", "y": 1.0, "yref": "container", "yanchor": "top", "x": 0, "font": {"color": MUTED}}
+    margin = {"l": 56, "r": 16, "t": 112, "b": 48}
+    figure.update_layout(**layout_style(height=160 + 250 * rows, margin=margin, showlegend=True, legend=legend))
+    figure.update_layout(hovermode="x unified")
+    figure.update_annotations(font={"size": 12, "color": INK})
+    figure.update_xaxes(**axis_style(), tickformat=",d", range=[0, report.summary["steps"]])
+    figure.update_yaxes(**axis_style())
     return figure
 
 
@@ -126,9 +162,9 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
     figure.add_scatter(x=curve.steps, y=curve.mean, **common, line=line)
 
 
-def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:
+def _bounds(curves: Iterable[Curve], reference: float | None, *, window: int) -> tuple[float, float]:
     """Return the range of y; of a moving average from its first full window on, or the second half: before is noise."""
-    parts = [values[_settled(curve.steps, settle)] for curve in curves for values in (curve.low, curve.high)]
+    parts = [values[_settled(curve.steps, window)] for curve in curves for values in (curve.low, curve.high)]
     values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
@@ -136,10 +172,10 @@ def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -
     return (low if low == 0 else low - margin), high + margin
 
 
-def _settled(steps: FloatArray, settle: bool) -> Any:
-    if not settle or not len(steps):
+def _settled(steps: FloatArray, window: int) -> Any:
+    if not window or not len(steps):
         return np.ones(len(steps), dtype=bool)
-    return steps >= min(500.0, steps.max() / 2)
+    return steps >= min(window, steps.max() / 2)
 
 
 def _label_ends(

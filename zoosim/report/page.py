@@ -10,7 +10,7 @@ from zoosim.report.figures import figures
 from zoosim.report.filters import percent
 from zoosim.report.rendering import render
 
-CURVES = ("ctr", "share", "clicks", "regret")
+CURVES = ("ctr", "share", "clicks", "regret", "targets")
 FIRST = ("features", "kinds")
 
 
@@ -90,13 +90,13 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "share": (
             "Share of the oracle over the stream",
-            f"What the choices of the last 500 {visits} earn on average, over what the best would have earned; higher "
-            f"is better. {line}{step_back}",
+            f"What the choices of the last {report.window:,} {visits} earn on average, over what the best would have "
+            f"earned; higher is better. {line}{step_back}",
         ),
         "seeds": ("Seed by seed", "Each mark is one seed: marks far apart mean that the result depends on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
-            f"{'The share' if share else 'What one'} of the last 500 {visits} "
+            f"{'The share' if share else 'What one'} of the last {report.window:,} {visits} "
             f"{'that paid off' if share else 'earned'}; higher is better. {line}{shocks}",
         ),
         "clicks": (
@@ -107,6 +107,12 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
             "Regret",
             "What the policy has lost so far compared with always choosing the best; lower is better, and a flat line "
             "loses no more.",
+        ),
+        "targets": (
+            "Who was shown what the shock made popular",
+            "For each shock, the visitors whose tastes it moved and the products that they now want. Left, the share "
+            f"of those among the last {report.window:,} {visits} who were shown one of these; right, how many "
+            "different ones they have been shown since. A policy that learns of each product by itself climbs there one by one.",
         ),
         "kinds": (
             "Shops like yours",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from zoosim.arena.tables import results_table
+from zoosim.arena.tables import phases_table, results_table
 from zoosim.core.number_format import percent
 from zoosim.terminal.output import print_address, print_lines, print_table
 
@@ -15,5 +15,8 @@ def print_result(result: "RunResult", *, wide: bool = False) -> None:
     print_table(results_table(result.plan, result.summary, result.comparison.ranked), wide=wide, has_page=True)
     if result.reference is not None:
         print_lines([f"A classifier trained on all labels reaches {percent(result.reference)} (5-fold)."])
-    print_lines([*(f"note: {note}" for note in result.notes), result.verdict])
+    phases = phases_table(result.plan, result.summary, result.comparison.ranked)
+    if phases is not None:
+        print_table(phases, wide=wide, has_page=True)
+    print_lines([*(f"note: {note}" for note in result.notes), result.verdict, *result.comparison.findings()])
     print_address(result.path)

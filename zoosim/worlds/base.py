@@ -13,7 +13,7 @@ from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.episodes import Next
-from zoosim.worlds.facts import AMOUNTS, Change, Measure, RewardScale, Trait
+from zoosim.worlds.facts import AMOUNTS, Change, Measure, RewardScale, Target, Trait
 from zoosim.worlds.parameters import Parametrised
 
 if TYPE_CHECKING:
@@ -181,6 +181,11 @@ class World(Parametrised, ABC):
     @property
     def reported_shocks(self) -> tuple[Change, ...]:
         """The changes after which a run tells how fast policies recover, in order."""
+        return ()
+
+    @property
+    def reported_targets(self) -> tuple[Target, ...]:
+        """Groups of products that shocks make popular, of which a run of a table tells who was shown them."""
         return ()
 
     @property

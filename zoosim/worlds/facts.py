@@ -33,6 +33,20 @@ AMOUNTS = RewardScale("reward", "reward", "reward")
 EUROS = AMOUNTS._replace(unit="EUR")
 
 
+class Target(NamedTuple):
+    """A group of products that a shock makes popular with a segment of visitors.
+
+    Args:
+        step: The visit from which on it is.
+        segment: Name of the segment.
+        group: Name of the group of products.
+    """
+
+    step: int
+    segment: str
+    group: str
+
+
 class Measure(NamedTuple):
     """A measure of visits beside their reward, as a mean over visits.
 

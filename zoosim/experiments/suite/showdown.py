@@ -1,6 +1,6 @@
 """Twenty thousand visitors and one shock: what sharing a representation buys."""
 
-from zoosim.arena.experiment import Experiment
+from zoosim.arena.experiment import Experiment, Hypothesis
 from zoosim.worlds.recommendation.shocks import LOUD
 
 SHOWDOWN = Experiment(
@@ -10,6 +10,7 @@ SHOWDOWN = Experiment(
     steps=20_000,
     shocks=(LOUD,),
     policies={
+        "static-mlp": {},
         "greedy": {},
         "linucb": {"alpha": 0.2},
         "neural-linear-online": {"alpha": 0.2},
@@ -19,4 +20,12 @@ SHOWDOWN = Experiment(
         "neural-linear": {},
         "adaptive": {},
     },
+    hypotheses=tuple(
+        Hypothesis(text, better, worse, phase)
+        for shared in ("neural-linear-online", "neural-linear-stable")
+        for text, better, worse, phase in (
+            ("before the shock one linear model per product earns more", "linucb", shared, 0),
+            ("after the shock a shared representation earns more", shared, "linucb", 1),
+        )
+    ),
 )

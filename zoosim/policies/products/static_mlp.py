@@ -129,6 +129,7 @@ class StaticMLP(KernelPolicy):
     kernel = Kernel("static_mlp", _choose, _distribution, _learn, nothing_decided)
     learned = ("upper", "product_ids", "lower", "w2", "b2", "w3")
     needs_user_ids = True
+    learns_online = False
     past_visits: int = parameter(200_000, low=10, high=100_000_000, help="logged visits to train on")
     epochs: int = parameter(10, low=1, high=1000, help="passes over the log")
     batch_size: int = parameter(512, low=1, high=1_000_000, help="observations in a training step")

@@ -15,7 +15,7 @@ from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.base import numbered
 from zoosim.worlds.built import BuiltWorld
-from zoosim.worlds.facts import CLICKS, Change, changes_of
+from zoosim.worlds.facts import CLICKS, Change, Target, changes_of
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
 from zoosim.worlds.table import Period, TableWorld
 
@@ -113,6 +113,14 @@ class Recommendation(BuiltWorld):
         if not self.shocks_differ:
             return shocks
         return tuple(Change(shock.step, f"shock {number}") for number, shock in enumerate(shocks, start=1))
+
+    @property
+    def reported_targets(self) -> tuple[Target, ...]:
+        """For each shock of all seeds and each persona that it moves, the category that it raises the highest."""
+        if self.shocks_differ:
+            return ()
+        moved = ((shock.step, name, row) for shock in self.shop.shocks for name, row in shock.set.items())
+        return tuple(Target(step, name, max(row, key=lambda group: row[group])) for step, name, row in moved)
 
     @property
     def shocks_differ(self) -> bool:

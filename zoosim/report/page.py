@@ -112,7 +112,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
             "Who was shown what the shock made popular",
             "For each shock, the visitors whose tastes it moved and the products that they now want. Left, the share "
             f"of those among the last {report.window:,} {visits} who were shown one of these; right, how many "
-            "different ones they have been shown since. A policy that learns of each product by itself climbs there one by one.",
+            "different ones they have been shown since. One that learns of each product by itself climbs one by one.",
         ),
         "kinds": (
             "Shops like yours",

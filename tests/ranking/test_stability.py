@@ -5,7 +5,7 @@ import pytest
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
-from zoosim.ranking.stability import adaptive_radius, largest_scale, rank_change, scaled_back
+from zoosim.ranking.stability import adaptive_radius, largest_scale, products_leaving, rank_change, scaled_back
 
 BASE = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
 ONE = np.array([[0.0], [0.0], [0.0], [2.0], [8.0]])
@@ -23,9 +23,24 @@ def left_plainly(base: FloatArray, features: FloatArray, boosts: FloatArray, k: 
     return len(before - set(np.argsort(-(base + features @ boosts))[:k].tolist()))
 
 
+def test_rank_change_is_the_symmetric_difference_of_both_tops() -> None:
+    # tops of 3: {4, 7, 1} and {7, 9, 2}; 4, 1, 9 and 2 are in one of them
+    assert rank_change([4, 7, 1, 9], np.array([7, 9, 2, 4]), k=3) == 4
+    assert rank_change(["a", "b"], ["b", "a"], k=2) == 0, "order within the top does not count"
+    assert rank_change(["a"], ["a", "b", "c"], k=10) == 2, "a top that is shorter lacks what the other has"
+    assert rank_change([], [], k=1) == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rank_change_is_twice_what_leaves(seed: int) -> None:
+    base, features, boosts = shop(seed)
+    old, new = np.argsort(-base), np.argsort(-(base + features @ boosts))
+    assert rank_change(old, new) == 2 * products_leaving(base, features, boosts)
+
+
 def test_products_leave_by_hand() -> None:
     # top 2 is {0, 1}; with a boost of .3 scores are 5 4 3 2.6 3.4; with .45: 5 4 3 2.9 4.6; with 2: 5 4 3 6 17
-    assert [rank_change(BASE, ONE, np.array([a]), k=2) for a in (0.0, 0.3, 0.45, 2.0)] == [0, 0, 1, 2]
+    assert [products_leaving(BASE, ONE, np.array([a]), k=2) for a in (0.0, 0.3, 0.45, 2.0)] == [0, 0, 1, 2]
 
 
 def test_largest_scale_by_hand() -> None:
@@ -39,7 +54,7 @@ def test_largest_scale_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_counts_and_scales_are_those_of_a_plain_search(seed: int) -> None:
     base, features, boosts = shop(seed)
-    assert rank_change(base, features, boosts) == left_plainly(base, features, boosts)
+    assert products_leaving(base, features, boosts) == left_plainly(base, features, boosts)
     for limit in (0, 1, 3, 6):
         scale = largest_scale(base, features, boosts, limit)
         changes = [left_plainly(base, features, s * boosts) for s in np.linspace(0.0, 1.0, 2_001)]
@@ -47,7 +62,7 @@ def test_counts_and_scales_are_those_of_a_plain_search(seed: int) -> None:
         harmless = np.linspace(0.0, 1.0, 2_001)[np.array(changes) <= limit].max()
         assert harmless <= scale + 1e-6
         assert scale <= harmless + 1 / 2_000 + 1e-6
-        assert rank_change(base, features, scale * boosts) <= limit
+        assert products_leaving(base, features, scale * boosts) <= limit
 
 
 def test_many_boosts_are_scaled_back_as_each_would_be_alone() -> None:
@@ -57,12 +72,25 @@ def test_many_boosts_are_scaled_back_as_each_would_be_alone() -> None:
     np.testing.assert_array_equal(scaled_back(base, features, boosts, 3), alone)
 
 
+def test_boosts_are_brought_back_towards_others_as_from_a_ranking_of_theirs() -> None:
+    base, features, start = shop(5)
+    boosts = np.random.default_rng(2).uniform(-2.0, 2.0, (20, 4))
+    under_start = base + features @ start
+    alone = [start + largest_scale(under_start, features, row - start, 3) * (row - start) for row in boosts]
+    kept = scaled_back(base, features, boosts, 3, start=start)
+    np.testing.assert_array_equal(kept, alone)
+    old = np.argsort(-under_start)
+    assert max(rank_change(old, np.argsort(-(base + features @ row))) for row in kept) == 6
+    from_none = scaled_back(base, features, boosts, 3)
+    assert max(rank_change(old, np.argsort(-(base + features @ row))) for row in from_none) > 6
+
+
 def test_ties_within_rounding_count_as_left_and_leave_room() -> None:
     base, features = np.array([1.0, 0.5, 0.0]), np.array([[0.0], [0.0], [1.0]])
-    assert rank_change(base, features, np.array([1.0]), k=1) == 1
+    assert products_leaving(base, features, np.array([1.0]), k=1) == 1
     scale = largest_scale(base, features, np.array([1.0]), 0, k=1)
     assert 1.0 - 1e-5 < scale < 1.0
-    assert rank_change(base, features, np.array([scale]), k=1) == 0
+    assert products_leaving(base, features, np.array([scale]), k=1) == 0
 
 
 def test_no_more_than_the_whole_top_can_leave() -> None:
@@ -78,10 +106,22 @@ def test_radii_follow_the_spread() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: rank_change(BASE, ONE, np.zeros(2)), DataError, r"boosts: got an array of shape \(2,\), expected"),
-        (lambda: rank_change(BASE, ONE[:4], np.zeros(1)), DataError, r"boost_features: got an array of shape \(4, 1\)"),
-        (lambda: rank_change(BASE, ONE, np.array([np.nan])), DataError, "boosts: got nan"),
-        (lambda: rank_change(BASE, ONE, np.zeros(1), k=0), ConfigError, "k: got 0, expected a whole number, 1 to"),
+        (
+            lambda: products_leaving(BASE, ONE, np.zeros(2)),
+            DataError,
+            r"boosts: got an array of shape \(2,\), expected",
+        ),
+        (
+            lambda: products_leaving(BASE, ONE[:4], np.zeros(1)),
+            DataError,
+            r"boost_features: got an array of shape \(4, 1\)",
+        ),
+        (lambda: products_leaving(BASE, ONE, np.array([np.nan])), DataError, "boosts: got nan"),
+        (lambda: products_leaving(BASE, ONE, np.zeros(1), k=0), ConfigError, "k: got 0, expected a whole number, 1 to"),
+        (lambda: rank_change([1, 2], [2, 2]), DataError, "new: got product 2 twice, expected each product once"),
+        (lambda: rank_change(np.eye(2, dtype=int), [1]), DataError, r"old: got .*, expected a list of the ids of"),
+        (lambda: rank_change([1], "ab"), DataError, "new: got 'ab', expected a list of the ids of products"),
+        (lambda: rank_change([1], [1], k=0), ConfigError, "k: got 0, expected a whole number, 1 to"),
         (lambda: largest_scale(BASE, ONE, np.zeros(1), -1), ConfigError, "limit: got -1, expected a whole number"),
         (lambda: adaptive_radius(1.0, 1.0, 0.5, 0.2), ConfigError, "wide: got 0.2, expected a number, 0.5 to"),
     ],

@@ -138,14 +138,14 @@ class Policy(Stateful, ABC):
         """
         return int(np.argmax(dense_propensities(self, context)))
 
-    def note_decision(self, context: Context, action: int, is_confirmed: bool = True) -> None:
-        """Move what a decision moves, for one that was made elsewhere by this policy.
+    def note_decision(self, context: Context, action: Any, is_confirmed: bool = True) -> None:
+        """Move what a decision moves, for one that was made elsewhere by this policy, or changed before it was served.
 
-        A service decides in one process and learns in another. The default moves nothing.
+        A service decides in one process and learns in another; a guardrail changes decisions. By default nothing moves.
 
         Args:
             context: The request.
-            action: What was shown, a place among the candidates.
+            action: What was shown, a place among the candidates; the boosts that made a ranking.
             is_confirmed: False where the service decides, until its learner confirms the decision: of what is known,
                 the `clocks` move for the moment, and nothing new is entered. Asked of policies with `clocks` alone.
         """

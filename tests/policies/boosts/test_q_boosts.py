@@ -15,7 +15,7 @@ from zoosim.policies.checks.boosts import BOOST_CHECKS
 from zoosim.policies.checks.contract import run_check
 from zoosim.policies.checks.maker import Maker
 from zoosim.policies.checks.search_shop import LARGER, SMALL
-from zoosim.ranking.stability import rank_change
+from zoosim.ranking.stability import products_leaving
 from zoosim.worlds.search.boosts import context_of
 
 BEST = np.array([0.5, -0.5, 0.5, 0.0])
@@ -97,12 +97,50 @@ def test_boosts_stay_in_their_trust_region() -> None:
     ranking = made(trust_region="ranking", limit=2)
     for visit, action in enumerate(walk(ranking, 60)):
         context = LARGER.context(visit)
-        assert rank_change(context.base_scores, context.boost_features, action) <= 2
+        assert products_leaving(context.base_scores, context.boost_features, action) <= 2
     free = [
-        rank_change(LARGER.context(visit).base_scores, LARGER.context(visit).boost_features, action)
+        products_leaving(LARGER.context(visit).base_scores, LARGER.context(visit).boost_features, action)
         for visit, action in enumerate(walk(made(), 60))
     ]
     assert max(free) > 2
+
+
+@pytest.mark.parametrize("region", ["fixed", "adaptive"])
+def test_around_the_last_boosts_it_walks_far_in_small_steps(region: str) -> None:
+    start = 0.5 * np.array([0.0, 0.0, 1.0, 0.0])
+    policy = made(trust_region=region, around="previous", radius=0.2, base="0 0 1 0")
+    last: dict[tuple[int, int], FloatArray] = {}
+    far = []
+    for visit, action in enumerate(walk(policy, 60)):
+        features = LARGER.context(visit).features
+        pair = int(features[:3].argmax()), int(features[3:5].argmax())
+        assert np.linalg.norm(action - last.get(pair, start)) <= 0.2 + 1e-12
+        last[pair] = action
+        far.append(float(np.linalg.norm(action - start)))
+    assert max(far) > 0.4
+
+
+def test_around_the_last_boosts_a_ranking_moves_little_at_each_step_and_far_in_the_end() -> None:
+    policy = made(trust_region="ranking", around="previous", limit=2)
+    last: dict[tuple[int, int], FloatArray] = {}
+    far = []
+    for visit, action in enumerate(walk(policy, 60)):
+        context = LARGER.context(visit)
+        pair = int(context.features[:3].argmax()), int(context.features[3:5].argmax())
+        base, features = context.base_scores, context.boost_features
+        old = base + features @ last.get(pair, np.zeros(4))
+        assert products_leaving(old, features, action - last.get(pair, np.zeros(4))) <= 2
+        last[pair] = action
+        far.append(products_leaving(base, features, action))
+    assert max(far) > 4
+
+
+def test_an_adaptive_region_shrinks_as_the_ensemble_learns() -> None:
+    policy = made(trust_region="adaptive", radius=0.6, narrow=0.05, base="0 0 1 0")
+    centre = 0.5 * np.array([0.0, 0.0, 1.0, 0.0])
+    far = [float(np.linalg.norm(action - centre)) for action in walk(policy, 300)]
+    early, late = (max(far[start : start + 20]) for start in (40, 280))
+    assert early > 1.5 * late
 
 
 def test_a_penalty_makes_boosts_smaller() -> None:
@@ -115,7 +153,15 @@ def test_a_penalty_makes_boosts_smaller() -> None:
     assert sizes[0] > sizes[1] > sizes[2]
 
 
-@pytest.mark.parametrize("params", [{"view": "boosts"}, {"explore": "ucb"}, {"trust_region": "adaptive"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"view": "boosts"},
+        {"explore": "ucb"},
+        {"trust_region": "adaptive"},
+        {"trust_region": "ranking", "around": "previous"},
+    ],
+)
 @pytest.mark.parametrize("name", ["saves", "recommends"])
 def test_variants_keep_the_contract(params: dict[str, object], name: str) -> None:
     check = next(check for check in BOOST_CHECKS if check.name == name)

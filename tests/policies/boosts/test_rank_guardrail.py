@@ -11,9 +11,13 @@ from zoosim import Context
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.policies.boosts.base import BoostPolicy
+from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import RandomBoosts
-from zoosim.ranking.stability import rank_change
+from zoosim.policies.checks.boosts import BOOST_CHECKS
+from zoosim.policies.checks.contract import run_check
+from zoosim.policies.checks.maker import Maker
+from zoosim.ranking.stability import products_leaving, rank_change
 from zoosim.worlds.search.boosts import context_of
 
 CONFIG = {"n_products": 300, "a_max": 0.5}
@@ -52,6 +56,48 @@ def test_no_more_leave_than_the_limit_at_1000_visits_of_the_shop() -> None:
     assert guarded.n_changed == broken
 
 
+def test_no_more_leave_the_last_ranking_than_the_limit_and_steps_add_up() -> None:
+    """The last boosts of each segment and query type are kept here as well, and ranked by the shop itself."""
+    shop = open_shop(CONFIG, seed=3)
+    guarded = RankGuardrail.around(Wild(spec_of(shop, 500), np.random.default_rng(0)), limit=3, against="previous")
+    last: dict[tuple[int, int], FloatArray] = {}
+    far, broken = 0, 0
+    for step in range(500):
+        visit = shop.arrive(step)
+        before = shop.rank(visit, last.get((visit.segment, visit.query_type), np.zeros(10)))
+        action = guarded.select_action(context_of(shop, visit))
+        assert guarded.last is not None
+        assert rank_change(before, shop.rank(visit, action)) <= 6, "3 have left and 3 have come"
+        assert rank_change(before, shop.rank(visit, action)) == 2 * guarded.last.change
+        assert np.abs(action).max() <= 0.5
+        far += rank_change(visit.baseline, shop.rank(visit, action)) > 6
+        broken += rank_change(before, shop.rank(visit, guarded.last.asked)) > 6
+        last[visit.segment, visit.query_type] = action
+    assert broken > 400, "without the guardrail most would break it"
+    assert guarded.n_changed == broken
+    assert far > 100, "many steps lead away from the base ranker"
+
+
+def test_the_policy_inside_walks_from_what_was_served() -> None:
+    shop = open_shop(CONFIG, seed=3)
+    inside = QEnsemble(spec_of(shop, 10), np.random.default_rng(0), trust_region="fixed", around="previous", radius=0.2)
+    guarded = RankGuardrail.around(inside, limit=1, against="previous")
+    visit = shop.arrive(0)
+    context = context_of(shop, visit)
+    for _ in range(20):
+        served = guarded.select_action(context)
+        assert guarded.last is not None
+        assert float(np.linalg.norm(inside.select_action(context) - served)) <= 0.2 + 1e-9
+        inside.note_decision(context, served)
+    assert guarded.n_changed > 0
+
+
+@pytest.mark.parametrize("name", ["saves", "recommends", "late", "candidates"])
+def test_held_against_the_last_ranking_it_keeps_the_contract(name: str) -> None:
+    check = next(check for check in BOOST_CHECKS if check.name == name)
+    run_check(check, Maker(RankGuardrail, {"against": "previous"}))
+
+
 def test_it_tells_what_was_asked_what_was_done_and_why() -> None:
     shop = open_shop(CONFIG, seed=3)
     guarded = RankGuardrail.around(Wild(spec_of(shop, 10), np.random.default_rng(0)))
@@ -60,7 +106,7 @@ def test_it_tells_what_was_asked_what_was_done_and_why() -> None:
     last = guarded.last
     assert last is not None
     np.testing.assert_array_equal(action, last.scale * last.asked)
-    assert last.asked_change == rank_change(context.base_scores, context.boost_features, last.asked) > 3
+    assert last.asked_change == products_leaving(context.base_scores, context.boost_features, last.asked) > 3
     assert last.change <= 3
     assert last.why == f"{last.asked_change} of the top 10 would leave, the limit is 3"
     guarded.update(context, action, 1.0)
@@ -83,6 +129,18 @@ def test_density_inside_on_and_beyond_the_limit() -> None:
     limit = guarded.held(context, np.full(10, 0.4)).done
     assert guarded.density(context, 0.5 * limit) == pytest.approx(0.8**-10)
     assert guarded.density(context, 1.5 * limit) == 0.0
+    with pytest.raises(PolicyError, match="on the limit have no density"):
+        guarded.density(context, limit)
+
+
+def test_density_is_that_along_the_ray_from_the_last_boosts() -> None:
+    shop = open_shop({**CONFIG, "a_max": 0.4}, seed=3)
+    guarded = RankGuardrail.around(RandomBoosts(spec_of(shop, 10), np.random.default_rng(0)), against="previous")
+    context = context_of(shop, shop.arrive(0))
+    start = guarded.select_action(context)
+    limit = guarded.held(context, np.full(10, 0.4)).done
+    assert guarded.density(context, start + 0.5 * (limit - start)) == pytest.approx(0.8**-10)
+    assert guarded.density(context, start + 1.5 * (limit - start)) == 0.0
     with pytest.raises(PolicyError, match="on the limit have no density"):
         guarded.density(context, limit)
 

@@ -2,8 +2,9 @@
 
 Plan: the cross-entropy method searches the boosts with the highest mean + beta std, beta falling as visits pass (UCB;
 Kalashnikov et al. 2018 for the loop), or the highest value by one member drawn at each visit (Thompson sampling by
-bootstrapped members, Osband et al. 2016), inside a trust region where that is asked. Act, and remember what was seen,
-shown and earned. Train on draws from that memory. Four things make it learn from some hundred visits:
+bootstrapped members, Osband et al. 2016), inside a trust region where that is asked: around the same boosts for ever,
+or around those served last, so that it walks far in small steps. Act, and remember what was seen, shown and earned.
+Train on draws from that memory. Four things make it learn from some hundred visits:
 
 - The critic judges boosts by what they bring to the top of this request (`zoosim.ranking.profiles`). Rewards depend on
   boosts through that alone, and nearly in proportion.
@@ -30,6 +31,7 @@ from zoosim.models.ensemble_training import visit_weights
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.optimizers.projection import project_trust_region
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.boosts.last_boosts import LastBoosts
 from zoosim.policies.boosts.q_replay import Replay
 from zoosim.policies.boosts.simple import read_boosts
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
@@ -38,7 +40,7 @@ from zoosim.ranking.stability import adaptive_radius, scaled_back
 
 REGIONS = ("none", "fixed", "adaptive", "ranking")
 TOP = 10
-"""The k of the base ranker's top k that the trust region `ranking` is about."""
+"""The k of the top k that the trust region `ranking` is about."""
 
 FADE = 0.8
 """Weight of a position in a profile, in units of the one above it."""
@@ -88,13 +90,16 @@ class QEnsemble(BoostPolicy):
     beta: float = parameter(1.0, low=0, high=100, help="of ucb: the first weight of std")
     decay: float = parameter(3.0, low=0, high=100, help="of ucb: beta falls to exp(-decay) of that over the visits")
     penalty: float = parameter(0.0, low=0, high=100, help="what a boost at the side of the box costs in the search")
-    trust_region: str = parameter("none", choices=REGIONS, help="how far boosts may be from base, or move a ranking")
-    base: str = parameter(
-        "0", help="the centre of the trust region, in units of a_max: a number for each boost, or one"
+    trust_region: str = parameter("none", choices=REGIONS, help="how far boosts may lie from a centre, or rank")
+    around: str = parameter(
+        "base",
+        choices=("base", "previous"),
+        help="its centre: base, or the boosts served last to the same segment and query type",
     )
+    base: str = parameter("0", help="the centre, or the first one, in units of a_max: a number for each boost, or one")
     radius: float = parameter(0.5, low=1e-6, high=1e6, help="of the trust region; of an adaptive one at its widest")
     narrow: float = parameter(0.1, low=1e-6, high=1e6, help="the radius of an adaptive one at its narrowest")
-    limit: int = parameter(3, low=0, high=1_000, help="of ranking: how many of the base ranker's top 10 may leave")
+    limit: int = parameter(3, low=0, high=1_000, help="of ranking: how many of the centre's top 10 may leave")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
         """Make a policy that has seen nothing.
@@ -112,7 +117,8 @@ class QEnsemble(BoostPolicy):
         self._q = self._untrained()
         self._average = self._q.network().trained.copy()
         self._replay = Replay(self.memory, max(1, self._visitor_columns), spec.product_dim, max(1, spec.n_segments))
-        self._centre = read_boosts("q-ensemble.base", self.base, spec)
+        self._base = read_boosts("q-ensemble.base", self.base, spec)
+        self._last = LastBoosts(spec, self._base)
         self._search = CEMConfig.fast(spec.a_max)
 
     def _untrained(self) -> QEnsembleRegressor:
@@ -128,9 +134,23 @@ class QEnsemble(BoostPolicy):
         spec = self.spec
         return spec.n_segments + spec.n_kinds + spec.n_tastes or spec.user_dim
 
+    def _learned_attributes(self) -> Mapping[str, str]:
+        # Of those that ask for them alone, so that states which others have saved are read as before.
+        last = {"": "_last"} if self.around == "previous" else {}
+        return {**super()._learned_attributes(), **last}
+
     def select_action(self, context: Context) -> FloatArray:
         """Return uniform boosts at first and ever more rarely, else the best by one member or by mean + beta std."""
         self.check(context)
+        action = self._selected(context)
+        self._last.record(context, action)
+        return action
+
+    def note_decision(self, context: Context, action: Any, is_confirmed: bool = True) -> None:
+        """Take the boosts that are served for the last ones."""
+        self._last.record(context, action)
+
+    def _selected(self, context: Context) -> FloatArray:
         a_max = self.spec.a_max
         visits = 1 + self._replay.seen_of(self._segment(context))
         chance = self.rng.random()
@@ -196,37 +216,49 @@ class QEnsemble(BoostPolicy):
         scene = self._scene(context)
         d = self.spec.product_dim
         critic = EnsembleObjective(net, scene.state, beta)
+        centre = self._centre(context)
         ranking = self.trust_region == "ranking"
 
         def objective(actions: FloatArray) -> FloatArray:
             # The search moves in the whole box, and the critic judges what would be shown in the end.
-            values = critic(scene.view(self._kept(context, actions) if ranking else actions))
+            values = critic(scene.view(self._kept(context, actions, centre) if ranking else actions))
             size: FloatArray = np.sum(np.square(actions / self.spec.a_max), axis=1)
             return values - self.penalty * size
 
-        if self.trust_region in ("none", "ranking"):
-            action = cem_optimize(objective, d, self._search, rng=rng).action
-            return self._kept(context, action[np.newaxis]).reshape(d) if ranking else action
-        radius = self._radius(scene)
-        return cem_optimize(objective, d, self._search, rng=rng, base_action=self._centre, radius=radius).action
+        if self.trust_region == "none":
+            return cem_optimize(objective, d, self._search, rng=rng).action
+        if ranking:
+            action = cem_optimize(objective, d, self._search, rng=rng, init_mean=centre).action
+            return self._kept(context, action[np.newaxis], centre).reshape(d)
+        radius = self._radius(scene, centre)
+        return cem_optimize(objective, d, self._search, rng=rng, base_action=centre, radius=radius).action
+
+    def _centre(self, context: Context) -> FloatArray:
+        """Return the boosts that the trust region is around."""
+        return self._base if self.around == "base" else self._last.of(context)
 
     def _inside(self, context: Context, action: FloatArray) -> FloatArray:
         """Bring boosts of the box into the trust region."""
         if self.trust_region == "none":
             return action
+        centre = self._centre(context)
         if self.trust_region == "ranking":
-            return self._kept(context, action[np.newaxis]).reshape(action.shape)
-        return project_trust_region(action, self._centre, self._radius(self._scene(context)), self.spec.a_max)
+            return self._kept(context, action[np.newaxis], centre).reshape(action.shape)
+        return project_trust_region(action, centre, self._radius(self._scene(context), centre), self.spec.a_max)
 
-    def _kept(self, context: Context, actions: FloatArray) -> FloatArray:
-        """Scale boosts `(n, d)` back until they keep the limit on rank change."""
+    def _kept(self, context: Context, actions: FloatArray, centre: FloatArray) -> FloatArray:
+        """Bring boosts `(n, d)` back towards a centre until they keep the limit on rank change."""
         k = min(TOP, len(context.base_scores))
-        return scaled_back(context.base_scores, context.boost_features, actions, min(self.limit, k), k)
+        scene = context.base_scores, context.boost_features
+        kept = scaled_back(*scene, actions, min(self.limit, k), k, start=centre)
+        # Rounding may end just outside the box.
+        inside: FloatArray = np.clip(kept, -self.spec.a_max, self.spec.a_max)
+        return inside
 
-    def _radius(self, scene: Scene) -> float:
+    def _radius(self, scene: Scene, centre: FloatArray) -> float:
         if self.trust_region == "fixed":
             return self.radius
-        _, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(scene.view(self._centre[np.newaxis]))
+        _, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(scene.view(centre[np.newaxis]))
         return float(adaptive_radius(std[0], FULL, min(self.narrow, self.radius), self.radius))
 
     def _state_loaded(self) -> None:

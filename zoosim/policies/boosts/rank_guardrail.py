@@ -1,7 +1,11 @@
-"""A guardrail around a policy of boosts: at most so many of the base ranker's top k leave it, at every decision.
+"""A guardrail around a policy of boosts: at most so many products of a top k leave it, at every decision.
 
-What is asked for too much is scaled back along its own ray to the largest boosts that keep the limit
-(`zoosim.ranking.stability.largest_scale`): the scores of this request are in its context, so the guardrail holds before
+It is the base ranker's top k, or that of the ranking which the policy served before: the boosts served last to the same
+segment and query type, applied to the present request. Held against the former a policy never leaves the base ranker's
+neighbourhood; held against the latter it may walk far, in steps that each keep the limit.
+
+What is asked for too much is brought back along the ray to it until the limit is kept
+(`zoosim.ranking.stability.largest_scale`): all scores of this request are in its context, so the guardrail holds before
 anything is shown. The policy inside learns from what was done, not from what it asked for.
 """
 
@@ -16,8 +20,9 @@ from zoosim.core.parameters import parameter, parameters_of, shown
 from zoosim.core.types import Context, FloatArray, Progress
 from zoosim.policies.base import policy_name
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.boosts.last_boosts import LastBoosts
 from zoosim.policies.registry import find_class
-from zoosim.ranking.stability import largest_scale, rank_change
+from zoosim.ranking.stability import largest_scale, products_leaving
 
 ROOM = 1e-6
 """Boosts that could not be larger by this share were scaled back to where they are."""
@@ -26,8 +31,9 @@ ROOM = 1e-6
 class GuardrailDecision(NamedTuple):
     """A request for boosts, and what the guardrail made of it; for logs.
 
-    `asked (d,)` by the policy inside and what was `done (d,)`, `scale` times as much; how many products leave the top k
-    with each, `asked_change` and `change`; `why`, empty where nothing was changed.
+    `asked (d,)` by the policy inside and what was `done (d,)`, at `scale` times the distance from the boosts that it is
+    held against; how many products leave their top k with each, `asked_change` and `change`; `why`, empty where nothing
+    was changed.
     """
 
     asked: FloatArray
@@ -39,13 +45,19 @@ class GuardrailDecision(NamedTuple):
 
 
 class RankGuardrail(BoostPolicy):
-    """Wrap a policy of boosts so that at most `limit` of the base ranker's top k leave it."""
+    """Wrap a policy of boosts so that at most `limit` products leave the top k of the base ranker, or of the last one.
+
+    Before the first decision for a segment and query type the last ranking is the base ranker's.
+    """
 
     name = "rank-guardrail"
     learned = ("n_decisions", "n_changed", "inside")
     policy: str = parameter("q-ensemble", help="the policy of boosts inside, by name, with its own defaults")
-    limit: int = parameter(3, low=0, high=1_000, help="how many products may leave the base ranker's top k")
+    limit: int = parameter(3, low=0, high=1_000, help="how many products may leave the top k")
     k: int = parameter(10, low=1, high=1_000, help="the k of that top k")
+    against: str = parameter(
+        "base", choices=("base", "previous"), help="whose top k: the base ranker's, or that of the boosts served last"
+    )
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
         """Make the guardrail and the policy inside. See `around` for one that is there.
@@ -68,10 +80,10 @@ class RankGuardrail(BoostPolicy):
         self._set(cls(spec, rng))
 
     @classmethod
-    def around(cls, policy: BoostPolicy, *, limit: int = 3, k: int = 10) -> "RankGuardrail":
+    def around(cls, policy: BoostPolicy, *, limit: int = 3, k: int = 10, against: str = "base") -> "RankGuardrail":
         """Return a guardrail around a policy that is there already; raises `ConfigError`."""
         # `random-boosts` takes no draw until it is asked, and is replaced at once.
-        guarded = cls(policy.spec, policy.rng, policy="random-boosts", limit=limit, k=k)
+        guarded = cls(policy.spec, policy.rng, policy="random-boosts", limit=limit, k=k, against=against)
         guarded.policy = policy_name(type(policy))
         guarded._set(policy)
         return guarded
@@ -79,35 +91,61 @@ class RankGuardrail(BoostPolicy):
     def _set(self, policy: BoostPolicy) -> None:
         self.inside = policy
         self.last = None
-        self.n_decisions = self.n_changed = 0
+        self._last = LastBoosts(self.spec, np.zeros(self.spec.product_dim))
+        self.n_decisions = 0
+        self.n_changed = 0
 
     last: GuardrailDecision | None
     """The last decision that was to be served."""
 
+    def _learned_attributes(self) -> Mapping[str, str]:
+        # Of those that ask for them alone, so that states which others have saved are read as before.
+        last = {"": "_last"} if self.against == "previous" else {}
+        return {**super()._learned_attributes(), **last}
+
     def select_action(self, context: Context) -> FloatArray:
-        """Return what the policy inside asks for, scaled back where need be; `last` tells of it until the next one."""
+        """Return what the policy inside asks for, held back where need be; `last` tells of it until the next one."""
         self.last = self.held(context, self.inside.select_action(context))
         self.n_decisions += 1
-        self.n_changed += bool(self.last.why)
+        if self.last.why:
+            self.n_changed += 1
+            self.inside.note_decision(context, self.last.done)
+        self._last.record(context, self.last.done)
         return self.last.done
 
+    def note_decision(self, context: Context, action: Any, is_confirmed: bool = True) -> None:
+        """Take the boosts that are served for the last ones, inside as well."""
+        self.inside.note_decision(context, action, is_confirmed)
+        self._last.record(context, action)
+
     def recommend(self, context: Context) -> FloatArray:
-        """Return what the policy inside recommends, scaled back where need be."""
+        """Return what the policy inside recommends, held back where need be."""
         return self.held(context, self.inside.recommend(context)).done
 
     def held(self, context: Context, asked: FloatArray) -> GuardrailDecision:
         """Return the decision for requested boosts `(d,)`; raises `DataError` if they are not finite numbers."""
         self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
-        scene = context.base_scores, context.boost_features
+        start, old = self._origin(context)
+        step = wish - start
         k = self._k(context)
-        scale = largest_scale(*scene, wish, min(self.limit, k), k)
-        done = wish if scale == 1.0 else scale * wish
-        before = rank_change(*scene, wish, k)
+        scale = largest_scale(old, context.boost_features, step, min(self.limit, k), k)
+        before = products_leaving(old, context.boost_features, step, k)
         if scale == 1.0:
-            return GuardrailDecision(wish, done, 1.0, before, before, "")
-        why = f"{before} of the top {k} would leave, the limit is {self.limit}"
-        return GuardrailDecision(wish, done, scale, before, rank_change(*scene, done, k), why)
+            return GuardrailDecision(wish, wish, 1.0, before, before, "")
+        # Rounding may end just outside the box.
+        done: FloatArray = np.clip(start + scale * step, -self.spec.a_max, self.spec.a_max)
+        change = products_leaving(old, context.boost_features, scale * step, k)
+        whose = "top" if self.against == "base" else "last top"
+        why = f"{before} of the {whose} {k} would leave, the limit is {self.limit}"
+        return GuardrailDecision(wish, done, scale, before, change, why)
+
+    def _origin(self, context: Context) -> tuple[FloatArray, FloatArray]:
+        """Return the boosts `(d,)` whose ranking decisions are held against, and the scores `(K,)` under them."""
+        if self.against == "base":
+            return np.zeros(self.spec.product_dim), context.base_scores
+        start = self._last.of(context)
+        return start, context.base_scores + context.boost_features @ start
 
     def _params(self) -> dict[str, Any]:
         return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}
@@ -130,8 +168,9 @@ class RankGuardrail(BoostPolicy):
         """
         boosts = check_array("rank-guardrail: action", action, (self.spec.product_dim,))
         k = self._k(context)
-        scene = context.base_scores, context.boost_features
-        further = largest_scale(*scene, (1.0 + ROOM) * boosts, min(self.limit, k), k)
+        start, old = self._origin(context)
+        step = (1.0 + ROOM) * (boosts - start)
+        further = largest_scale(old, context.boost_features, step, min(self.limit, k), k)
         if further == 1.0:
             # Within the limit with room to spare: no other wish ends here.
             return self.inside.density(context, boosts)

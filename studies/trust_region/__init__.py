@@ -1,6 +1,6 @@
-"""Q-ensemble in trust regions around the static best, and behind the guardrail (some 15 minutes).
+"""Q-ensemble in trust regions and behind guardrails, for ever around one point or around the last (some 40 minutes).
 
-Does a trust region around the static best help early, and what does the rank-change guardrail cost?
+Does a trust region help early, what do guardrails cost, and what does it bring to walk far in small steps?
 """
 
 from studies.trust_region.courses import measure

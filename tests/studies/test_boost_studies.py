@@ -16,7 +16,7 @@ from studies.quadratic import ACTION_DIM, STATE_DIM
 from studies.run import run_study
 from studies.shops import read_shop
 from studies.trust_region import courses, page
-from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
+from studies.trust_region.courses import FREE, GUARD_BASE, GUARD_LAST, PLAN_BASE, PLAN_LAST, course
 from zoosim.core.search_names import FEATURES
 
 
@@ -48,12 +48,15 @@ def test_the_loop_leaves_torchs_own_generator_alone() -> None:
 @pytest.mark.slow
 def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(courses, "HELD_OUT_VISITS", 2)
-    rows = {name: course(read_shop(None), name, 0, (40, 80))[-1] for name in (FREE, GUARDED, PLANNED)}
-    assert [rows[name].broken for name in (GUARDED, PLANNED)] == [0, 0]
-    assert rows[FREE].broken == rows[FREE].decisions == 40
-    assert rows[GUARDED].held > 30
-    assert rows[GUARDED].left <= 3.0 < rows[FREE].left
-    assert rows[FREE].static == rows[GUARDED].static
+    names = (FREE, GUARD_BASE, PLAN_BASE, GUARD_LAST, PLAN_LAST)
+    rows = {name: course(read_shop(None), name, 0, (40, 80))[-1] for name in names}
+    assert [rows[name].broke_base for name in (GUARD_BASE, PLAN_BASE)] == [0, 0]
+    assert [rows[name].broke_last for name in (GUARD_LAST, PLAN_LAST)] == [0, 0]
+    assert rows[FREE].broke_base == rows[FREE].decisions == 40
+    assert rows[GUARD_BASE].held > 30
+    assert rows[GUARD_BASE].left <= 3.0 < rows[GUARD_LAST].left < rows[FREE].left
+    assert rows[GUARD_LAST].changed <= 3.0 < rows[FREE].changed
+    assert rows[FREE].static == rows[GUARD_BASE].static
 
 
 def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +65,10 @@ def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(module, "SHORT", (31, 33, 35))
     monkeypatch.setattr(courses, "HELD_OUT_VISITS", 2)
     run_study("trust-region", tmp_path, seeds="0:2", jobs=1)
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert "Behind the guardrail 0 of 72 decisions" in json.dumps(summary)
-    assert "planned in the guardrail" in (tmp_path / "report.html").read_text()
+    summary = json.dumps(json.loads((tmp_path / "summary.json").read_text()))
+    assert "Behind the guardrail 0 of 72 decisions" in summary
+    assert "top 10, 0 of 72 out of the last ranking" in summary
+    assert "planned in it, last ranking" in (tmp_path / "report.html").read_text()
 
 
 def test_twins_are_the_same_but_for_the_sign() -> None:

@@ -61,11 +61,12 @@ def _do(name: str, out: str | None, as_json: bool, options: dict[str, object]) -
 
 
 def _print_page(name: str, page: "Page", folder: Path) -> None:
-    """Print the first table of a page, its verdict and its address in the `folder`."""
+    """Print the first table of a page and those that ask for it, its verdict and its address in the `folder`."""
     from zoosim.terminal.output import print_address, print_lines, print_table
 
-    content = page.tables[0]
-    print_table(replace(content, heading=f"{name}: {content.heading}").as_text(), has_page=True)
+    first, *others = page.tables
+    for content in (first, *(table for table in others if table.printed)):
+        print_table(replace(content, heading=f"{name}: {content.heading}").as_text(), has_page=True)
     print_lines([page.verdict])
     print_address(folder)
 

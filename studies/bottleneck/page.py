@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from studies.bottleneck.arithmetic import orders_table, sizes_table
 from studies.bottleneck.timing import Timing
 from studies.cards import card_sentence
 from studies.rows import rows_where
@@ -45,9 +46,10 @@ TERMS = {
 
 
 def build_page(timings: Sequence[Timing]) -> Page:
-    """Tell what was measured: figures, and every measurement in a table."""
+    """Return what was measured as figures and a table, and what the orders of each form come to."""
     details = [verdict(timings), card_sentence(timing.device for timing in timings)]
-    return Page(answer(timings), [_table(timings)], _drawings(timings), TERMS, details=details)
+    tables = [_table(timings), orders_table(), sizes_table()]
+    return Page(answer(timings), tables, _drawings(timings), TERMS, details=details)
 
 
 def answer(timings: Sequence[Timing]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.bottleneck.arithmetic import FORMS, orders_table, resnet18_weights, sizes_table, write_bytes
 from studies.bottleneck.page import verdict
 from studies.bottleneck.published import REGULARIZATION, Published
 from studies.bottleneck.timing import LIMITS, OURS, Timing, _on_card, parameters_of
@@ -19,6 +20,32 @@ from zoosim.core.errors import ConfigError
 
 def test_parameters_are_counted_as_published() -> None:
     assert [parameters_of(network) for network in ("64", "128-64")] == [705, 9_601]
+
+
+def test_the_weights_of_resnet_18_are_counted_as_others_count_them() -> None:
+    assert resnet18_weights() == 11_689_512  # as torchvision's documentation has it
+
+
+def test_the_arithmetic_of_the_orders_is_that_by_hand() -> None:
+    # 2e6 x 200^2 x 4 B; 1e6 x 1e5 x 4 B, and 1e5^2 x 4 B more with A; (11e6)^2 x 4 B; 705^3 + 50 x 705^2.
+    by_sizes = {tuple(row[:5]): row[5:] for row in sizes_table().rows}
+    assert by_sizes["LinUCB, a matrix per candidate", "a large catalogue", "2,000,000", "200", ""][1] == "320 GB"
+    assert by_sizes["NeuralUCB, all gradients at once", "100,000 weights", "1,000,000", "", "100,000"][1:] == (
+        "440 GB",
+        "400 GB",
+    )
+    assert by_sizes["NeuralUCB, a gradient at a time", "11 million weights", "50", "", "11,000,000"][1] == "484 TB"
+    assert by_sizes["NeuralUCB, a gradient at a time", "9-64-1", "50", "", "705"] == ("3.8e+08", "1.99 MB", "1.99 MB")
+    # (10 x 64 + 65 x 32 + 33) x 50 + 32^3 + 50 x 32^2 = 221,618; (2,753 + 32^2 + 50 x 32) x 4 B.
+    last_layer = by_sizes["UCB on an embedding of e numbers", "9-64-32-1", "50", "", "2,753"]
+    assert last_layer == ("2.2e+05", "21.5 kB", "4.1 kB")
+    assert [row[0] for row in orders_table().rows] == list(FORMS)
+
+
+def test_bytes_are_written_in_the_unit_that_suits_them() -> None:
+    assert [write_bytes(count) for count in (4, 999, 1_000, 4e11, 5e17)] == [
+        *("4 bytes", "999 bytes", "1 kB", "400 GB", "500 PB")
+    ]
 
 
 def test_the_jacobian_is_the_loop_and_the_bonus_its_formula() -> None:
@@ -86,7 +113,8 @@ def test_sizes_that_cannot_be_measured_are_refused(tmp_path: Path, sizes: dict[s
 
 def test_the_page_shows_every_figure(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
-    for heading in ("Time of a decision, 89 parameters", "Memory, 89 parameters", "Where the time goes, 50 candidates"):
+    drawn = ("Time of a decision, 89 parameters", "Memory, 89 parameters", "Where the time goes, 50 candidates")
+    for heading in (*drawn, "Orders of time and memory", "Operations and memory by size", "484 TB"):
         assert heading in page
     assert card_sentence(find_cards().values()) in page
     assert "src=" not in page.split("<script>")[0]

@@ -38,7 +38,8 @@ class Link(str):
 class PageTable:
     """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures.
 
-    One that is `folded` shows its heading alone until it is opened; cells of others may lead to it by its `key`.
+    One that is `folded` shows its heading alone until it is opened; cells of others may lead to it by its `key`. One
+    that is `printed` goes to the terminal, too, wherever it stands.
     """
 
     heading: str
@@ -48,6 +49,7 @@ class PageTable:
     caption: str = ""
     folded: bool = False
     key: str = ""
+    printed: bool = False
 
     def as_text(self, essential: int | None = None) -> text.Table:
         """Return it for a terminal, where its first columns, all by default, are `essential`."""
@@ -74,7 +76,7 @@ class Page:
 
     Attributes:
         answer: What the reader should do, in one sentence of about 120 characters.
-        tables: The first stands above the figures, and is printed to the terminal, too.
+        tables: The first stands above the figures, and goes to the terminal, too, as do those that are `printed`.
         drawings: Figures.
         terms: Words that the page uses, with their meanings.
         details: Sentences that say what the answer rests on, the most important first.

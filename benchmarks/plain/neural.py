@@ -96,6 +96,44 @@ class PlainNeuralLinearOnline(_PlainNeuralLinear):
         self.optimizer.step()
 
 
+class PlainNeuralLinearHead(_PlainNeuralLinear):
+    """Train a network with a ReLU on its embedding by one SGD step an update, through a linear head of its own.
+
+    `weights`: as the online agent's, and w3 `(e,)`, b3 `()` for the head; None is torch's default start. The head only
+    trains; A and b decide.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        alpha: float = 1.0,
+        learning_rate: float = 0.01,
+        hidden: int = 64,
+        embedding: int = 32,
+        *,
+        regularization: float = 1.0,
+        weights: Weights | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(dim, alpha, hidden, embedding, regularization, dtype)
+        self.network = nn.Sequential(self.layer_1, nn.ReLU(), self.layer_2, nn.ReLU())
+        self.head = nn.Linear(embedding, 1, dtype=dtype)
+        if weights is not None:
+            _set_layer(self.layer_1, weights["w1"], weights["b1"])
+            _set_layer(self.layer_2, weights["w2"], weights["b2"])
+            _set_layer(self.head, weights["w3"], weights["b3"])
+        self.optimizer = torch.optim.SGD([*self.network.parameters(), *self.head.parameters()], lr=learning_rate)
+
+    def update(self, features: FloatArray, arm: int, reward: float) -> None:
+        """Add the chosen row's embedding to A and b, then take one SGD step on the head's squared error."""
+        z = self.network(torch.as_tensor(features[arm], dtype=self.dtype))
+        self._observe(_array(z.detach()), reward)
+        loss = (self.head(z)[0] - reward) ** 2
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
 class PlainNeuralLinearStable(_PlainNeuralLinear):
     """Train the network through its own linear head, one Adam step on a replayed minibatch every `train_every` updates.
 

@@ -117,7 +117,7 @@ def must_be_equal(one: list[np.ndarray], two: list[np.ndarray]) -> None:
         assert np.array_equal(a, b), f"{name} differs first at row {int(np.argmax(a != b))}"
 
 
-RELATED = ("neural-linear-online", "neural-linear-stable")
+RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable")
 """Policies whose loops are compiled from the parts of that of `neural-linear`."""
 
 

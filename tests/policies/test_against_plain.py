@@ -16,6 +16,7 @@ import torch
 from benchmarks.plain import (
     PlainInteractionUCB,
     PlainLinUCB,
+    PlainNeuralLinearHead,
     PlainNeuralLinearOnline,
     PlainNeuralLinearStable,
     PlainStaticMLP,
@@ -30,7 +31,7 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 from zoosim.models.embedding_net import embed
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.linucb import LinUCB
-from zoosim.policies.products.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
+from zoosim.policies.products.published_neural_linear import NeuralLinearHead, NeuralLinearOnline, NeuralLinearStable
 from zoosim.policies.products.shared_linear import DiscountedLinUCB, Greedy
 from zoosim.policies.products.static_mlp import StaticMLP
 from zoosim.worlds.recommendation.world import build_world
@@ -163,7 +164,10 @@ def near(ours: FloatArray, plain: np.ndarray, tolerance: float) -> None:
 
 
 def compare_neural(
-    policy: Any, plain: PlainNeuralLinearOnline | PlainNeuralLinearStable, steps: int, tolerance: float
+    policy: Any,
+    plain: PlainNeuralLinearOnline | PlainNeuralLinearHead | PlainNeuralLinearStable,
+    steps: int,
+    tolerance: float,
 ) -> list[bool]:
     """Compare embeddings, theta and choice at every decision; return which choices were the very same."""
     world, same = shop(), []
@@ -183,6 +187,20 @@ def test_neural_linear_online() -> None:
     assert np.mean(same) > 0.97
     moved = np.abs(weights_of(net_of(policy))["w1"] - start["w1"]).max()
     assert moved > 0.01, "the network must have learned, or there was nothing to compare"
+
+
+def test_neural_linear_head() -> None:
+    """The same with a ReLU on the embedding, and steps through a head of its own."""
+    policy = made(NeuralLinearHead, shop(), hidden=16, embedding=8)
+    start = weights_of(net_of(policy))
+    plain = PlainNeuralLinearHead(12, 1.0, 0.01, 16, 8, weights=start, dtype=torch.float64)
+    same = compare_neural(policy, plain, 400, 1e-5)
+    assert np.mean(same) > 0.97
+    end = weights_of(net_of(policy))
+    for name in ("w1", "w2", "w3"):
+        assert np.abs(end[name] - start[name]).max() > 0.01, "all three layers must have learned"
+    near(end["w3"], plain.head.weight.detach().numpy()[0], 1e-5)
+    assert embeddings(policy, np.eye(12)).min() >= 0.0
 
 
 class Batches:

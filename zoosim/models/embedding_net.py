@@ -1,4 +1,4 @@
-"""A small network that is trained online: features -> hidden (ReLU) -> embedding -> one prediction.
+"""A small network that is trained online: features -> hidden (ReLU) -> embedding (linear or ReLU) -> one prediction.
 
 All weights are one flat vector `(p,)` in float32: the two layers as `zoosim.nets` has them, then the prediction's head.
 """
@@ -23,9 +23,9 @@ from zoosim.nets.network import (
 ROWS_AT_ONCE = 64
 
 
-def embedding_layers(dim: int, hidden: int, embedding: int) -> IntArray:
-    """Return the table of the two layers."""
-    return make_layers([dim, hidden, embedding], [RELU, LINEAR], "by input")
+def embedding_layers(dim: int, hidden: int, embedding: int, units: int = LINEAR) -> IntArray:
+    """Return the table of the two layers, whose embedding has `units` `LINEAR` or `RELU`."""
+    return make_layers([dim, hidden, embedding], [RELU, units], "by input")
 
 
 def new_params(dim: int, hidden: int, embedding: int, *, rng: np.random.Generator) -> Float32Array:

@@ -35,6 +35,7 @@ BUILT_IN = {
     "greedy": "zoosim.policies.products.shared_linear:Greedy",
     "linucb": "zoosim.policies.products.linucb:LinUCB",
     "neural-linear-online": "zoosim.policies.products.published_neural_linear:NeuralLinearOnline",
+    "neural-linear-head": "zoosim.policies.products.published_neural_linear:NeuralLinearHead",
     "neural-linear-stable": "zoosim.policies.products.published_neural_linear:NeuralLinearStable",
     "d-linucb": "zoosim.policies.products.shared_linear:DiscountedLinUCB",
     "neural-linear": "zoosim.policies.products.neural_linear:NeuralLinear",

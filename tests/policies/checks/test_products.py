@@ -39,7 +39,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]
 
-RELATED = ("neural-linear-online", "neural-linear-stable")
+RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable")
 """Policies that are made from the parts of `neural-linear`, for the slow tests."""
 
 OF_THE_CLASS = ("makes", "acts", "inputs", "draws")

@@ -20,6 +20,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-linear", {"learning_rate": 10.0, "train_every": 5}),
     ("neural-linear-online", {}),
     ("neural-linear-online", {"learning_rate": 10.0}),
+    ("neural-linear-head", {}),
+    ("neural-linear-head", {"learning_rate": 10.0}),
     ("neural-linear-stable", {}),
     ("neural-linear-stable", {"learning_rate": 10.0, "train_every": 5, "batch_size": 5, "recompute": True}),
 ]

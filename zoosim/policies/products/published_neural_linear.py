@@ -1,12 +1,13 @@
-"""Neural-Linear in its two published forms: a network's embedding, and LinUCB on top of it.
+"""Neural-Linear in its three published forms: a network's embedding, and LinUCB on top of it.
 
-Both keep the sums A = I + sum z z' and b = sum r z although the network that made each z has moved on since. That is a
+All keep the sums A = I + sum z z' and b = sum r z although the network that made each z has moved on since. That is a
 fault of the published forms, measured here on purpose: the experiments are about it. (Riquelme, Tucker & Snoek 2018
-recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, score z' A^-1 b + alpha sqrt(z' A^-1 z).
+recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, or the ReLU of that;
+the score is z' A^-1 b + alpha sqrt(z' A^-1 z).
 """
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from zoosim.linear.dense import add_product, copy_vector, dot, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
 from zoosim.nets.adam import LARGEST_ERROR
-from zoosim.nets.heads import fit_heads
-from zoosim.nets.network import INPUTS, with_moments
+from zoosim.nets.heads import fit_heads, heads_gradient
+from zoosim.nets.network import INPUTS, LINEAR, RELU, with_moments
 from zoosim.policies.choice import best_of, distinct_rows
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
@@ -199,11 +200,16 @@ def _learn_online(
     gradient = np.zeros(state.trained.shape[1], np.float32)
     # d (z'theta - r)^2 / dz = 2 (z'theta - r) theta, with theta held constant.
     nets.embedding_gradient(state.trained[0], state.layers, x, 2.0 * error * theta, gradient)
-    params = state.trained[0]
-    rate = np.float32(state.rate * _kept(gradient))
+    _descend(state.trained[0], gradient, state.rate)
+    state.counts[STEPS] += 1
+
+
+@jit
+def _descend(params: Float32Array, gradient: Float32Array, learning_rate: float) -> None:
+    """Take a step of plain descent on `params (p,)`."""
+    rate = np.float32(learning_rate * _kept(gradient))
     for i in range(params.shape[0]):
         params[i] -= rate * gradient[i]
-    state.counts[STEPS] += 1
 
 
 @jit
@@ -213,6 +219,28 @@ def _kept(gradient: Float32Array) -> float:
     for i in range(gradient.shape[0]):
         square += float(gradient[i]) * float(gradient[i])
     return LONGEST / np.sqrt(square) if square > LONGEST * LONGEST else 1.0
+
+
+@inlined
+def _learn_head(
+    state: PublishedNeuralLinearState,
+    candidates: PublishedNeuralLinearCandidates,
+    user_id: int,
+    user: FloatArray,
+    action: int,
+    reward: float,
+) -> None:
+    row = candidates.row_of[action]
+    z = candidates.z[_slot(state.trained, state.layers, state.counts[STEPS], candidates, user), row]
+    observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
+    xs = np.concatenate((user, candidates.rows[row])).astype(np.float32).reshape(1, -1)
+    first = np.zeros(1, np.int64)
+    no_traits = np.empty((0, 0), np.float32)
+    gradient = np.zeros(state.trained.shape[1], np.float32)
+    data = xs, first, first, no_traits, np.full(1, reward), np.ones(1)
+    heads_gradient(state.trained[0], state.layers, *data, gradient)
+    _descend(state.trained[0], gradient, state.rate)
+    state.counts[STEPS] += 1
 
 
 @inlined
@@ -273,9 +301,10 @@ def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int
 
 
 class _NeuralLinear(KernelPolicy):
-    """Base of the two published forms."""
+    """Base of the published forms; `units` are those of the embedding."""
 
     baseline_only = True
+    units: ClassVar[int] = LINEAR
     learned = ("ridge", "trained", "counts", "memory", "key")
     hidden: int = parameter(64, low=1, high=4096, help="units of the hidden layer")
     embedding: int = parameter(32, low=1, high=1024, help="length of the embedding")
@@ -292,7 +321,7 @@ class _NeuralLinear(KernelPolicy):
         return PublishedNeuralLinearState(
             ridge=new_ridge(1, self.embedding),
             trained=with_moments(params),
-            layers=nets.embedding_layers(dim, self.hidden, self.embedding),
+            layers=nets.embedding_layers(dim, self.hidden, self.embedding, self.units),
             counts=np.zeros(2, np.int64),
             memory=store,
             key=np.array([draw_key(self.rng)]),
@@ -330,6 +359,22 @@ class NeuralLinearOnline(_NeuralLinear):
     name = "neural-linear-online"
     kernel = Kernel("neural_linear_online", _choose, _distribution, _learn_online, nothing_decided)
     alpha: float = parameter(0.2, low=0, high=100, help="width of the confidence bound, in standard deviations")
+
+    def _new_state(self) -> PublishedNeuralLinearState:
+        return self._make(memory=1, batch_size=1, train_every=1)
+
+
+class NeuralLinearHead(_NeuralLinear):
+    """Neural-Linear with a ReLU on the embedding and a gradient step after every decision, through a head of its own.
+
+    One SGD step on (w' z + c - r)^2 a visit, in the network and the head w, c, which trains and never decides; the sums
+    are never recomputed.
+    """
+
+    name = "neural-linear-head"
+    kernel = Kernel("neural_linear_head", _choose, _distribution, _learn_head, nothing_decided)
+    units = RELU
+    alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
 
     def _new_state(self) -> PublishedNeuralLinearState:
         return self._make(memory=1, batch_size=1, train_every=1)

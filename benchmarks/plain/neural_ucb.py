@@ -77,9 +77,10 @@ class PlainNeuralUCB:
         self.A += np.outer(g, g)
         self.b += reward * g
 
-    def step(self, x: FloatArray, reward: float, rate: float) -> None:
-        """Take one step of Adam (Kingma and Ba 2015) on (f(x) - r)^2."""
+    def step(self, x: FloatArray, reward: float, rate: float, penalty: float = 0.0) -> None:
+        """Take one step of Adam (Kingma and Ba 2015) on (f(x) - r)^2 + penalty |theta|^2."""
         gradient = 2 * (self.forward(x)[0] - reward) * self.gradient(x) * self.length
+        gradient += 2 * penalty * np.concatenate([layer.ravel() for layer in self.layers])
         self.n_steps += 1
         first, second = self.moments
         first += 0.1 * (gradient - first)

@@ -32,6 +32,15 @@ def check_widths(label: str, value: Any) -> tuple[int, ...]:
     return tuple(check_whole(label, size, 1, 4_096) for size in value)
 
 
+def parse_widths(label: str, text: str) -> tuple[int, ...]:
+    """Return the widths of 1 to 8 hidden layers that are written as 64 or 128-64, or raise `ConfigError`."""
+    parts = text.split("-")
+    if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 4_096 for part in parts) or len(parts) > 8:
+        expected = "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
+        raise ConfigError(f"{label}: got {shown(text)}, expected {expected}")
+    return tuple(map(int, parts))
+
+
 def check_number(label: str, value: Any, low: float, high: float, *, above: bool = False) -> float:
     """Return a number from `low` to `high`, or `above` low where that is asked, or raise `ConfigError`."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

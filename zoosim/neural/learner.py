@@ -57,6 +57,7 @@ class NeuralLearnerSettings:
     steps: int
     batch_size: int
     learning_rate: float
+    penalty: float
 
 
 class CandidateRows:
@@ -97,7 +98,8 @@ class NeuralLearner(Stateful):
         """`dim` is the length of a row [user, product]."""
         self.settings = settings
         first = len(settings.hidden) if settings.form == "last-layer" else 0
-        self.network = Network((dim, *settings.hidden, 1), first, settings.learning_rate, settings.normalise, rng)
+        training = settings.learning_rate, settings.penalty, settings.normalise
+        self.network = Network((dim, *settings.hidden, 1), first, *training, rng)
         self.history = RowHistory(dim)
         self.since = 0
         self.trace = 0.0

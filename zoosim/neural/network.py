@@ -9,7 +9,8 @@ from zoosim.core.limits import NOT_NEGATIVE, trained_flaws
 from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray
-from zoosim.nets.heads import fit_heads
+from zoosim.nets.adam import adam_step
+from zoosim.nets.heads import fit_heads, heads_gradient
 from zoosim.nets.network import fresh_weights, with_moments
 from zoosim.neural import mlp
 from zoosim.neural.history import RowHistory
@@ -31,12 +32,13 @@ class Network(Stateful):
     length: Annotated[float, NOT_NEGATIVE]
 
     def __init__(
-        self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator
+        self, sizes: tuple[int, ...], first: int, rate: float, penalty: float, normalise: bool, rng: np.random.Generator
     ) -> None:
-        """`sizes` are those of all layers; `rate` is Adam's."""
+        """`sizes` are those of all layers; `rate` is Adam's; `penalty` times the squared weights is added to losses."""
         self.sizes = np.array(sizes)
         self.first = first
         self.rate = rate
+        self.penalty = penalty
         self.normalise = normalise
         self.layers = mlp.perceptron(self.sizes)
         self.trained = with_moments(fresh_weights(self.layers, rng=rng))
@@ -85,13 +87,18 @@ class Network(Stateful):
             self._measure(history.xs[seen])
 
     def step(self, xs: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
-        """Take one Adam step on the weighted mean squared error."""
+        """Take one Adam step on the weighted mean squared error, and the penalty on the weights."""
         self.steps += 1
         self.version += 1
         first = np.zeros(len(xs), np.int64)
         no_traits = np.empty((0, 0))
         data = xs, np.arange(len(xs)), first, no_traits, targets, weights / weights.sum()
-        fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
+        if self.penalty == 0.0:
+            fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
+            return
+        gradient = 2.0 * self.penalty * self.trained[0]
+        heads_gradient(self.trained[0], self.layers[:-1], *data, gradient)
+        adam_step(self.trained, gradient, self.rate, self.steps)
 
     def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
         length = values["length"]

@@ -87,11 +87,11 @@ def test_fresh_forms_decide_as_the_plain_loop(form: str, mean: str) -> None:
     assert policy._learner.form.name == ("rows" if form == "auto" else form)
 
 
-@pytest.mark.parametrize("form", ["auto", "dual", "primal"])
-def test_published_forms_decide_as_the_plain_loop(form: str) -> None:
+@pytest.mark.parametrize(("form", "penalty"), [("auto", 0.0), ("auto", 0.05), ("dual", 0.0), ("primal", 0.0)])
+def test_published_forms_decide_as_the_plain_loop(form: str, penalty: float) -> None:
     """150 visits with a step after each, p = 90; `auto` goes from dual to primal on the way."""
     world = shop()
-    params = {"history": "published", "discount": 1.0, "mean": "network", "alpha": 1.0}
+    params = {"history": "published", "discount": 1.0, "mean": "network", "alpha": 1.0, "penalty": penalty}
     policy = made(world, form=form, hidden="8", **params)
     plain, names = None, set[str]()
     for context, action, reward in visits(world, policy, 150):
@@ -103,9 +103,19 @@ def test_published_forms_decide_as_the_plain_loop(form: str) -> None:
         np.testing.assert_allclose(ours[0], means, rtol=0, atol=1e-9)
         assert action == plain.select(xs)
         plain.update(xs[action], reward)
-        plain.step(xs[action], reward, policy.learning_rate)
+        plain.step(xs[action], reward, policy.learning_rate, penalty)
         names.add(policy._learner.form.name)
     assert names == ({"dual", "primal"} if form == "auto" else {form})
+
+
+def test_a_penalty_keeps_weights_small() -> None:
+    lengths = []
+    for penalty in (0.0, 0.1):
+        policy = made(shop(), hidden="8", penalty=penalty, train_every=10)
+        for _ in visits(shop(), policy, 100):
+            pass
+        lengths.append(np.linalg.norm(policy._learner.network.trained[0]))
+    assert lengths[1] < 0.7 * lengths[0]
 
 
 @pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])

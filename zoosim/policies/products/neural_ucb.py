@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.checks import parse_widths
 from zoosim.core.claims import claim
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
@@ -118,6 +119,7 @@ class _Neural(DrawingPolicy):
     steps: int = parameter(8, low=0, high=10_000, help="Adam steps a training, if fresh")
     batch_size: int = parameter(64, low=1, high=100_000, help="distinct rows from which on a step draws a batch")
     learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the training")
+    penalty: float = parameter(0.0, low=0, high=1e6, help="times the squared length of the weights: added to the loss")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
@@ -265,6 +267,7 @@ class _Neural(DrawingPolicy):
             steps=self.steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            penalty=self.penalty,
         )
 
     def _check_together(self) -> None:
@@ -286,11 +289,7 @@ class _Neural(DrawingPolicy):
 
     def _hidden_sizes(self) -> tuple[int, ...]:
         label = policy_name(type(self))
-        parts = self.hidden.split("-")
-        if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 4096 for part in parts) or len(parts) > 8:
-            expected = "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
-            raise ConfigError(f"{label}.hidden: got {shown(self.hidden)}, expected {expected}")
-        sizes = tuple(map(int, parts))
+        sizes = parse_widths(f"{label}.hidden", self.hidden)
         gigabytes = 1e-9 * matrix_bytes(self.form, (self.spec.user_dim + self.spec.product_dim, *sizes, 1))
         if gigabytes > MOST_GIGABYTES:
             raise ConfigError(

@@ -21,6 +21,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
@@ -46,6 +47,9 @@ CHECKPOINTS = (30, 100, 300, 1_000, 3_000, 10_000)
 
 EARLY = (30, 300)
 """What is earned online is counted from visit 31 to visit 300."""
+
+NORMAL_95 = 1.96
+"""95% of a normal distribution lie within so many standard deviations."""
 
 WARM_UP = 5
 """The first visits are not timed: they compile."""
@@ -85,7 +89,8 @@ class LearningCurve:
     """The `scores` of a policy by visits in the shop of a seed, and what learning took.
 
     `earned` is the expected reward of its actions at visits 31 to 300, in units of what the best vectors of the
-    segments earn at these; `decision_ms` and `learning_ms` are milliseconds of processor time per visit.
+    segments earn at these; `decision_ms` and `learning_ms` are milliseconds of processor time per visit. `coverage` is
+    that of `coverage_of` in the end.
     """
 
     policy: str
@@ -94,6 +99,7 @@ class LearningCurve:
     earned: float
     decision_ms: float
     learning_ms: float
+    coverage: float | None = None
 
 
 def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
@@ -210,7 +216,25 @@ def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: Fl
         earned=reward / optimum if optimum > 0.0 else float("nan"),
         decision_ms=decision_ms,
         learning_ms=learning_ms,
+        coverage=coverage_of(world, policy, held_out) if isinstance(policy, QEnsemble) else None,
     )
+
+
+def coverage_of(world: SearchView, policy: QEnsemble, held_out: HeldOut) -> float:
+    """Return how often mean +- 1.96 std hold the expected reward of the recommended boosts, over held-out visits.
+
+    An honest std is that of the mean's error, and then the share is .95. Segments count by their shares of visits.
+    """
+
+    def is_covered(visit: SearchVisit) -> bool:
+        context = world.context(visit)
+        boosts = policy.recommend(context)
+        mean, std = policy.predict(context, boosts[np.newaxis])
+        error = ranking_reward(world.shop, visit, world.rank(visit, boosts)) - mean[0]
+        return bool(abs(error) <= NORMAL_95 * std[0])
+
+    covered = np.array([[is_covered(visit) for visit in part] for part in held_out.visits])
+    return float(held_out.shares @ covered.mean(axis=1))
 
 
 def _row(shop: SearchShop, segment: int) -> int:

@@ -22,12 +22,26 @@ class Learner(NamedTuple):
 
 
 PRINTED = "q-ensemble-printed"
+PRINTED_LOG = "q-ensemble-printed-log"
+PLAIN_LOOP: dict[str, Any] = {
+    "hidden": "64-64",
+    "learning_rate": 3e-3,
+    "view": "boosts",
+    "explore": "ucb",
+    "beta": 2.0,
+    "decay": 3.0,
+    "anywhere": 0.0,
+    "scaled": False,
+    "averaged": False,
+    "bootstrap": False,
+}
+"""The loop as it was published: five networks of 64 and 64 units over boosts, beta = 2 exp(-3 t / T), nothing more."""
+
 LEARNERS: dict[str, Learner] = {
     "item-critic": Learner("item-critic", {}),
     "q-ensemble": Learner("q-ensemble", {}),
-    PRINTED: Learner(
-        "q-ensemble", {"view": "boosts", "explore": "ucb", "beta": 1.5, "decay": 2.7, "anywhere": 0.0, "hidden": 64}
-    ),
+    PRINTED: Learner("q-ensemble", PLAIN_LOOP),
+    PRINTED_LOG: Learner("q-ensemble", {**PLAIN_LOOP, "schedule": "logarithmic", "beta": 1.0}),
     **{
         f"{name}-{library}": Learner(name, {"context": "simple", "library": library, **WIDTHS[name]["simple"]}, library)
         for library in LIBRARY_NAMES[::-1]
@@ -36,9 +50,8 @@ LEARNERS: dict[str, Learner] = {
 }
 """The learners, in the order of the page.
 
-`q-ensemble-printed` has the critic and objective of the published figures: the critic judges boosts, not the products
-that they bring to the top, and it plans by mean + beta std with beta from 1.5 to .1. Bandits over templates explore as
-widely as is best on other seeds of another shop.
+`q-ensemble-printed` is `PLAIN_LOOP`, and `q-ensemble-printed-log` the same with beta = sqrt(log t). Bandits over
+templates explore as widely as is best on other seeds of another shop.
 """
 
 DEFAULT = "default"

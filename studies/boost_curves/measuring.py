@@ -32,19 +32,22 @@ def measure(
     seeds: Any = "1000:1020",
     visits: Any = 10_000,
     behaviour: Any = ALL_SHOPS,
+    policies: Any = None,
     jobs: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[Score | OnlineResult]:
     """Measure baselines and learners over so many `visits` per seed, 1,000 at most in other shops.
 
-    `behaviour` is "default", "changed" (other behaviour of visitors), "savvy" (with savvy shoppers) or "all". What is
-    finished is kept on disk, so a run that was stopped goes on. Raises `ConfigError`.
+    `behaviour` is "default", "changed" (other behaviour of visitors), "savvy" (with savvy shoppers) or "all";
+    `policies` are names of learners, all by default. What is finished is kept on disk, so a run that was stopped goes
+    on. Raises `ConfigError`.
     """
     behaviours = _behaviours(behaviour)
+    learners = _learners(policies)
     last = check_whole("boost-curves: visits", visits, 1, 1_000_000)
     n_jobs = check_whole("boost-curves: jobs", default_jobs() if jobs is None else jobs, 1, 1_024)
     shops = [(name, seed) for name in behaviours for seed in parse_seeds(seeds)]
-    tasks = [Task(policy, name, seed, checkpoints_of(name, last)) for name, seed in shops for policy in LEARNERS]
+    tasks = [Task(policy, name, seed, checkpoints_of(name, last)) for name, seed in shops for policy in learners]
     counter = ProgressCounter(len(shops) + len(tasks), progress)
     baselines = side_by_side(_baselines, shops, jobs=n_jobs, done=lambda shop, rows: counter.baselines(*shop, rows))
     curves = side_by_side(_learning_curve, tasks, jobs=n_jobs, done=counter.curve)
@@ -66,6 +69,16 @@ def _behaviours(behaviour: Any) -> tuple[str, ...]:
     return (behaviour,)
 
 
+def _learners(policies: Any) -> tuple[str, ...]:
+    if policies is None:
+        return tuple(LEARNERS)
+    is_list = isinstance(policies, Sequence) and not isinstance(policies, str) and len(policies) > 0
+    if not is_list or not all(name in tuple(LEARNERS) for name in policies):
+        expected = f"expected a list of some of {', '.join(LEARNERS)}"
+        raise ConfigError(f"boost-curves: policies: got {shown(policies)}, {expected}")
+    return tuple(name for name in LEARNERS if name in policies)
+
+
 def _baselines(shop: tuple[str, int]) -> list[Score | OnlineResult]:
     behaviour, seed = shop
     return [*baseline_scores(behaviour, seed)]
@@ -80,7 +93,10 @@ def _learning_curve(task: Task) -> list[Score | OnlineResult]:
         for score in curve.scores
     ]
     earned = curve.earned if checkpoints[-1] >= EARLY[1] else None
-    return [*scores, OnlineResult(policy, behaviour, seed, earned, curve.decision_ms, curve.learning_ms)]
+    return [
+        *scores,
+        OnlineResult(policy, behaviour, seed, earned, curve.decision_ms, curve.learning_ms, curve.coverage),
+    ]
 
 
 class ProgressCounter:

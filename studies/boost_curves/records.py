@@ -32,6 +32,8 @@ class OnlineResult:
     """The expected reward of a learner's actions at visits 31 to 300, `earned`, as a share of the optimum's.
 
     None where it served fewer visits. `decision_ms` and `learning_ms` are milliseconds of processor time per visit.
+    `coverage` is of a learner that predicts rewards: how often mean +- 1.96 std hold the expected reward of what it
+    recommends in the end.
     """
 
     policy: str
@@ -40,3 +42,4 @@ class OnlineResult:
     earned: float | None
     decision_ms: float
     learning_ms: float
+    coverage: float | None = None

@@ -21,7 +21,7 @@ from studies.boost_curves.baselines import (
     per_segment,
     single,
 )
-from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, SHOPS
+from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED, SHOPS
 from studies.boost_curves.measuring import checkpoints_of
 from studies.boost_curves.records import ALL, OnlineResult, Score
 from studies.boost_curves.summary import ratios, share, shares
@@ -67,7 +67,11 @@ def made_up(behaviour: str = DEFAULT, seeds: int = 2) -> list[Score | OnlineResu
             for number, policy in enumerate(LEARNERS):
                 for visits, part in ((300, 0.45), (1_000, 0.98 - 0.1 * min(number, 8) - 0.04 * seed)):
                     rows.append(Score(policy, behaviour, seed, visits, segment, most * part, most))
-        rows += [OnlineResult(policy, behaviour, seed, 0.8 + 0.1 * seed, 1.0 + seed, 0.5) for policy in LEARNERS]
+        coverage = {PRINTED: 0.6 - 0.2 * seed}
+        rows += [
+            OnlineResult(policy, behaviour, seed, 0.8 + 0.1 * seed, 1.0 + seed, 0.5, coverage.get(policy))
+            for policy in LEARNERS
+        ]
     return rows
 
 
@@ -84,8 +88,10 @@ def test_a_page_shows_means_worst_seeds_and_what_templates_reach() -> None:
     )
     assert "item-critic +140%, q-ensemble +115%" in page.verdict  # .96 and .86 of the optimum, the template .4
     tables = {table.heading: [tuple(row) for row in table.rows] for table in page.tables}
-    first = ("item-critic", "45.0 (45.0)", "96.0 (94.0)", "85.0 (80.0)", "1.50 + 0.50")
+    first = ("item-critic", "45.0 (45.0)", "96.0 (94.0)", "85.0 (80.0)", "1.50 + 0.50", "")
     assert tables["Share of the optimum"][0] == first
+    printed = tables["Share of the optimum"][list(LEARNERS).index(PRINTED)]
+    assert (printed[0], printed[-1]) == (PRINTED, "50.0 (40.0)")
     assert ("best of vectors per cell", "", "60.0 (60.0\u201360.0)") in tables["% of the optimum, with intervals"]
     assert tables["By segment"][0] == ("optimum", "15.00", "100.0 (100.0)", "EUR 15.00", "EUR 15.00")
     assert tables["Below the best template"][0] == ("item-critic", "0 of 2 (1.88)")  # .94 and .98, the template .5
@@ -98,7 +104,7 @@ def test_seeds_below_the_best_template_are_counted() -> None:
     rows = made_up()
     reached = [row for row in rows if isinstance(row, Score)]
     values = ratios(reached, "template-linucb-vectors-50", SINGLE, DEFAULT, 1_000)
-    np.testing.assert_allclose(values, [1.16, 1.08])  # .58 and .54 of the optimum, the template .5
+    np.testing.assert_allclose(values, [0.96, 0.88])  # .48 and .44 of the optimum, the template .5
     table = next(t for t in build_page([lowered(row) for row in rows]).tables if t.heading == "Below the best template")
     assert tuple(table.rows[list(LEARNERS).index("q-ensemble")]) == ("q-ensemble", "1 of 2 (0.40)")
 
@@ -172,6 +178,8 @@ def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyP
     assert summary["rows"][0]["policy"] == OPTIMUM
     assert "changed behaviour" in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
     monkeypatch.setattr(held_out_module, "play", lambda *_: pytest.fail("played again"))
+    alone = measure(seeds="0:2", visits=40, policies=["item-critic"], jobs=1)
+    assert {row.policy for row in alone if isinstance(row, OnlineResult)} == {"item-critic"}
     assert measure(seeds="0:2", visits=40, jobs=1) == rows
 
 
@@ -185,12 +193,15 @@ def test_changed_behaviour_has_fewer_visits() -> None:
     ("options", "message"),
     [
         ({"behaviour": "other"}, "behaviour: got 'other', expected default, changed, savvy or all"),
+        ({"policies": ["other"]}, r"policies: got \['other'\], expected a list of some of .*item-critic"),
+        ({"policies": "item-critic"}, "policies: got 'item-critic', expected a list of some of .*item-critic"),
         ({"visits": 0}, "visits: got 0, expected a whole number"),
         ({"jobs": 0}, "jobs: got 0, expected a whole number"),
         ({"seeds": "x"}, "seeds: got 'x'"),
         (
             {"steps": 9},
-            "takes --seeds VALUE, --set visits=VALUE, --set behaviour=VALUE, --jobs VALUE, --out .* leave steps out",
+            "takes --seeds VALUE, --set visits=VALUE, --set behaviour=VALUE, --set policies=VALUE, --jobs VALUE, --out "
+            ".* leave steps out",
         ),
     ],
 )

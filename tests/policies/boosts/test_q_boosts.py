@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from studies.boost_curves.learners import PLAIN_LOOP
 from studies.held_out import open_shop, spec_of
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
@@ -87,6 +88,54 @@ def test_beta_falls_as_visits_pass() -> None:
     assert policy.beta_now() == pytest.approx(2.0 * np.exp(-3.0 * 20 / LARGER.spec.steps))
 
 
+def test_beta_grows_as_the_root_of_the_logarithm_where_that_is_asked() -> None:
+    policy = made(explore="ucb", beta=2.0, schedule="logarithmic")
+    before = policy.beta_now()
+    walk(policy, 20)
+    assert before == 0.0  # log 1, at the first visit
+    assert policy.beta_now() == pytest.approx(2.0 * np.sqrt(np.log(21.0)))
+
+
+def test_the_plain_loop_decides_by_the_last_weights_of_two_layers_trained_on_rewards_as_they_come() -> None:
+    policy = QEnsemble(LARGER.spec, np.random.default_rng(0), **PLAIN_LOOP)
+    walk(policy, 40)
+    trained = policy._q.network().trained
+    np.testing.assert_array_equal(policy._average, trained)
+    inputs = policy._q.state_dim + 4
+    assert trained.shape == (5, 3, (inputs + 1) * 64 + 65 * 64 + 65)  # weights, and Adam's moments
+    averaged = made()
+    walk(averaged, 40)
+    assert (averaged._average != averaged._q.network().trained).any()
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_predictions_are_in_units_of_rewards(scaled: bool) -> None:
+    policy = made(view="boosts", scaled=scaled, learning_rate=3e-3)
+    walk(policy, 300)
+    context = LARGER.context(1)
+    mean, std = policy.predict(context, np.array([BEST, -BEST]))
+    assert mean[0] == pytest.approx(2.0, abs=0.6)  # `earned` at its best
+    assert mean[0] > mean[1] + 1.0
+    assert std.shape == (2,)
+    assert (std > 0.0).all()
+    with pytest.raises(DataError, match="q-ensemble: boosts"):
+        policy.predict(context, np.zeros((1, 3)))
+
+
+def test_rewards_may_be_drawn_as_they_came() -> None:
+    replay = Replay(10, 1, 1, 1)
+    for visit in range(10):
+        replay.add(np.zeros(1), np.zeros(1), float(visit), 0)
+    batch = replay.draw(50, scaled=False, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(batch.targets, batch.numbers)
+
+
+def test_widths_of_layers_are_read_or_refused() -> None:
+    for wrong in ("", "64-", "0", "64,64"):
+        with pytest.raises(ConfigError, match=r"q-ensemble.hidden: got .*, expected 1 to 8 layer sizes"):
+            made(hidden=wrong)
+
+
 def test_boosts_stay_in_their_trust_region() -> None:
     centre = 0.5 * np.array([0.0, 0.0, 1.0, 0.0])
     fixed = made(trust_region="fixed", radius=0.2, base="0 0 1 0")
@@ -160,6 +209,7 @@ def test_a_penalty_makes_boosts_smaller() -> None:
         {"explore": "ucb"},
         {"trust_region": "adaptive"},
         {"trust_region": "ranking", "around": "previous"},
+        {"hidden": "6-4"},
     ],
 )
 @pytest.mark.parametrize("name", ["saves", "recommends"])

@@ -12,14 +12,19 @@ Train on draws from that memory. Four things make it learn from some hundred vis
 - A segment that seldom comes is not left to what others like: its visit number n draws boosts from anywhere with chance
   20 / n.
 - Decisions are made by a moving average of the weights (Polyak & Juditsky 1992), which trails the noise of training.
+
+Each can be turned off (`view`, `scaled`, `anywhere`, `averaged`), as can the members' own weights of visits
+(`bootstrap`): what is left is the plain loop.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.checks import check_array, parse_widths
 from zoosim.core.claims import claim
 from zoosim.core.limits import ANY_SINGLES, Limits, trained_flaws
 from zoosim.core.parameters import parameter
@@ -76,7 +81,7 @@ class QEnsemble(BoostPolicy):
     _average: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     _seed: Annotated[int, Limits(0, 2**63)]
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
-    hidden: int = parameter(16, low=1, high=4_096, help="units of the one hidden layer")
+    hidden: str = parameter("16", help="units of the hidden layers, such as 16 or 64-64")
     learning_rate: float = parameter(1e-3, low=1e-6, high=1, help="Adam's learning rate")
     batch_size: int = parameter(64, low=1, high=100_000, help="visits per step of training")
     train_steps: int = parameter(2, low=1, high=10_000, help="steps of training after each visit")
@@ -85,10 +90,16 @@ class QEnsemble(BoostPolicy):
     anywhere: float = parameter(
         20.0, low=0, high=1e6, help="visit n of a segment draws boosts anywhere by chance this/n"
     )
+    scaled: bool = parameter(True, help="whether rewards are brought to one scale within each segment")
+    averaged: bool = parameter(True, help="whether a moving average of the weights decides, or the last ones")
+    bootstrap: bool = parameter(True, help="whether each member weighs the visits in its own way")
     view: str = parameter("slate", choices=("slate", "boosts"), help="what the critic judges: what is shown, or boosts")
     explore: str = parameter("thompson", choices=("thompson", "ucb"), help="by a member, or by mean + beta std")
     beta: float = parameter(1.0, low=0, high=100, help="of ucb: the first weight of std")
-    decay: float = parameter(3.0, low=0, high=100, help="of ucb: beta falls to exp(-decay) of that over the visits")
+    schedule: str = parameter(
+        "exponential", choices=("exponential", "logarithmic"), help="of ucb: beta falls, or grows as sqrt(log visit)"
+    )
+    decay: float = parameter(3.0, low=0, high=100, help="of exponential: it falls to exp(-decay) of that")
     penalty: float = parameter(0.0, low=0, high=100, help="what a boost at the side of the box costs in the search")
     trust_region: str = parameter("none", choices=REGIONS, help="how far boosts may lie from a centre, or rank")
     around: str = parameter(
@@ -122,10 +133,12 @@ class QEnsemble(BoostPolicy):
         self._search = CEMConfig.fast(spec.a_max)
 
     def _untrained(self) -> QEnsembleRegressor:
-        claim(self.n_ensembles * self.hidden * (max(1, self._visitor_columns) + self.spec.product_dim))
+        widths = parse_widths("q-ensemble.hidden", self.hidden)
+        inputs = max(1, self._visitor_columns) + self.spec.product_dim
+        claim(self.n_ensembles * sum(n * (m + 1) for m, n in pairwise((inputs, *widths, 1))))
         # Without the regressor's bootstrap, which weighs each occurrence of a row: `_train` hands over weights by
         # visit.
-        config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=self._seed, bootstrap=False)
+        config = QEnsembleConfig(self.n_ensembles, widths, self.learning_rate, seed=self._seed, bootstrap=False)
         return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
     @property
@@ -170,8 +183,30 @@ class QEnsemble(BoostPolicy):
         return self._best(context, self._net(), 0.0, np.random.default_rng(0))
 
     def beta_now(self) -> float:
-        """Return the weight of std at this visit."""
+        """Return the weight of std at this visit: beta exp(-decay t / T), or beta sqrt(log t) (Auer et al. 2002)."""
+        if self.schedule == "logarithmic":
+            return float(self.beta * np.sqrt(np.log(1.0 + self._replay.seen)))
         return float(self.beta * np.exp(-self.decay * self._replay.seen / (self.spec.steps or STEPS)))
+
+    def predict(self, context: Context, boosts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what boosts are predicted to earn at a request, and how far the members differ about that.
+
+        Args:
+            context: The request.
+            boosts: `(n, product_dim)`, such as the one that was just selected.
+
+        Returns:
+            Mean and population standard deviation over members in EUR, `(n,)` each.
+
+        Raises:
+            DataError: an array is of another shape, or not finite.
+        """
+        self.check(context)
+        actions = check_array("q-ensemble: boosts", boosts, (None, self.spec.product_dim))
+        scene = self._scene(context)
+        mean, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(scene.view(actions))
+        shift, unit = self._scale_of(self._segment(context))
+        return shift + unit * mean, unit * std
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and train on draws of those remembered."""
@@ -180,17 +215,26 @@ class QEnsemble(BoostPolicy):
         if self._replay.seen >= self.warm_up:
             self._train(FIRST_STEPS if self._replay.seen == self.warm_up else self.train_steps)
 
+    def _scale_of(self, segment: int) -> tuple[float, float]:
+        """Return what a target of 0 means in a segment, and one more, in EUR."""
+        if not self._replay.seen or not self.scaled:
+            return 0.0, 1.0
+        shifts, units = self._replay.scales()
+        return float(shifts[segment]), float(units[segment])
+
     def _train(self, steps: int) -> None:
         # All batches in one draw: the network is handed over once.
-        batch = self._replay.draw(steps * self.batch_size, rng=self.rng)
-        key = stream_key(self._seed, "q-ensemble", "visits")
-        # By the visit's number, so that a member weighs a visit the same however often it is replayed.
-        weights = visit_weights(key, batch.numbers, self.n_ensembles)
+        batch = self._replay.draw(steps * self.batch_size, scaled=self.scaled, rng=self.rng)
+        weights = None
+        if self.bootstrap:
+            key = stream_key(self._seed, "q-ensemble", "visits")
+            # By the visit's number, so that a member weighs a visit the same however often it is replayed.
+            weights = visit_weights(key, batch.numbers, self.n_ensembles)
         self._q.update_batch(batch.states, batch.actions, batch.targets, 1, self.batch_size, weights=weights)
         trained = self._q.network().trained
         # 0 at the first training, so the average starts from trained weights; n visits later 1 - 10 / (10 + n).
         keep = np.float32(min(AVERAGE, 1.0 - 10.0 / max(10.0, 10.0 + self._replay.seen - self.warm_up)))
-        self._average = keep * self._average + (1 - keep) * trained
+        self._average = keep * self._average + (1 - keep) * trained if self.averaged else trained.copy()
 
     def _net(self) -> Ensemble:
         return self._q.network()._replace(trained=self._average)

@@ -30,7 +30,7 @@ LEAST = 0.1
 
 
 class Batch(NamedTuple):
-    """Drawn visits: `numbers (n,)`, `states (n, d_s)`, `actions (n, d_a)`, `targets (n,)` on the common scale."""
+    """Drawn visits: `numbers (n,)`, `states (n, d_s)`, `actions (n, d_a)`, `targets (n,)` as they are learned."""
 
     numbers: IntArray
     states: FloatArray
@@ -96,13 +96,15 @@ class Replay(Stateful):
         lowest = max(LEAST * np.sqrt(variance), 1e-9)
         return shrunk, np.sqrt(np.maximum(deviation, lowest) * max(np.sqrt(variance), 1e-9))
 
-    def draw(self, n: int, *, rng: np.random.Generator) -> Batch:
-        """Draw n visits with replacement."""
+    def draw(self, n: int, *, scaled: bool = True, rng: np.random.Generator) -> Batch:
+        """Draw n visits with replacement; targets are rewards on the common scale if `scaled`, else as they came."""
         count = min(self.seen, len(self._rewards))
         places = rng.integers(count, size=n)
-        mean, unit = self.scales()
-        segments = self._segments[places]
-        targets = (self._rewards[places] - mean[segments]) / unit[segments]
+        targets = self._rewards[places]
+        if scaled:
+            mean, unit = self.scales()
+            segments = self._segments[places]
+            targets = (targets - mean[segments]) / unit[segments]
         # Visit v stands at v modulo the capacity: a place holds the last such v.
         laps = (self.seen - 1 - places) // len(self._rewards)
         numbers = places + laps * len(self._rewards)

@@ -127,6 +127,33 @@ def test_many_requests_get_what_each_gets_alone() -> None:
         assert alone.n_evaluations == together.n_evaluations[i] == 96 * len(alone.history)
 
 
+def test_spreads_are_norms_of_the_deviations_after_each_iteration() -> None:
+    """Without smoothing they are the root mean squares of the elites' deviations from the mean before, 0 at first."""
+    seen: list[Floats] = []
+
+    def record(actions: Floats) -> Floats:
+        seen.append(actions.copy())
+        return chapter(actions)
+
+    config = CEMConfig(n_samples=40, n_iters=2, elite_fraction=0.25, alpha=0.0)
+    result = cem_optimize(record, 10, config, rng=np.random.default_rng(0))
+    mean = np.zeros(10)
+    for samples, spread in zip(seen, result.spreads, strict=True):
+        elites = samples[np.argsort(-chapter(samples))[:10]]
+        assert spread == pytest.approx(np.linalg.norm(np.sqrt(np.mean((elites - mean) ** 2, axis=0))))
+        mean = elites.mean(axis=0)
+
+
+def test_spreads_are_those_of_the_widest_start_of_each_request() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    config = CEMConfig(n_starts=2)
+    many = cem_optimize_many(quadratic(x), 3, 4, config, rng=np.random.default_rng(7))
+    assert many.spreads.shape == many.histories.shape
+    assert (many.spreads[:, -1] <= 4**0.5 * 0.002 * 0.5).all()  # the tolerance in each of 4 dimensions
+    one = cem_optimize(partial(alone_at, x[0]), 4, config, rng=np.random.default_rng(7))
+    assert one.spreads.tolist() == many.spreads[0, : len(one.spreads)].tolist()
+
+
 def test_a_generator_repeats_and_never_gives_the_same_noise_twice() -> None:
     seen: list[Floats] = []
 

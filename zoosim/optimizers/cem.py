@@ -30,6 +30,7 @@ from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import dot
 from zoosim.optimizers.projection import copy, project
 from zoosim.optimizers.region import Region, best_starts, make_region
 from zoosim.ranking.top_k import top_of
@@ -109,27 +110,30 @@ class CEMConfig:
 class CEMResult:
     """The result of a search: the best `action (d,)` that was sampled, and its `value`.
 
-    `history (t,)` is the best value found by each iteration. `converged`: whether every start stopped by itself
-    rather than at `n_iters`; `n_evaluations`: how many samples were drawn until then.
+    `history (t,)` is the best value found by each iteration, and `spreads (t,)` the Euclidean norm of the deviations
+    after it, of the start where it is largest. `converged`: whether every start stopped by itself rather than at
+    `n_iters`; `n_evaluations`: how many samples were drawn until then.
     """
 
     action: FloatArray
     value: float
     history: FloatArray
+    spreads: FloatArray
     converged: bool
     n_evaluations: int
 
 
 @dataclass(frozen=True)
 class CEMResults:
-    """The results of m searches: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
+    """The results of m searches: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`.
 
-    In the histories a request that stopped before others keeps its last value.
+    In `histories` and `spreads (m, t)` a request that stopped before others keeps its last value.
     """
 
     actions: FloatArray
     values: FloatArray
     histories: FloatArray
+    spreads: FloatArray
     converged: BoolArray
     n_evaluations: IntArray
 
@@ -171,6 +175,7 @@ def cem_optimize(
         action=results.actions[0],
         value=float(results.values[0]),
         history=results.histories[0],
+        spreads=results.spreads[0],
         converged=bool(results.converged[0]),
         n_evaluations=int(results.n_evaluations[0]),
     )
@@ -238,6 +243,7 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
     rows, d = search.mean.shape
     per_request = (-1, config.n_starts)
     history = []
+    spreads = []
     for iteration in range(config.n_iters):
         samples = np.empty((rows, config.n_samples, d))
         draw(search.mean, search.std, search.active, region, iteration, samples)
@@ -246,12 +252,14 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
         if wrong >= 0:
             refuse_output("values", float(values.flat[wrong]), samples.reshape(-1, d)[wrong])
         history.append(search.best_value.copy())
+        spreads.append(_norms(search.std))
         if not search.active.any():
             break
     best = best_starts(search.best, search.best_value, history, config.n_starts)
+    widest: FloatArray = np.ascontiguousarray(np.array(spreads).reshape(len(spreads), *per_request).max(axis=2).T)
     converged: BoolArray = np.logical_not(search.active.reshape(per_request).any(axis=1))
     n_evaluations: IntArray = config.n_samples * search.iterations.reshape(per_request).sum(axis=1)
-    return CEMResults(*best, converged, n_evaluations)
+    return CEMResults(*best, widest, converged, n_evaluations)
 
 
 def _begin(region: Region, config: CEMConfig) -> SearchState:
@@ -341,6 +349,15 @@ def refit_all(
             refit(samples[i], elites, alpha, search.min_std[i], around_elites, search.mean[i], search.std[i])
             search.active[i] = _varies(values[i]) and _above(search.std[i], search.tolerance[i])
     return -1
+
+
+@jit
+def _norms(std: FloatArray) -> FloatArray:
+    """Return the Euclidean norm of each row of `std (r, d)`, `(r,)`."""
+    norms = np.empty(std.shape[0])
+    for i in range(std.shape[0]):
+        norms[i] = np.sqrt(dot(std[i], std[i]))
+    return norms
 
 
 @jit

@@ -6,22 +6,37 @@ import numpy as np
 import plotly.graph_objects as go
 
 from studies.calibration.limits import ALL, FITTED, HELD, TESTED, TRAINED, Limits
-from studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
+from studies.calibration.spreads import (
+    LEVELS,
+    MANY,
+    MENDED,
+    METHODS,
+    OURS,
+    PRIORS,
+    PUBLISHED,
+    SCATTERED,
+    Scatter,
+    Spread,
+)
 from studies.figures import add_line, add_mark, add_seeds, rows_figure
 from studies.writing import extremes, told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
 
-IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "")
-PRINTED = ("printed (lessons.md 7.5.3)", "-0.12", "1.35", "", "88%", "")
+IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "", "0")
+PRINTED = ("printed (lessons.md 7.5.3)", "-0.12", "1.35", "", "88%", "", "")
 NAMES = {
     PUBLISHED: "ReLU, as published",
     OURS: "zoosim's default",
+    PRIORS: "randomised priors, 5 members",
     MANY: "the default with 20 members",
     MENDED: "recalibrated on 5,000 others",
 }
 LEVEL = 0.95
+NORMAL = {5: "36.3%", 10: "23.9%"}
+"""By how much the std of so many normal numbers scatters, see `Scatter`."""
+
 TERMS = {
     "z": "(value - mean) / std. std(z) above 1 means that std is too small: overconfidence. The printed 1.35 was read "
     "the other way round; its own coverage of 88% shows which it is.",
@@ -31,6 +46,8 @@ TERMS = {
     "it then bounds; 1.64 for N(0, 1).",
     "20 members": "The printed advice is 10 to 20 members. The error of their mean falls with their number, their "
     "spread does not, so that std becomes too large for it.",
+    "randomised priors": "Members are a fixed random network each plus one that learns the rest (Osband, Aslanides & "
+    "Cassirer 2018), all rows counted alike.",
     "recalibrated": "A scale and a floor for std, and how it grows with the distance from the data, fitted on 5,000 "
     "held-out points.",
     "the quadratic": "x'a - .1 |a|^2 (equation 7.11): the values are means, without noise. 1,000 points to learn from.",
@@ -44,9 +61,10 @@ TERMS = {
 }
 
 
-def build_page(rows: Sequence[Spread | Limits]) -> Page:
+def build_page(rows: Sequence[Spread | Scatter | Limits]) -> Page:
     """Tell what was found."""
     spreads = [row for row in rows if isinstance(row, Spread)]
+    scatters = [row for row in rows if isinstance(row, Scatter)]
     limits = [row for row in rows if isinstance(row, Limits)]
     drawings = [
         Drawing(
@@ -64,7 +82,7 @@ def build_page(rows: Sequence[Spread | Limits]) -> Page:
     ]
     return Page(
         answer(spreads),
-        [_spreads(spreads), _widened(spreads), _limits(limits)],
+        [_spreads(spreads), _widened(spreads), _scatters(scatters), _limits(limits)],
         drawings,
         TERMS,
         details=[verdict(spreads, limits)],
@@ -114,8 +132,10 @@ def _spreads(rows: Sequence[Spread]) -> PageTable:
         std, normal = (figures(rows, method, key) for key in ("std_z", "coverage"))
         told_std = told(std, 2), extremes(std, 2)
         told_normal = told(normal, 1, percent=True), extremes(normal, 1, percent=True)
-        found.append((NAMES[method], told(figures(rows, method, "mean_z"), 2), *told_std, *told_normal))
-    heads = ("ensemble", "mean(z)", "std(z)", "range", "normal 95% intervals cover", "range")
+        mean_z = told(figures(rows, method, "mean_z"), 2)
+        rmse = told(figures(rows, method, "rmse"), 3)
+        found.append((NAMES[method], mean_z, *told_std, *told_normal, rmse))
+    heads = ("ensemble", "mean(z)", "std(z)", "range", "normal 95% intervals cover", "range", "rmse of the mean")
     return PageTable("Errors and spread on the quadratic", heads, found, caption=_caption(rows))
 
 
@@ -128,6 +148,15 @@ def _widened(rows: Sequence[Spread]) -> PageTable:
         found.append((NAMES[method], *covered, told(figures(rows, method, "beta"), 2), *told_bounded))
     heads = ("ensemble", "conformal 95% intervals cover", "range", "beta for 95%", "mean + beta std bounds", "range")
     return PageTable("With a width or a beta from held-out points", heads, found, caption=_caption(rows))
+
+
+def _scatters(rows: Sequence[Scatter]) -> PageTable:
+    found = [("printed (lessons.md 7.2)", "5", "30 to 40%", "")]
+    for members in SCATTERED:
+        shares = [row.share for row in rows if row.members == members]
+        found.append(("zoosim's default", str(members), told(shares, 1, percent=True), NORMAL[members]))
+    heads = ("ensemble", "members", "std scatters by", "std of normal numbers")
+    return PageTable("How much std itself scatters, as a share of its mean", heads, found)
 
 
 def _caption(rows: Sequence[Spread]) -> str:
@@ -157,7 +186,7 @@ def reliability_figure(rows: Sequence[Spread]) -> go.Figure:
     figure = go.Figure(layout=layout_style(height=460, margin={"l": 64, "r": 24, "t": 60, "b": 54}))
     honest = {"color": MUTED, "width": 1, "dash": "dot"}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=honest, hoverinfo="skip", showlegend=False)
-    for color, method in zip((COLORS[1], COLORS[2], COLORS[3], COLORS[0]), METHODS, strict=True):
+    for color, method in zip((COLORS[1], COLORS[2], COLORS[4], COLORS[3], COLORS[0]), METHODS, strict=True):
         curves = np.array([row.observed for row in rows if row.method == method])
         means = [mean_interval(curve) for curve in curves.T]
         add_line(figure, LEVELS, means, color, NAMES[method], ".1%")

@@ -11,9 +11,20 @@ import pytest
 
 from studies import quadratic
 from studies.calibration import build_page as build_calibration_page
-from studies.calibration import limits, spreads
+from studies.calibration import limits, measuring, spreads
 from studies.calibration.limits import Limits
-from studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
+from studies.calibration.spreads import (
+    LEVELS,
+    MANY,
+    MENDED,
+    METHODS,
+    OURS,
+    PRIORS,
+    PUBLISHED,
+    SCATTERED,
+    Scatter,
+    Spread,
+)
 from studies.overestimation import build_page as build_picks_page
 from studies.overestimation import critics, picks
 from studies.overestimation.critics import CRITICS, DOUBT, HALVES, MEAN, MINIMUM, SINGLE, ascend
@@ -63,7 +74,9 @@ def fitted_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fits, "fit_both", once)
         patch.setattr(spreads, "fit_both", once)
-        patch.setattr(spreads, "_standardised", cache(spreads._standardised))
+        spreads_of = cache(spreads.spreads_of)
+        patch.setattr(spreads, "spreads_of", spreads_of)
+        patch.setattr(measuring, "spreads_of", spreads_of)
         yield
 
 
@@ -101,14 +114,27 @@ def test_sanity_ends_up_on_its_page(tmp_path: Path) -> None:
 
 
 def test_spread_is_mended_by_what_held_out_points_taught() -> None:
-    rows = {row.method: row for row in spreads.spreads_of(0)}
+    found = spreads.spreads_of(0)
+    rows = {row.method: row for row in found if isinstance(row, Spread)}
     assert tuple(rows) == METHODS
+    assert rows[PRIORS].std_z != rows[OURS].std_z
+    few, many = (row.share for row in found if isinstance(row, Scatter))
+    assert 0.2 < many < few < 0.5
     assert rows[PUBLISHED].std_z > 1.3
     assert rows[MANY].std_z < 0.8
     assert 0.95 < rows[MENDED].std_z < 1.05
     assert all(0.93 < row.conformal < 0.97 and 0.93 < row.bounded < 0.97 for row in rows.values())
     assert np.abs(np.array(rows[MENDED].observed) - LEVELS).max() < 0.06
     assert rows[OURS].observed[LEVELS.index(0.95)] == rows[OURS].coverage
+
+
+def test_std_scatters_by_how_many_members_there_are() -> None:
+    """Normal numbers, each point with a std of its own: sqrt(1 - c^2) / c is .363 with 5 and .239 with 10."""
+    rng = np.random.default_rng(0)
+    outputs = rng.normal(size=(20, 20_000)) * rng.uniform(0.9, 1.1, 20_000)
+    assert spreads.scatter_of_std(outputs, 5) == pytest.approx(0.363, abs=0.005)
+    assert spreads.scatter_of_std(outputs, 10) == pytest.approx(0.239, abs=0.005)
+    assert spreads.scatter_of_std(np.tile(outputs[:5], (4, 1)), 5) == 0.0
 
 
 @pytest.fixture
@@ -133,20 +159,22 @@ def test_limits_hold_in_every_segment() -> None:
 def test_calibration_ends_up_on_its_page(tmp_path: Path) -> None:
     run_study("calibration", tmp_path, seeds=[0], jobs=1)
     rows = json.loads((tmp_path / "summary.json").read_text())["rows"]
-    assert len(rows) == len(METHODS) + 5
+    assert len(rows) == len(METHODS) + len(SCATTERED) + 5
     assert "printed (lessons.md 7.5.3)" in (tmp_path / "report.html").read_text()
 
 
 def test_calibration_is_told_by_hand() -> None:
     def spread(seed: int, method: str) -> Spread:
-        return Spread(seed, method, 0.0, 1.0 + seed, 0.9, 0.95, 1.6, 0.95, tuple(LEVELS))
+        return Spread(seed, method, 0.03, 0.0, 1.0 + seed, 0.9, 0.95, 1.6, 0.95, tuple(LEVELS))
 
     told_rows = [spread(seed, method) for seed in (0, 1) for method in METHODS]
     held = [Limits(seed, name, 10, 0.5, 0.5, 0.96, 0.9 + 0.1 * seed, 3.0) for seed in (0, 1) for name in ("all", "a")]
-    page = build_calibration_page([*told_rows, *held])
+    scattered = [Scatter(seed, members, 0.3 + 0.1 * seed) for seed in (0, 1) for members in SCATTERED]
+    page = build_calibration_page([*told_rows, *scattered, *held])
     assert "the default's is 1.00 to 2.00 over seeds" in page.verdict
     assert "or 95.0% with ties broken by chance (90.0 to 100.0% in single segments" in page.verdict
     assert page.tables[0].rows[1][2:5] == ("1.35", "", "88%")
+    assert page.tables[2].rows[1][2].startswith("35.0% (")
 
 
 @pytest.fixture

@@ -43,9 +43,13 @@ LEARNERS: dict[str, Learner] = {
     PRINTED: Learner("q-ensemble", PLAIN_LOOP),
     PRINTED_LOG: Learner("q-ensemble", {**PLAIN_LOOP, "schedule": "logarithmic", "beta": 1.0}),
     **{
-        f"{name}-{library}": Learner(name, {"context": "simple", "library": library, **WIDTHS[name]["simple"]}, library)
+        f"{name}-{library}": Learner(
+            f"template-{name}",
+            {"context": "simple", "library": library, **WIDTHS[f"template-{name}"]["simple"]},
+            library,
+        )
         for library in LIBRARY_NAMES[::-1]
-        for name in ("template-ts", "template-linucb", "template-greedy")
+        for name in ("ts", "linucb", "greedy")
     },
 }
 """The learners, in the order of the page.

@@ -51,6 +51,7 @@ def test_findings_are_sentences() -> None:
         "overtaking": [
             {"policy": "b", "over": "a", **median_visits([1_000, 9_000, 3_000, 2_000, 5_000, 4_000])},
             {"policy": "c", "over": "a", **median_visits([None, None, 7])},
+            {"policy": "d", "over": "a", **median_visits([None, None])},
         ],
     }
     assert sentences(found, CLICKS) == [
@@ -59,6 +60,7 @@ def test_findings_are_sentences() -> None:
         "b overtakes a, which does not learn, for good after 3,500 visits (median, 95% interval 1,000 to 9,000; 6 of 6 "
         "seeds), by what both earn in expectation.",
         "c overtakes a, which does not learn, for good on 1 of 3 seeds.",
+        "d overtakes a, which does not learn, on none of 2 seeds.",
     ]
     assert sentences({}, CLICKS) == []
 

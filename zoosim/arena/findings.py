@@ -110,6 +110,9 @@ def _hypothesis(finding: Mapping[str, Any], reward: RewardScale) -> str:
 def _overtaking(finding: Mapping[str, Any]) -> str:
     seeds = f"{finding['reached']} of {counted(finding['of'], 'seed')}"
     pair = f"{finding['policy']} overtakes {finding['over']}, which does not learn,"
+    if not finding["reached"]:
+        count = counted(finding["of"], "seed")
+        return f"{finding['policy']} overtakes {finding['over']}, which does not learn, on none of {count}."
     if finding["median"] is None:
         return f"{pair} for good on {seeds}."
     ends = [f"{finding[end]:,}" if finding[end] is not None else "never" for end in ("low", "high")]

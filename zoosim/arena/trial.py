@@ -65,7 +65,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
                 blocks.append(block)
                 earned += float(block.rewards.sum())
                 decisions += len(block.rewards)
-                report(key, block.n_visitors, _rate(world, earned / decisions))
+                report(key, block.n_visitors, _rate(plan.any_world, earned / decisions))
     except PolicyFailure as error:
         report(key, 0, TrialEvent.FAILED)
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))

@@ -188,8 +188,8 @@ def _cost_table(online: Sequence[OnlineResult], behaviour: str) -> PageTable:
             covered = _mean_and_worst(coverage) if coverage else ""
             cells.append((policy, f"{decision_ms:.2f}", f"{learning_ms:.2f}", covered))
     caption = (
-        "Milliseconds of processor time per visit, the median seed; and how often mean +- 1.96 std of the ensemble hold "
-        "the truth after the last visit, % (worst seed)."
+        "Milliseconds of processor time per visit, the median seed; and how often mean +- 1.96 std of the ensemble "
+        "hold the truth after the last visit, % (worst seed)."
     )
     return PageTable(
         f"What a visit takes{SUFFIX[behaviour]}", ("learner", "decide, ms", "learn, ms"), cells, caption=caption

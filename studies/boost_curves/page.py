@@ -191,9 +191,8 @@ def _cost_table(online: Sequence[OnlineResult], behaviour: str) -> PageTable:
         "Milliseconds of processor time per visit, the median seed; and how often mean +- 1.96 std of the ensemble "
         "hold the truth after the last visit, % (worst seed)."
     )
-    return PageTable(
-        f"What a visit takes{SUFFIX[behaviour]}", ("learner", "decide, ms", "learn, ms"), cells, caption=caption
-    )
+    heads = ("learner", "decide, ms", "learn, ms", "coverage")
+    return PageTable(f"Time and coverage{SUFFIX[behaviour]}", heads, cells, caption=caption)
 
 
 def _interval_table(rows: Rows, behaviour: str) -> PageTable:

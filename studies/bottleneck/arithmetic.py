@@ -35,10 +35,10 @@ class Form(NamedTuple):
     numbers: Callable[[Sizes], int]
 
 
-DISJOINT = "LinUCB, a matrix per candidate"
-LOOP = "NeuralUCB, a gradient at a time"
-JACOBIAN = "NeuralUCB, all gradients at once"
-LAST_LAYER = "UCB on an embedding of e numbers"
+DISJOINT = "LinUCB"
+LOOP = "plain loop"
+JACOBIAN = "Jacobian"
+LAST_LAYER = "embedding"
 
 FORMS = {
     DISJOINT: Form(
@@ -91,14 +91,14 @@ def _convolution(inputs: int, outputs: int, side: int) -> int:
 
 
 EXAMPLES: tuple[tuple[str, str, Sizes], ...] = (
-    (DISJOINT, "a small shop", Sizes(50, features=9)),
-    (DISJOINT, "a large catalogue", Sizes(2_000_000, features=200)),
+    (DISJOINT, "small shop", Sizes(50, features=9)),
+    (DISJOINT, "large shop", Sizes(2_000_000, features=200)),
     (LOOP, "9-64-1", Sizes(50, weights=parameters_of("64"))),
     (LOOP, "9-128-64-1", Sizes(50, weights=parameters_of("128-64"))),
-    (LOOP, "11 million weights", Sizes(50, weights=11_000_000)),
+    (LOOP, "11 million", Sizes(50, weights=11_000_000)),
     (LOOP, "ResNet-18", Sizes(50, weights=resnet18_weights())),
     (JACOBIAN, "9-64-1", Sizes(50, weights=parameters_of("64"))),
-    (JACOBIAN, "100,000 weights", Sizes(1_000_000, weights=100_000)),
+    (JACOBIAN, "100,000", Sizes(1_000_000, weights=100_000)),
     (LAST_LAYER, "9-64-32-1", Sizes(50, weights=parameters_of("64-32"), embedding=32)),
     (LAST_LAYER, "9-64-32-1", Sizes(2_000_000, weights=parameters_of("64-32"), embedding=32)),
     (LAST_LAYER, "ResNet-18", Sizes(50, weights=resnet18_weights(), embedding=512)),
@@ -120,17 +120,17 @@ def orders_table() -> PageTable:
 def sizes_table() -> PageTable:
     """Return operations and memory of each form at some sizes, computed from its orders."""
     rows = [_size_row(name, label, sizes) for name, label, sizes in EXAMPLES]
-    heads = ("form", "of", "K", "d", "p", "operations", "memory", "matrices alone")
+    heads = ("form", "of", "K", "d or p", "operations", "memory", "matrices")
     caption = (
-        f"Leading terms alone, at {BYTES} bytes per number. Matrices: K of d x d, one of p x p or e x e, or for all "
-        "gradients at once the K x p of the gradients."
+        f"Leading terms alone, at {BYTES} bytes per number; d of LinUCB, p of the others. Matrices: K of d x d, one of "
+        "p x p or e x e, or K x p of the Jacobian."
     )
     return PageTable("Operations and memory by size", heads, rows, n_text=2, caption=caption, printed=True)
 
 
 def _size_row(name: str, label: str, sizes: Sizes) -> tuple[str, ...]:
     form = FORMS[name]
-    counts = (f"{count:,}" if count else "" for count in (sizes.candidates, sizes.features, sizes.weights))
+    counts = (f"{sizes.candidates:,}", f"{sizes.features or sizes.weights:,}")
     operations = f"{form.operations(sizes):.2g}"
     memory = write_bytes(BYTES * form.numbers(sizes))
     return (name, label, *counts, operations, memory, write_bytes(BYTES * _matrix_numbers(name, sizes)))

@@ -34,6 +34,8 @@ PARTS = {
 TERMS = {
     "plain loop": "As published: a backward pass for each candidate, the inverse of a (p, p) matrix, the bonuses.",
     "Jacobian": "The same with all gradients in one vectorised pass, kept as a (K, p) matrix.",
+    "LinUCB": "A ridge model of its own for each candidate.",
+    "embedding": "LinUCB, one for all candidates, on the last hidden layer of a network, as in neural-linear.",
     "on": "One thread of the processor (cpu), or a graphics card: in float64 on CUDA, in float32 on MPS.",
     "inverse": "The inverse alone: what both of them pay however few candidates there are.",
     "MB": "Of the published forms what one decision needs; of neural-ucb all that it keeps, candidates of earlier "

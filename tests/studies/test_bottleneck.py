@@ -28,16 +28,16 @@ def test_the_weights_of_resnet_18_are_counted_as_others_count_them() -> None:
 
 def test_the_arithmetic_of_the_orders_is_that_by_hand() -> None:
     # 2e6 x 200^2 x 4 B; 1e6 x 1e5 x 4 B, and 1e5^2 x 4 B more with A; (11e6)^2 x 4 B; 705^3 + 50 x 705^2.
-    by_sizes = {tuple(row[:5]): row[5:] for row in sizes_table().rows}
-    assert by_sizes["LinUCB, a matrix per candidate", "a large catalogue", "2,000,000", "200", ""][1] == "320 GB"
-    assert by_sizes["NeuralUCB, all gradients at once", "100,000 weights", "1,000,000", "", "100,000"][1:] == (
+    by_sizes = {tuple(row[:4]): row[4:] for row in sizes_table().rows}
+    assert by_sizes["LinUCB", "large shop", "2,000,000", "200"][1] == "320 GB"
+    assert by_sizes["Jacobian", "100,000", "1,000,000", "100,000"][1:] == (
         "440 GB",
         "400 GB",
     )
-    assert by_sizes["NeuralUCB, a gradient at a time", "11 million weights", "50", "", "11,000,000"][1] == "484 TB"
-    assert by_sizes["NeuralUCB, a gradient at a time", "9-64-1", "50", "", "705"] == ("3.8e+08", "1.99 MB", "1.99 MB")
+    assert by_sizes["plain loop", "11 million", "50", "11,000,000"][1] == "484 TB"
+    assert by_sizes["plain loop", "9-64-1", "50", "705"] == ("3.8e+08", "1.99 MB", "1.99 MB")
     # (10 x 64 + 65 x 32 + 33) x 50 + 32^3 + 50 x 32^2 = 221,618; (2,753 + 32^2 + 50 x 32) x 4 B.
-    last_layer = by_sizes["UCB on an embedding of e numbers", "9-64-32-1", "50", "", "2,753"]
+    last_layer = by_sizes["embedding", "9-64-32-1", "50", "2,753"]
     assert last_layer == ("2.2e+05", "21.5 kB", "4.1 kB")
     assert [row[0] for row in orders_table().rows] == list(FORMS)
 

@@ -10,7 +10,7 @@ from zoosim.arena.findings import HOLDS, OPEN, REFUTED, judged, median_visits, o
 from zoosim.arena.targets import target_curves
 from zoosim.core.config import EnvConfig
 from zoosim.worlds.facts import CLICKS, Target
-from zoosim.worlds.recommendation.world import build_world
+from zoosim.worlds.recommendation.world import Recommendation, build_world
 
 
 def test_a_hypothesis_holds_where_the_whole_interval_is_on_its_side() -> None:
@@ -77,6 +77,18 @@ def test_targets_count_the_segment_s_visits_and_the_products_tried() -> None:
     curves = target_curves(world, [Target(250, "budget_shopper", "Fish Supplies")], actions, [100, 250, 400], 100)
     assert curves["shown 0"].tolist() == [0.0, budget[200:250].sum() / budget[150:250].sum(), 1.0]
     assert curves["tried 0"].tolist() == [0.0, 0.0, 3.0]  # what was shown before the shock does not count
+
+
+def test_targets_are_what_a_shock_raises() -> None:
+    """Fish starts at .02 for budget shoppers: the second shock lowers it, and raises dog food by less than cat food."""
+    shocks = [
+        {"step": 60, "name": "third", "set": {"budget_shopper": {"Fish Supplies": 0.4}, "cat_connoisseur": {}}},
+        {"step": 20, "name": "first", "set": {"budget_shopper": {"Fish Supplies": 0.8, "Dog Food": 0.1}}},
+        {"step": 40, "name": "second", "set": {"budget_shopper": {"Fish Supplies": 0.3}}},
+    ]
+    world = Recommendation(seed=0, steps=100, **{"shocks": shocks})
+    fish = ("budget_shopper", "Fish Supplies")
+    assert world.reported_targets == (Target(20, *fish), Target(60, *fish))
 
 
 def test_a_run_tells_its_findings_in_its_summary_and_on_its_page(tmp_path: Path) -> None:

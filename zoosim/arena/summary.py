@@ -245,7 +245,7 @@ class Comparison:
         built_in = [entry for entry in self.plan.entries if entry.built_in]  # of others the class may be gone
         static = {entry.name for entry in built_in if not (entry.cls.learns and entry.cls.learns_online)}
         best = next((name for name in self.ranked if name in static), None)
-        if best is None or self.plan.shocks:
+        if best is None or self.plan.shock_names:  # those of each seed's own world, too
             return []
         learners = [name for name in self.ranked if name not in static]
         return [{"policy": name, "over": best, **self._overtaken(name, best)} for name in learners]

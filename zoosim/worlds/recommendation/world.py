@@ -116,11 +116,21 @@ class Recommendation(BuiltWorld):
 
     @property
     def reported_targets(self) -> tuple[Target, ...]:
-        """For each shock of all seeds and each persona that it moves, the category that it raises the highest."""
-        if self.shocks_differ:
+        """For each shock of all seeds and each persona: of the categories that it raises, the one clicked most then.
+
+        None where each seed draws its click table: what a shock raises on one seed it may lower on the next.
+        """
+        if self.shocks_differ or self.shop.random_personas is not None:
             return ()
-        moved = ((shock.step, name, row) for shock in self.shop.shocks for name, row in shock.set.items())
-        return tuple(Target(step, name, max(row, key=lambda group: row[group])) for step, name, row in moved)
+        table = {name: dict(row) for name, row in self.shop.personas.items()}
+        targets = []
+        for shock in sorted(self.shop.shocks, key=lambda shock: shock.step):
+            for name, row in shock.set.items():
+                raised = {group: chance for group, chance in row.items() if chance > table[name].get(group, UNLISTED)}
+                table[name].update(row)
+                if raised:
+                    targets.append(Target(shock.step, name, max(raised, key=lambda group: raised[group])))
+        return tuple(targets)
 
     @property
     def shocks_differ(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
-from zoosim.core.search_names import TEMPLATES
+from zoosim.core.search_names import MOST_TEMPLATES, TEMPLATES
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import find_class, make_entry
 from zoosim.policies.templates.bandits import TemplateGreedy, TemplateLinUCB, TemplateTS
@@ -125,6 +125,18 @@ def test_templates_are_known_by_their_id(cls: Any) -> None:
     order = rng.permutation(8)
     turned = Context(**{**here, "product_ids": ids[order]})
     assert ids[order][policy.recommend(turned)] == chosen
+
+
+def test_every_template_of_the_largest_library_keeps_its_model() -> None:
+    policy = TemplateGreedy(PolicySpec(user_dim=1, product_dim=1), np.random.default_rng(0))
+    numbers = np.arange(MOST_TEMPLATES)
+    products: dict[str, Any] = {"products": np.zeros((len(numbers), 1)), "available": np.ones(len(numbers), bool)}
+    here = Context(user_id=0, user=np.zeros(1), product_ids=numbers, **products)
+    for number in numbers:
+        policy.update(here, int(number), 1.0)
+    assert {int(find_slot(policy.state.templates, int(number))) for number in numbers} == {
+        *range(1, 1 + MOST_TEMPLATES)
+    }
 
 
 def test_exploration_is_scaled_by_the_noise_of_the_rewards() -> None:

@@ -44,8 +44,9 @@ LEAST = 1e-12
 """The variance that rewards have at least."""
 
 
-FIRST_TEMPLATES = 16
-"""Room for templates at first; beyond `MOST_TEMPLATES` the one that was shown or rewarded longest ago is dropped."""
+FIRST_SLOTS = 16
+MOST_SLOTS = 1 + MOST_TEMPLATES
+"""Slots at first and at most, with that of unknown templates; beyond, the template unused for longest is dropped."""
 
 
 class TemplateState(NamedTuple):
@@ -230,7 +231,7 @@ class TemplateBandit(KernelPolicy):
     alpha: float
 
     def _new_state(self) -> TemplateState:
-        return self._state_of(FIRST_TEMPLATES, draw_key(self.rng))
+        return self._state_of(FIRST_SLOTS, draw_key(self.rng))
 
     def _state_of(self, capacity: int, key: np.uint64) -> TemplateState:
         learning = self.spec.user_dim + 1, self.regularization, self.discount
@@ -249,7 +250,7 @@ class TemplateBandit(KernelPolicy):
 
     def _make_room(self, candidates: TemplateCandidates, decisions: int) -> None:
         state = self.state
-        capacity = capacity_for(state.templates, candidates.ids, decisions, MOST_TEMPLATES)
+        capacity = capacity_for(state.templates, candidates.ids, decisions, MOST_SLOTS)
         if capacity > len(state.turns):
             self.state = state._replace(
                 ridge=grown_ridge(state.ridge, capacity),
@@ -267,7 +268,7 @@ class TemplateBandit(KernelPolicy):
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> TemplateState:
         capacity = saved_length(saved, "turns")
-        return self._state_of(capacity, self.state.key[0]) if 2 <= capacity <= MOST_TEMPLATES else self.state
+        return self._state_of(capacity, self.state.key[0]) if 2 <= capacity <= MOST_SLOTS else self.state
 
     def _signature(self) -> str:
         return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"

@@ -1,5 +1,6 @@
 """Trained policies as contestants of a run: they begin with what they have learned, and draw anew for each seed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,16 @@ def test_what_does_not_fit_is_refused(trained: Path, tmp_path: Path) -> None:
     save_policy(find_class("random")(gauntlet().spec(300), np.random.default_rng(0)), changed)
     with pytest.raises(DataError, match=r"has changed while it was used"):
         planned.make(gauntlet().spec(300), np.random.default_rng(0))
+
+
+def test_templates_are_not_taken_for_others_of_the_same_numbers(tmp_path: Path) -> None:
+    task = PolicySpec(user_dim=3, product_dim=2, templates=("plain", "dear"))
+    params = {"template": "dear"}
+    save_policy(find_class("template")(task, np.random.default_rng(0), **params), tmp_path / "dear.npz")
+    entry = make_saved_entry(str(tmp_path / "dear.npz"))
+    assert entry.make(task, np.random.default_rng(0)).spec == task
+    with pytest.raises(PolicyError, match=r"policy dear: was made for the templates plain, dear, this world has dear"):
+        entry.make(replace(task, templates=("dear", "plain")), np.random.default_rng(0))
 
 
 def test_a_file_that_changes_makes_another_contestant(trained: Path, tmp_path: Path) -> None:

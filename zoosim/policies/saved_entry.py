@@ -75,7 +75,7 @@ class SavedEntry(PolicyEntry):
 
         Raises:
             DataError: the file has changed since the run was planned, or cannot be read.
-            PolicyError: the policy was trained on other features than the world's.
+            PolicyError: the policy was trained on other features than the world's, or for other templates.
         """
         saved = read_saved(str(self.source))
         if saved.digest != self.digest:
@@ -91,6 +91,12 @@ class SavedEntry(PolicyEntry):
                 f"policy {self.name}: was trained on {trained_on[0]} features of visitors and {trained_on[1]} of "
                 f"products, this world has {spec.user_dim} and {spec.product_dim}; run it in the world of its log "
                 "(zoosim fit-world)"
+            )
+        templates = saved.policy.spec.templates
+        if templates and spec.templates and templates != spec.templates:
+            raise PolicyError(
+                f"policy {self.name}: was made for the templates {', '.join(templates)}, this world has "
+                f"{', '.join(spec.templates)}; run it in a shop with the templates of its log (env.templates)"
             )
         saved.policy.reseed(rng)
         return saved.policy

@@ -177,7 +177,8 @@ def _labels(listed: ProductList) -> Any:
 
 def catalogue_hash(listed: ProductList) -> str:
     """Hash the product table."""
-    return short_digest(listed.features.tobytes(), "\n".join(listed.names))
+    version = (listed.version,) if listed.version else ()
+    return short_digest(listed.features.tobytes(), "\n".join(listed.names), *version)
 
 
 def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:

@@ -88,13 +88,15 @@ class ProductList(NamedTuple):
     """All products that there ever are in a world.
 
     `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`. `names (P,)`
-    are what a shop calls the products, where `ids` are made of them.
+    are what a shop calls the products, where `ids` are made of them. `version` tells lists apart whose features and
+    names are the same.
     """
 
     ids: IntArray
     features: FloatArray
     group_names: tuple[str, ...]
     names: tuple[str, ...] = ()
+    version: str = ""
 
 
 class World(Parametrised, ABC):

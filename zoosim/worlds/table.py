@@ -148,7 +148,7 @@ class TableWorld(World):
     number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
     of, each `(U, K)`; without, rewards are clicks. `ids` are those of the products, by default 0 to K - 1.
     `user_columns` and `product_columns` name the features, by default by number; `templates` names the products where
-    these are ranking templates.
+    these are ranking templates. `catalogue_version` tells worlds apart whose products have the same features.
     """
 
     seed: int
@@ -170,6 +170,7 @@ class TableWorld(World):
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
     ids: IntArray | None = None
     templates: tuple[str, ...] = ()
+    catalogue_version: str = ""
     user_columns: tuple[str, ...] = ()
     product_columns: tuple[str, ...] = ()
 
@@ -348,4 +349,5 @@ class TableWorld(World):
 
     def all_products(self) -> ProductList:
         """Return all products there ever are, with the names of their groups."""
-        return ProductList(self.product_ids, self.products, tuple(self.group_names[group] for group in self.groups))
+        groups = tuple(self.group_names[group] for group in self.groups)
+        return ProductList(self.product_ids, self.products, groups, version=self.catalogue_version)

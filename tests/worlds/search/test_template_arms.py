@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from zoosim.arena.recording import catalogue_hash
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.search_names import TEMPLATES
@@ -182,6 +183,23 @@ def test_policies_of_another_library_are_told_by_the_same_oracle() -> None:
         arrived = own.arrive(step), other.arrive(step)
         assert own.truth(arrived[0]).best_reward == other.truth(arrived[1]).best_reward
         assert other.truth(arrived[1]).best_action is None
+
+
+def test_logs_of_other_templates_have_another_catalogue() -> None:
+    """Templates of one number have the same one-hot features, and rules and vectors the same names."""
+    swapped = {name: SMALL.templates[name] for name in (*TEMPLATES[1:], TEMPLATES[0])}
+    shops = [
+        (SMALL, "shop"),
+        (SMALL, "rules"),
+        (SMALL, "vectors"),
+        (SMALL.model_copy(update={"templates": swapped}), "shop"),
+    ]
+    default, rules, *others = (
+        catalogue_hash(template_world(shop, seed=4, steps=20, library=library).all_products())
+        for shop, library in shops
+    )
+    assert default == rules
+    assert len({default, *others}) == 3
 
 
 def test_a_library_that_the_box_has_no_room_for_is_refused() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from zoosim.core.action_space import TEMPLATES as TEMPLATE_SPACE
 from zoosim.core.array_cache import kept
+from zoosim.core.digests import value_digest
 from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.market_shift import in_force
@@ -23,7 +24,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.search_names import SHOP
-from zoosim.core.templates import LIBRARIES, check_library
+from zoosim.core.templates import LIBRARIES, Library, check_library
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen, frozen_parts
 from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
@@ -126,6 +127,7 @@ def _world(config_json: str, files: str, seed: int, steps: int, library: str) ->
         segment_names=cell_names(config),
         group_names=tuple(config.templates),
         templates=tuple(config.templates),
+        catalogue_version=_library_version(config.templates),
         action_space=TEMPLATE_SPACE,
         reward_range=AMOUNTS,
         visit_key=stream_key(seed, "visits"),
@@ -135,6 +137,13 @@ def _world(config_json: str, files: str, seed: int, steps: int, library: str) ->
         rewards=frozen(reward_of(config, earned)),
         parts=earned._asdict(),
     )
+
+
+def _library_version(library: Library) -> str:
+    """Return a digest of templates, whose one-hot features say nothing of them; "" for the default ones, as ever."""
+    if list(library.items()) == list(LIBRARIES["rules"].items()):
+        return ""
+    return value_digest([(name, template.model_dump()) for name, template in library.items()])
 
 
 class TemplateWorld(SearchView):

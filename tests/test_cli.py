@@ -390,7 +390,7 @@ def test_policies_are_listed_with_defaults_and_ranges_and_checked(
     monkeypatch.setenv("COLUMNS", "300")
     listed = run_zoosim("policies", cwd=tmp_path).out
     marked = [line.split()[0] for line in listed.splitlines() if "[baseline as published" in line]
-    assert marked == ["neural-linear-online", "neural-linear-head", "neural-linear-stable"]
+    assert marked == ["neural-linear-online", "neural-linear-head", "neural-linear-stable", "dropout-ts"]
     assert {line.split()[0] for line in listed.splitlines() if line.startswith("  ")} == set(BUILT_IN)
     described = run_zoosim("policies", "d-linucb", cwd=tmp_path).out
     for name in parameters_of(find_class("d-linucb")):

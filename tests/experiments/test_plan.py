@@ -380,7 +380,7 @@ PUBLISHED = {"showdown", "gauntlet", "staleness", "network-seeds"}
 
 def test_baselines_as_published_compete_by_default_where_they_were_published_alone() -> None:
     baselines = {name for name in BUILT_IN if find_class(name).baseline_only}
-    assert baselines == {"neural-linear-online", "neural-linear-head", "neural-linear-stable"}
+    assert baselines == {"neural-linear-online", "neural-linear-head", "neural-linear-stable", "dropout-ts"}
     named = {
         experiment.name: {str(changes.get("type", name)) for name, changes in experiment.policies.items()}
         for experiment in EXPERIMENTS.values()

@@ -24,7 +24,8 @@ def fit_batch(
 ) -> None:
     """Take a step of rate .01 on the mean squared error of the rows of a batch, all read by the one head."""
     heads, weights = np.zeros(len(batch), np.int64), np.full(len(batch), 1 / len(batch))
-    fit_heads(both, layers, xs, batch, heads, np.empty((0, 0), np.float32), targets[batch], weights, 0.01, step)
+    none = np.empty((0, 0), np.float32)
+    fit_heads(both, layers, xs, batch, heads, none, none, targets[batch], weights, 0.01, step)
 
 
 def rows(n: int, dim: int, seed: int = 1) -> FloatArray:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from zoosim.core.rng import uniform
 from zoosim.core.types import FloatArray
 from zoosim.models import heads_net
-from zoosim.models.heads_net import HeadsLearner, draw_by_weight, hidden_layer_table, learn, new_params
+from zoosim.models.heads_net import HeadsLearner, draw_by_weight, draw_mask, hidden_layer_table, learn, new_params
 from zoosim.models.row_memory import new_row_memory
 
 DIM, HIDDEN, HEADS = 4, 7, 3
@@ -34,6 +35,7 @@ def learner(**changes: Any) -> HeadsLearner:
         train_every=10,
         training_steps=1,
         keep=1.0,
+        dropout=0.0,
     )
     return made._replace(**changes)
 
@@ -71,6 +73,38 @@ def test_a_full_batch_is_a_step_of_torch() -> None:
     assert mine.counts.tolist() == [10, 1]
     for got, wanted in zip(parts(mine), expected, strict=True):
         assert np.allclose(got, wanted, rtol=0, atol=2e-5)  # a step is .01 a weight
+
+
+def test_the_heads_are_views_of_the_weights_behind_the_layer() -> None:
+    mine = learner()
+    weights, biases = heads_net.heads(mine)
+    for got, wanted in zip((weights, biases), parts(mine)[2:], strict=True):
+        assert np.array_equal(got, wanted)
+        assert np.shares_memory(got, mine.trained)
+
+
+def test_dropout_trains_the_units_that_are_left() -> None:
+    """One row, one step: exactly the weights of hidden units that are active and not left out move."""
+    mine = learner(dropout=0.5, train_every=1)
+    before, x = [part.copy() for part in parts(mine)], np.array([1.0, 0.0, 2.0, -1.0])
+    active = heads_net.hidden_layer(mine, x) > 0
+    learn(mine, TABLE, x, 1, 1.0)
+    kept = [uniform(mine.key[0], -1, 1 + unit) >= 0.5 for unit in range(HIDDEN)]
+    w1, _, w2, _ = parts(mine)
+    moved = w2[1] != before[2][1]
+    assert moved.tolist() == (active & kept).tolist()
+    assert 0 < moved.sum() < active.sum()
+    assert ((w1 != before[0]).any(axis=0) == moved).all()
+    assert (w2[[0, 2]] == before[2][[0, 2]]).all()
+
+
+def test_dropping_out_keeps_the_expectation() -> None:
+    """The mean over 4,000 masks is 1 for each unit, within 5 standard errors."""
+    masks = np.empty((4_000, 2), np.float32)
+    for i, mask in enumerate(masks):
+        draw_mask(0.3, np.uint64(3), i, 0, mask)
+    assert np.allclose(np.unique(masks), [0, 1 / 0.7])
+    assert (np.abs(masks.mean(axis=0) - 1) < 5 * np.sqrt(0.3 / 0.7 / 4_000)).all()
 
 
 def test_places_are_drawn_by_weight() -> None:

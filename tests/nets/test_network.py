@@ -118,23 +118,24 @@ def test_fresh_weights_are_uniform_within_one_over_the_root_of_the_inputs() -> N
         assert abs(float((scaled**2).mean()) - 1 / 3) < 5 * np.sqrt(4 / 45 / len(scaled))
 
 
-@pytest.mark.parametrize("traits", [0, 2])
-def test_gradients_of_heads_equal_finite_differences(traits: int) -> None:
+@pytest.mark.parametrize(("traits", "masked"), [(0, False), (2, False), (2, True)])
+def test_gradients_of_heads_equal_finite_differences(traits: int, masked: bool) -> None:
     sizes, heads = [4, 7], 3
     layers, lower, inputs = network(sizes, nets.RELU, top=nets.RELU)
     rng = np.random.default_rng(5)
     params = np.concatenate([lower, rng.normal(size=(heads + traits) * (7 + 1))])
     scores, chosen = rng.normal(size=(heads, traits)), np.array([0, 2, 1, 2, 0])
     targets, weights = rng.normal(size=(2, ROWS))
+    masks = 2.0 * (rng.random((ROWS, 7)) < 0.5) if masked else np.empty((0, 7))
 
     def loss(params: FloatArray) -> float:
-        top = plain(params, layers, inputs)
+        top = plain(params, layers, inputs) * (masks.T if masked else 1.0)
         matrix = params[len(lower) : -(heads + traits)].reshape(-1, 7)
         outputs = matrix @ top + params[-(heads + traits) :, None]
         estimates = [outputs[head, n] + scores[head] @ outputs[heads:, n] for n, head in enumerate(chosen)]
         return float((weights * (np.array(estimates) - targets) ** 2).sum())
 
-    data = np.ascontiguousarray(inputs.T), np.arange(ROWS), chosen, scores, targets, weights
+    data = np.ascontiguousarray(inputs.T), np.arange(ROWS), chosen, scores, masks, targets, weights
     gradient = np.zeros(len(params))
     found = heads_gradient(params, layers, *data, gradient)
     assert found == pytest.approx(loss(params))

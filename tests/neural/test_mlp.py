@@ -113,7 +113,15 @@ def test_steps_of_adam_equal_those_of_torch() -> None:
     net = as_torch(params, shape)
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for step in (1, 2, 3):
-        data = xs, np.arange(6), np.zeros(6, np.int64), np.empty((0, 0)), targets, weights / weights.sum()
+        data = (
+            xs,
+            np.arange(6),
+            np.zeros(6, np.int64),
+            np.empty((0, 0)),
+            np.empty((0, 0)),
+            targets,
+            weights / weights.sum(),
+        )
         fit_heads(trained, mlp.perceptron(shape)[:-1], *data, 0.01, step)
         adam.zero_grad()
         errors = torch.tensor(weights) * (net(torch.tensor(xs))[:, 0] - torch.tensor(targets)) ** 2

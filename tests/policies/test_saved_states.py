@@ -97,6 +97,8 @@ def test_what_earlier_releases_saved_beside_is_read_over() -> None:
         ("neural-linear", "learner.memory.heads", 12),
         ("neural-linear", "learner.memory.heads", 2**40),
         ("neural-linear", "learner.trained", -1.0),
+        ("dropout-ts", "learner.memory.heads", 64),
+        ("dropout-ts", "learner.trained", -1.0),
         ("product-linucb", "turns", 64),
         ("linucb", "products.counts", 65),
         ("linucb", "products.ids", 7),

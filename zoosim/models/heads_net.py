@@ -29,7 +29,8 @@ class HeadsLearner(NamedTuple):
 
     `trained (3, p)` weights and their moments; `counts (2,)` visits learned from and training steps done; every
     `train_every` visits the memory keeps `keep` of its weights and `training_steps` steps are taken on `batch_size` of
-    its slots. `key (1,)` numbers the draws.
+    its slots, with a chance of `dropout` that a unit of the hidden layer is left out for a slot. `key (1,)` numbers the
+    draws.
     """
 
     trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
@@ -42,6 +43,7 @@ class HeadsLearner(NamedTuple):
     train_every: int
     training_steps: int
     keep: float
+    dropout: float
 
     def flaws(self) -> Iterator[str]:
         """Yield what does not fit together."""
@@ -84,6 +86,27 @@ def hidden_layer(learner: HeadsLearner, x: FloatArray) -> Float32Array:
 
 
 @jit
+def heads(learner: HeadsLearner) -> tuple[Float32Array, Float32Array]:
+    """Return the weights `(m, h)` and the biases `(m,)` of all heads, as views."""
+    params = learner.trained[0]
+    start = (learner.memory.xs.shape[1] + 1) * learner.hidden
+    count = (params.shape[0] - start) // (learner.hidden + 1)
+    end = start + count * learner.hidden
+    return params[start:end].reshape(count, learner.hidden), params[end:]
+
+
+@jit
+def draw_mask(chance: float, key: np.uint64, i: int, j: int, out: Float32Array) -> None:
+    """Write what dropout multiplies units by `(h,)`: 0 with `chance`, by draws (key, i, j), ..., else 1/(1 - chance).
+
+    Srivastava et al. 2014, with the scale at training rather than at prediction: units keep their expectation.
+    """
+    scale = np.float32(1.0 / (1.0 - chance))
+    for unit in range(out.shape[0]):
+        out[unit] = np.float32(0.0) if uniform(key, i, j + unit) < chance else scale
+
+
+@jit
 def learn(learner: HeadsLearner, layers: IntArray, x: FloatArray, head: int, reward: float) -> IntArray:
     """Remember (x, head, reward) and train when it is time; return the memory's slots in use if the network moved."""
     counts = learner.counts
@@ -110,13 +133,17 @@ def _train(learner: HeadsLearner, layers: IntArray, slots: IntArray) -> None:
     if size == slots.shape[0]:
         weights = memory.counts[slots] / totals[-1]
     no_traits = np.empty((0, 0), np.float32)
+    masks = np.empty((size if learner.dropout > 0.0 else 0, learner.hidden), np.float32)
     for _ in range(learner.training_steps):
         counts[STEPS] += 1
         if size < slots.shape[0]:
             batch = slots[draw_by_weight(totals, size, learner.key[0], -counts[STEPS])]
+        for n in range(masks.shape[0]):
+            # Behind the draws of slots, which take the first numbers of a step.
+            draw_mask(learner.dropout, learner.key[0], -counts[STEPS], size + n * learner.hidden, masks[n])
         # The squared error of a slot's rewards is that of their mean times their weight, but for a constant.
         targets = memory.sums[batch] / memory.counts[batch]
-        data = memory.xs, batch, memory.heads[batch], no_traits, targets, weights
+        data = memory.xs, batch, memory.heads[batch], no_traits, masks, targets, weights
         fit_heads(learner.trained, layers, *data, learner.rate, counts[STEPS])
 
 

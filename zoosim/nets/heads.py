@@ -26,6 +26,7 @@ def fit_heads(
     chosen: IntArray,
     heads: IntArray,
     traits: np.ndarray,
+    masks: np.ndarray,
     targets: FloatArray,
     weights: FloatArray,
     rate: float,
@@ -35,12 +36,12 @@ def fit_heads(
 
     Args:
         trained: Weights of network and heads, and their first and second moments `(3, p)`.
-        layers, rows, chosen, heads, traits, targets, weights: As there.
+        layers, rows, chosen, heads, traits, masks, targets, weights: As there.
         rate: The step size.
         step: The number of this step: 1, 2, ...
     """
     gradient = np.zeros(trained.shape[1], trained.dtype)
-    loss = heads_gradient(trained[0], layers, rows, chosen, heads, traits, targets, weights, gradient)
+    loss = heads_gradient(trained[0], layers, rows, chosen, heads, traits, masks, targets, weights, gradient)
     adam_step(trained, gradient, rate, step)
     return loss
 
@@ -53,6 +54,7 @@ def heads_gradient(
     chosen: IntArray,
     heads: IntArray,
     traits: np.ndarray,
+    masks: np.ndarray,
     targets: FloatArray,
     weights: FloatArray,
     gradient: np.ndarray,
@@ -66,6 +68,7 @@ def heads_gradient(
         chosen: Those that count `(w,)`.
         heads: Of each chosen row `(w,)`.
         traits: Of each head `(K, t)`; t may be 0.
+        masks: Factors of the top units in each chosen row `(w, h)`, as dropout draws them; `(0, h)` where all are 1.
         targets: `(w,)`.
         weights: `(w,)`.
         gradient: Where the slopes go `(p,)`.
@@ -74,6 +77,7 @@ def heads_gradient(
     work = new_workspace(layers, chosen.shape[0], params)
     inputs, units, slopes = rows_up(params, layers, rows, chosen, work)
     total = units.shape[0]
+    _mask(masks, units[total - size :], slopes[total - size :])
     below = layers[0, WEIGHTS]
     for layer in range(layers.shape[0]):
         below += layers[layer, OUTPUTS] * (layers[layer, INPUTS] + 1)
@@ -98,6 +102,15 @@ def heads_gradient(
     descend(params, layers, slopes, work.scratch)
     add_gradient(layers, inputs, units, slopes, work, gradient)
     return loss
+
+
+@jit
+def _mask(masks: np.ndarray, units: np.ndarray, slopes: np.ndarray) -> None:
+    """Multiply top units `(h, w)` and their slopes by `masks (w, h)`, if there are any."""
+    for n in range(masks.shape[0]):
+        for i in range(masks.shape[1]):
+            units[i, n] *= masks[n, i]
+            slopes[i, n] *= masks[n, i]
 
 
 @jit

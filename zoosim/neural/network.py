@@ -91,8 +91,8 @@ class Network(Stateful):
         self.steps += 1
         self.version += 1
         first = np.zeros(len(xs), np.int64)
-        no_traits = np.empty((0, 0))
-        data = xs, np.arange(len(xs)), first, no_traits, targets, weights / weights.sum()
+        none = np.empty((0, 0))  # neither traits of heads nor masks
+        data = xs, np.arange(len(xs)), first, none, none, targets, weights / weights.sum()
         if self.penalty == 0.0:
             fit_heads(self.trained, self.layers[:-1], *data, self.rate, self.steps)
             return

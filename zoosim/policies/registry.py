@@ -37,6 +37,7 @@ BUILT_IN = {
     "neural-linear-online": "zoosim.policies.products.published_neural_linear:NeuralLinearOnline",
     "neural-linear-head": "zoosim.policies.products.published_neural_linear:NeuralLinearHead",
     "neural-linear-stable": "zoosim.policies.products.published_neural_linear:NeuralLinearStable",
+    "dropout-ts": "zoosim.policies.products.dropout_ts:DropoutTS",
     "d-linucb": "zoosim.policies.products.shared_linear:DiscountedLinUCB",
     "neural-linear": "zoosim.policies.products.neural_linear:NeuralLinear",
     "neural-ucb": "zoosim.policies.products.neural_ucb:NeuralUCB",

@@ -10,7 +10,8 @@ from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.types import FloatArray
 from zoosim.models.heads_net import hidden_layer
-from zoosim.policies.products.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, NeuralLinear
+from zoosim.policies.products.category_heads import MAX_HEADS
+from zoosim.policies.products.neural_linear import FIRST_HEADS, SCALE, VARIANCE, NeuralLinear
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -170,6 +171,6 @@ def test_it_learns_what_no_linear_model_can() -> None:
 def test_probabilities_for_known_categories_copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = made(2, CATEGORIES)
     policy.note_decision(context(np.zeros(2), CATEGORIES), 0)
-    monkeypatch.setattr("zoosim.policies.products.neural_linear.copy.deepcopy", pytest.fail)
+    monkeypatch.setattr("zoosim.policies.products.category_heads.copy.deepcopy", pytest.fail)
     propensities = policy.propensities(context(np.zeros(2), CATEGORIES[::2]))
     assert propensities.sum() == pytest.approx(1.0)

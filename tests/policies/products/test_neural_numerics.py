@@ -18,6 +18,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ts", {"form": "last-layer"}),
     ("neural-linear", {}),
     ("neural-linear", {"learning_rate": 10.0, "train_every": 5}),
+    ("dropout-ts", {"learning_rate": 10.0, "train_every": 5}),
     ("neural-linear-online", {}),
     ("neural-linear-online", {"learning_rate": 10.0}),
     ("neural-linear-head", {}),

@@ -3,6 +3,13 @@
 from zoosim.arena.experiment import Experiment
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 
+BASELINES: dict[str, dict[str, float]] = {
+    "neural-linear-online": {"alpha": 0.2},
+    "neural-linear-stable": {"alpha": 0.3},
+    "dropout-ts": {},
+}
+"""Policies that compete as they were published, with their faults."""
+
 GAUNTLET = Experiment(
     name="gauntlet",
     summary="40,000 visitors, a loud and a silent market shock",
@@ -14,8 +21,7 @@ GAUNTLET = Experiment(
         "static-mlp": {},
         "greedy": {},
         "linucb": {"alpha": 0.2},
-        "neural-linear-online": {"alpha": 0.2},
-        "neural-linear-stable": {"alpha": 0.3},
+        **BASELINES,
         "d-linucb": {},
         "neural-ucb": {},
         "neural-ts": {},

@@ -100,10 +100,11 @@ def _take_epoch(
 ) -> float:
     """Take a step of AdamW (Loshchilov & Hutter 2019) for each batch; return the sum of squared errors."""
     total = 0.0
+    no_masks = np.empty((0, HIDDEN), np.float32)
     for start in range(0, order.shape[0], BATCH):
         chosen = order[start : start + BATCH]
         size = chosen.shape[0]
-        batch = inputs, chosen, actions[chosen], traits, rewards[chosen], np.full(size, 1.0 / size)
+        batch = inputs, chosen, actions[chosen], traits, no_masks, rewards[chosen], np.full(size, 1.0 / size)
         steps[0] += 1
         # Apart from the gradient: as a part of it, Adam would divide decay by the size of past gradients.
         scale_vector(trained[0], 1.0 - RATE * DECAY)

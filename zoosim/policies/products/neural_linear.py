@@ -9,61 +9,39 @@ the confidence bound follows the noise of the rewards, which is estimated from p
 Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
 """
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.claims import claim
-from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import IN_USE
 from zoosim.core.jit import jit
 from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import draw_key, normal
+from zoosim.core.rng import normal
 from zoosim.core.state import saved_length
-from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray
-from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, joined, nonzeros, scale_vector
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import add_matrix, copy_vector, dot, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
-from zoosim.models.row_memory import new_row_memory
-from zoosim.nets.network import with_moments
-from zoosim.policies.base import policy_name
-from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
-from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided
-from zoosim.policies.products.categories import Categories, all_numbered, count, new_categories, number
-from zoosim.policies.requests import checked_candidates
-
-MAX_HEADS = 64
-"""Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
+from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key
+from zoosim.policies.kernel import Kernel, nothing_decided
+from zoosim.policies.products.categories import Categories, count, new_categories
+from zoosim.policies.products.category_heads import (
+    MAX_HEADS,
+    HeadsCandidates,
+    HeadsPolicy,
+    features_of,
+    hidden_layers,
+)
 
 FIRST_HEADS = 8
 """Heads that there is a ridge model for at first; the room doubles as categories come up."""
-
-LEAST_KEPT = 0.01
-"""The least weight that observations may keep from one training to the next."""
 
 NOISE_RATE = 1 / 500
 """Weight of the newest squared prediction error in the estimate of the rewards' variance."""
 
 SCALE, VARIANCE = 0, 1
-
-
-class NeuralLinearCandidates(NamedTuple):
-    """Candidates in G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
-
-    A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
-    what the network reads of them: the distinct products when joint, else one row of 0. `lower (R, h)` is what they add
-    to the hidden layer, by the network as it was after so many training `steps (1,)`.
-    """
-
-    rows: FloatArray
-    group_of: IntArray
-    groups: int
-    joint: bool
-    lower: Float32Array
-    steps: IntArray
 
 
 class NeuralLinearState(NamedTuple):
@@ -92,35 +70,6 @@ class NeuralLinearState(NamedTuple):
 
 
 @jit
-def features_of(candidates: NeuralLinearCandidates, user: FloatArray, action: int) -> tuple[FloatArray, int]:
-    """Return x `(d,)` that the network reads for a user and a product, and the product's head."""
-    group = candidates.group_of[action]
-    if candidates.joint:
-        return joined(user, candidates.rows[group]), 0
-    return joined(user, candidates.rows[0]), group
-
-
-@jit
-def hidden_layers(
-    learner: heads_net.HeadsLearner, candidates: NeuralLinearCandidates, user: FloatArray
-) -> Float32Array:
-    """Return z `(R, h)` of a user with each row of the candidates."""
-    weights, bias = heads_net.first_layer(learner)
-    lower = candidates.lower
-    if candidates.steps[0] != learner.counts[heads_net.STEPS]:
-        lower[:] = 0.0
-        add_matrix(candidates.rows.astype(np.float32), weights[user.shape[0] :], lower)
-        candidates.steps[0] = learner.counts[heads_net.STEPS]
-    upper = bias.copy()
-    zs = np.empty_like(lower)
-    add_product(user.astype(np.float32), weights[: user.shape[0]], upper)
-    for r in range(zs.shape[0]):
-        for j in range(zs.shape[1]):
-            zs[r, j] = max(upper[j] + lower[r, j], np.float32(0.0))
-    return zs
-
-
-@jit
 def _embed(state: NeuralLinearState, x: FloatArray) -> FloatArray:
     """Return the scaled z `(h,)` of x `(d,)`."""
     z: FloatArray = heads_net.hidden_layer(state.learner, x).astype(np.float64)
@@ -130,7 +79,7 @@ def _embed(state: NeuralLinearState, x: FloatArray) -> FloatArray:
 
 @jit
 def _estimates(
-    state: NeuralLinearState, candidates: NeuralLinearCandidates, user: FloatArray, found: IntArray
+    state: NeuralLinearState, candidates: HeadsCandidates, user: FloatArray, found: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
     ridge = state.ridge
@@ -193,7 +142,7 @@ def _best(
 @jit
 def _choose(
     state: NeuralLinearState,
-    candidates: NeuralLinearCandidates,
+    candidates: HeadsCandidates,
     user_id: int,
     user: FloatArray,
     available: BoolArray,
@@ -208,7 +157,7 @@ def _choose(
 @jit
 def _distribution(
     state: NeuralLinearState,
-    candidates: NeuralLinearCandidates,
+    candidates: HeadsCandidates,
     user_id: int,
     user: FloatArray,
     available: BoolArray,
@@ -225,7 +174,7 @@ def _distribution(
 @jit
 def _learn(
     state: NeuralLinearState,
-    candidates: NeuralLinearCandidates,
+    candidates: HeadsCandidates,
     user_id: int,
     user: FloatArray,
     action: int,
@@ -271,7 +220,7 @@ def _renew(state: NeuralLinearState, slots: IntArray) -> None:
         solve(ridge, head)
 
 
-class NeuralLinear(KernelPolicy):
+class NeuralLinear(HeadsPolicy):
     """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
 
     Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
@@ -282,13 +231,6 @@ class NeuralLinear(KernelPolicy):
     name = "neural-linear"
     kernel = Kernel("neural_linear", _choose, _distribution, _learn, nothing_decided)
     learned = ("ridge", "learner", "categories", "joint", "levels")
-    hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
-    horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
-    learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
-    memory: int = parameter(4096, low=8, high=10_000_000, help="distinct pairs of visitor and category remembered")
-    batch_size: int = parameter(64, low=1, high=100_000, help="pairs in a training step")
-    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between trainings")
-    training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
     alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
     thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
     regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
@@ -314,77 +256,15 @@ class NeuralLinear(KernelPolicy):
         """Number of heads that there is a ridge model for now."""
         return len(self.state.ridge.b)
 
-    def _new_learner(self) -> heads_net.HeadsLearner:
-        dim = self.spec.user_dim + self.spec.product_dim
-        keep = (1 - 1 / self.horizon) ** self.train_every
-        if keep < LEAST_KEPT:
-            label = policy_name(type(self))
-            most = int(np.log(LEAST_KEPT) / np.log1p(-1 / self.horizon))
-            raise ConfigError(
-                f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
-                f"{self.horizon:g}: all would be forgotten between two trainings"
-            )
-        claim((dim + MAX_HEADS) * self.hidden)
-        params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
-        return heads_net.HeadsLearner(
-            trained=with_moments(params),
-            counts=np.zeros(2, np.int64),
-            memory=new_row_memory(self.memory, dim),
-            key=np.array([draw_key(self.rng)]),
-            hidden=self.hidden,
-            rate=self.learning_rate,
-            batch_size=self.batch_size,
-            train_every=self.train_every,
-            training_steps=self.training_steps,
-            keep=keep,
-        )
-
-    def _candidates(self, ids: IntArray, products: FloatArray) -> NeuralLinearCandidates:
-        if not self.state.joint[0]:
-            group_of = self._number(products)
-        if self.state.joint[0]:  # as it may have become just now
-            rows, group_of = distinct_rows(products)
-            groups = len(rows)
-        else:
-            rows = np.zeros((1, products.shape[1]))
-            groups = count(self.state.categories)
-        lower = np.zeros((len(rows), self.hidden), np.float32)
-        return NeuralLinearCandidates(rows, group_of, groups, bool(self.state.joint[0]), lower, np.full(1, -1))
-
-    def _number(self, products: FloatArray) -> IntArray:
-        """Return the category `(K,)` of each product; with more of them than heads, one head decides from now on."""
-        state = self.state
-        before = count(state.categories)
-        categories, group_of, new, anew = number(state.categories, products, MAX_HEADS)
-        self.state = state._replace(categories=categories)
-        heads_needed = (1 if anew else before) + len(new)
-        state.joint[0] = heads_needed > MAX_HEADS or not group_of.all()
-        if anew or state.joint[0]:
-            self._forget()
-            self._forget_candidates()
-        self._make_heads(count(categories))
-        return group_of
-
     def _make_heads(self, heads: int) -> None:
-        """Make room for so many heads."""
         if heads > self._heads:
             room = min(max(heads, 2 * self._heads), MAX_HEADS)
             self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
 
     def _forget(self) -> None:
-        """Forget what was learned of heads that mean something else from now on."""
-        memory = self.state.learner.memory
-        for array in (memory.counts, memory.sums, memory.seen):
-            array[:] = 0
+        super()._forget()
         for head in range(self._heads):
             clear(self.state.ridge, head)
-
-    def _reader(self, context: Context) -> DrawingPolicy:
-        # Categories that are new get heads, until one head serves all.
-        if self.state.joint[0] or self._is_attached(context):
-            return self
-        _, products = checked_candidates(context, self.spec)
-        return self if all_numbered(self.state.categories, products) else copy.deepcopy(self)
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> NeuralLinearState:
         state: NeuralLinearState = self.state

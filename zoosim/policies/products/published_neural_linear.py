@@ -235,9 +235,9 @@ def _learn_head(
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     xs = np.concatenate((user, candidates.rows[row])).astype(np.float32).reshape(1, -1)
     first = np.zeros(1, np.int64)
-    no_traits = np.empty((0, 0), np.float32)
+    none = np.empty((0, 0), np.float32)  # neither traits of heads nor masks
     gradient = np.zeros(state.trained.shape[1], np.float32)
-    data = xs, first, first, no_traits, np.full(1, reward), np.ones(1)
+    data = xs, first, first, none, none, np.full(1, reward), np.ones(1)
     heads_gradient(state.trained[0], state.layers, *data, gradient)
     _descend(state.trained[0], gradient, state.rate)
     state.counts[STEPS] += 1
@@ -271,7 +271,8 @@ def _learn_stable(
             counts[STEPS] += 1
             targets = memory.rewards[batch].astype(np.float64)
             weights = np.full(batch.shape[0], 1.0 / batch.shape[0])
-            data = memory.xs, batch, np.zeros_like(batch), np.empty((0, 0), np.float32), targets, weights
+            none = np.empty((0, 0), np.float32)  # neither traits of heads nor masks
+            data = memory.xs, batch, np.zeros_like(batch), none, none, targets, weights
             fit_heads(state.trained, state.layers, *data, state.rate, counts[STEPS])
         if state.recompute:
             _recompute(state.trained[0], state.layers, state.ridge, memory, held)

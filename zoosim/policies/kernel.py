@@ -93,6 +93,9 @@ class DrawingPolicy(AttachingPolicy):
 
     draws: DecisionDraws
     floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
+    past_visits: int = parameter(
+        0, low=0, high=100_000_000, help="visits of a random past to learn from before the first one of a run"
+    )
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make a policy that has warned of nothing yet.

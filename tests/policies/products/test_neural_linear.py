@@ -9,6 +9,8 @@ from zoosim import Context, PolicySpec
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
+from zoosim.logs.log import Log
 from zoosim.models.heads_net import hidden_layer
 from zoosim.policies.products.category_heads import MAX_HEADS
 from zoosim.policies.products.neural_linear import FIRST_HEADS, SCALE, VARIANCE, NeuralLinear
@@ -59,6 +61,55 @@ def test_the_sums_are_those_of_the_network_as_it_is() -> None:
         assert np.allclose(ridge.gram[head], gram, atol=1e-9)
         wanted = np.linalg.solve(gram + 0.5 * np.eye(128), z[own].T @ sums[own])
         assert np.allclose(ridge.theta[head], wanted, atol=1e-8)
+
+
+def logged(visits: int) -> Log:
+    """Return a log of random choices: a visitor clicks on the category that suits best, of three."""
+    rng = np.random.default_rng(3)
+    users = rng.normal(size=(visits, 2))
+    actions = rng.integers(6, size=visits)
+    best = np.argmax([users[:, 0], users[:, 1], -users.sum(axis=1)], axis=0)
+    return Log(
+        actions=actions,
+        propensities=np.full(visits, 1 / 6),
+        rewards=(actions // 2 == best).astype(float),
+        candidates=CandidateSets.from_masks(np.ones((1, 6), bool)),
+        candidate_set=np.zeros(visits, np.int64),
+        features=users,
+        positions=np.zeros(visits, np.int64),
+        products=CATEGORIES,
+    )
+
+
+@pytest.mark.parametrize("tune", ["all", "head"])
+def test_a_log_trains_the_network_and_rewards_train_it_or_its_head_alone(tune: str) -> None:
+    """With "head" the weights stay to the bit as the log left them, while the sums go on and the memory fades."""
+    policy = made(2, CATEGORIES, tune=tune, train_every=30, horizon=500.0)
+    fresh = policy.state.learner.trained.copy()
+    policy.fit(logged(600))
+    left = policy.state.learner.trained.copy()
+    thetas = policy.state.ridge.theta.copy()
+    assert not np.array_equal(left, fresh)
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        shown = context(rng.normal(size=2), CATEGORIES)
+        policy.update(shown, policy.select_action(shown), 1.0)
+    assert np.array_equal(policy.state.learner.trained, left) == (tune == "head")
+    assert not np.array_equal(policy.state.ridge.theta, thetas)
+    assert policy.state.learner.memory.counts.sum() == pytest.approx(
+        30 * sum((1 - 1 / 500) ** (30 * n) for n in range(1, 23))
+    )
+
+
+def test_a_loaded_policy_tunes_what_its_own_parameters_say() -> None:
+    """A network that was trained whole goes on with its head alone."""
+    policy, other = made(2, CATEGORIES, train_every=30), made(2, CATEGORIES, tune="head", train_every=30)
+    policy.fit(logged(300))
+    other.load_state_dict(policy.state_dict())
+    for visit in range(60):
+        for each in (policy, other):
+            each.update(context(np.array([1.0, 0.0]), CATEGORIES), visit % 6, 1.0)
+    assert other.state.learner.counts[1] == 8 * 10 < policy.state.learner.counts[1]
 
 
 def test_products_of_one_category_share_a_head() -> None:

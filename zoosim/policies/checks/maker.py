@@ -16,7 +16,7 @@ MadeUpShop = Shop | BoostShop
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes policies of one class; a `past_visits` that the class declares as a parameter is set low."""
+    """Makes policies of one class; a parameter `past_visits` that is not 0 by default is set low."""
 
     cls: type[Policy]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Maker:
         """Make a policy that has seen nothing."""
         declared = parameters_of(self.cls).get("past_visits")
         params = dict(self.params)
-        if declared is not None:
+        if declared is not None and declared.default:
             params.setdefault("past_visits", max(VISITS, int(declared.low or 0)))
         return self.cls(shop.spec, np.random.default_rng(seed), **params)
 

@@ -20,7 +20,7 @@ from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import normal
 from zoosim.core.state import saved_length
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_matrix, copy_vector, dot, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
@@ -225,7 +225,8 @@ class NeuralLinear(HeadsPolicy):
 
     Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
     Thompson sampling multiplies the second term by max(0, N(0, 1)). With more than 63 categories one model is over the
-    hidden layer of [user, product].
+    hidden layer of [user, product]. With `tune` "head" the network stays as `fit` left it, and rewards teach the
+    regression on it alone: LinUCB on a representation that was learned from a log, whose memory fades all the same.
     """
 
     name = "neural-linear"
@@ -234,11 +235,16 @@ class NeuralLinear(HeadsPolicy):
     alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
     thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
     regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
+    tune: str = parameter(
+        "all",
+        choices=("all", "head"),
+        help="what rewards train: all, or the regression alone, on a network that only logs have trained",
+    )
 
     def _new_state(self) -> NeuralLinearState:
         return NeuralLinearState(
             ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
-            learner=self._new_learner(),
+            learner=self._new_learner()._replace(training_steps=self._online_steps),
             layers=heads_net.hidden_layer_table(self.spec.user_dim + self.spec.product_dim, self.hidden),
             categories=new_categories(MAX_HEADS, self.spec.product_dim),
             joint=np.zeros(1, np.bool_),
@@ -246,6 +252,22 @@ class NeuralLinear(HeadsPolicy):
             alpha=self.alpha,
             thompson=self.thompson,
         )
+
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Take the logged choices as decisions and rewards of its own, which train the network whatever `tune` is."""
+        self._set_training_steps(self.training_steps)
+        try:
+            return super().fit(log, progress)
+        finally:
+            self._set_training_steps(self._online_steps)
+
+    @property
+    def _online_steps(self) -> int:
+        """Steps that the network takes at a training by rewards of its own decisions."""
+        return 0 if self.tune == "head" else self.training_steps
+
+    def _set_training_steps(self, steps: int) -> None:
+        self.state = self.state._replace(learner=self.state.learner._replace(training_steps=steps))
 
     def _exploiting(self) -> NeuralLinearState:
         state: NeuralLinearState = self.state._replace(alpha=0.0)

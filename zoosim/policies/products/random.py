@@ -52,6 +52,7 @@ class Random(KernelPolicy):
 
     name = "random"
     learns = False
+    past_visits = 0
     kernel = Kernel("random", _choose, _distribution, _learn, nothing_decided)
 
     def _new_state(self) -> RandomPolicyState:

@@ -91,6 +91,11 @@ def test_targets_are_what_a_shock_raises() -> None:
     assert world.reported_targets == (Target(20, *fish), Target(60, *fish))
 
 
+def test_no_overtaking_is_told_where_each_seed_has_shocks_of_its_own(tmp_path: Path) -> None:
+    result = zoosim.run("robustness", policies=["random", "greedy"], seeds=1, steps=60, jobs=1, out=tmp_path)
+    assert "overtaking" not in result.summary
+
+
 def test_a_run_tells_its_findings_in_its_summary_and_on_its_page(tmp_path: Path) -> None:
     result = zoosim.run(
         "showdown",

@@ -80,13 +80,13 @@ def test_targets_count_the_segment_s_visits_and_the_products_tried() -> None:
 
 
 def test_targets_are_what_a_shock_raises() -> None:
-    """Fish starts at .02 for budget shoppers: the second shock lowers it, and raises dog food by less than cat food."""
+    """The second shock lowers fish from .80 to .30, though that is more than the .20 at first; dog food never rises."""
     shocks = [
-        {"step": 60, "name": "third", "set": {"budget_shopper": {"Fish Supplies": 0.4}, "cat_connoisseur": {}}},
+        {"step": 60, "name": "third", "set": {"budget_shopper": {"Fish Supplies": 0.4}}},
         {"step": 20, "name": "first", "set": {"budget_shopper": {"Fish Supplies": 0.8, "Dog Food": 0.1}}},
         {"step": 40, "name": "second", "set": {"budget_shopper": {"Fish Supplies": 0.3}}},
     ]
-    world = Recommendation(seed=0, steps=100, **{"shocks": shocks})
+    world = Recommendation(seed=0, steps=100, shocks=shocks)
     fish = ("budget_shopper", "Fish Supplies")
     assert world.reported_targets == (Target(20, *fish), Target(60, *fish))
 

@@ -85,7 +85,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "run": lambda _: render_page(CROWDED),
     "run of a search shop": lambda _: render_page(CASES["features"]),
     "run with a reference": lambda _: render_page(CASES["accuracy"]),
-    "describe search": lambda _: world(WORLDS["search"]),
+    "describe search": lambda _: world(WORLDS["search"]()),
     "describe recommendation": lambda _: world(recommendation(shocks=[SHOCK])),
     "evaluate": evaluation,
     "fit-world": fitted,

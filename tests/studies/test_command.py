@@ -74,6 +74,7 @@ def test_every_study_can_be_done(name: str) -> None:
         "cases",
         "cells",
         "calls",
+        "pairs",
         "policies",
         "steps",
         "visits",

@@ -256,6 +256,8 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.environ["PYTHONPATH"] = str(ROOT)
+    # Python until 3.13 keeps what it compiled even where a full disk has cut it, and then fails to read it.
+    sys.dont_write_bytecode = bool(request["limits"]) or "PYTHONDONTWRITEBYTECODE" in os.environ
     os.chdir(request["cwd"])
     for number, limit in request["limits"].items():
         resource.setrlimit(int(number), (limit, limit))

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -256,9 +257,10 @@ def test_a_write_that_fails_leaves_no_trial(folder: RunFolder, monkeypatch: pyte
     folder.check()
 
 
-def test_a_full_disk_is_told_of_the_file(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit on the size of files stands in for the disk."""
     path = tmp_path / "log.parquet"
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # no module may be cut, either
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
     try:

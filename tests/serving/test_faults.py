@@ -186,7 +186,8 @@ def test_feedback_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path) -> No
     assert any(number > of_index for number in synced)
 
 
-def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # no module may be cut, either
     with serving(tmp_path / "service", make_model(tmp_path)) as service, Client(service.url) as client:
         before = client.decide({}, decision_id="before")
         unlimited = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)

@@ -41,7 +41,7 @@ def finished(shocks: int, kind: str = "recommendation", failed: bool = False, na
     return SimpleNamespace(
         plan=plan,
         summary={"seeds": list(range(10)), "policies": dict.fromkeys(names, figures)},
-        comparison=SimpleNamespace(ranked=names),
+        comparison=SimpleNamespace(ranked=names, findings=list),
         reference=None,
         notes=(),
         verdict="adaptive wins.",

@@ -64,8 +64,8 @@ def figures(result: zoosim.RunResult) -> Any:
 
 
 def read_trial(run: Path) -> Any:
-    rows, parts = RunFolder(run).read_whole_trial(KEY)
-    return [array.tolist() for array in (*rows, *parts.values())]
+    trial = RunFolder(run).read_whole_trial(KEY)
+    return [np.asarray(part).tolist() for part in (*trial.rows, *trial.parts.values(), trial.actions)]
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -255,13 +255,12 @@ def test_no_sound_trial_passes_for_another(which: str, run: Path, others: Path) 
     harmless = 0
     for place in folder.trials():
         path = folder.trial_path(place)
-        rows, _ = folder.read_whole_trial(place)
-        expected = [array.tolist() for array in rows]
+        expected = [array.tolist() for array in folder.read_trial(place)]
         content = path.read_bytes()
         for other in swapped_trials(others, which):
             path.write_bytes(other.read_bytes())
-            read = RunFolder(run).read_whole_trial
-            result = outcome(lambda: [array.tolist() for array in read(place)[0]], expected, path.name)  # noqa: B023
+            read = RunFolder(run).read_trial
+            result = outcome(lambda: [array.tolist() for array in read(place)], expected, path.name)  # noqa: B023
             assert result in (Outcome.DETECTED, Outcome.HARMLESS), (place, other)
             harmless += result == Outcome.HARMLESS
         path.write_bytes(content)

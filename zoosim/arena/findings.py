@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.number_format import counted, fixed
-from zoosim.core.statistics import Interval, mean_interval
+from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray
 from zoosim.worlds.facts import RewardScale
 
@@ -26,21 +26,26 @@ def judged(better: Mapping[int, float], worse: Mapping[int, float]) -> dict[str,
         `high` in units of the reward; `lift`, the difference as a share of what the other one earned; `seeds`.
     """
     shared = sorted(set(better) & set(worse))
-    difference = Interval(float("nan"), None, None)
-    if shared:
-        difference = mean_interval([better[seed] - worse[seed] for seed in shared])
-    base = float(np.mean([worse[seed] for seed in shared])) if shared else 0.0
-    verdict = OPEN
-    if difference.low is not None and difference.high is not None:
-        verdict = HOLDS if difference.low > 0.0 else REFUTED if difference.high < 0.0 else OPEN
+    if not shared:
+        return {"verdict": OPEN, "difference": None, "low": None, "high": None, "lift": None, "seeds": 0}
+    mean, low, high = mean_interval([better[seed] - worse[seed] for seed in shared])
+    base = float(np.mean([worse[seed] for seed in shared]))
     return {
-        "verdict": verdict,
-        "difference": difference.mean if shared else None,
-        "low": difference.low,
-        "high": difference.high,
-        "lift": difference.mean / base if base > 0.0 else None,
+        "verdict": _verdict(low, high),
+        "difference": mean,
+        "low": low,
+        "high": high,
+        "lift": mean / base if base > 0.0 else None,
         "seeds": len(shared),
     }
+
+
+def _verdict(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return OPEN
+    if low > 0.0:
+        return HOLDS
+    return REFUTED if high < 0.0 else OPEN
 
 
 def overtaken_after(at: Sequence[int], lead: FloatArray) -> int | None:
@@ -111,8 +116,7 @@ def _overtaking(finding: Mapping[str, Any]) -> str:
     seeds = f"{finding['reached']} of {counted(finding['of'], 'seed')}"
     pair = f"{finding['policy']} overtakes {finding['over']}, which does not learn,"
     if not finding["reached"]:
-        count = counted(finding["of"], "seed")
-        return f"{finding['policy']} overtakes {finding['over']}, which does not learn, on none of {count}."
+        return f"{pair} on none of {counted(finding['of'], 'seed')}."
     if finding["median"] is None:
         return f"{pair} for good on {seeds}."
     ends = [f"{finding[end]:,}" if finding[end] is not None else "never" for end in ("low", "high")]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray
 
 WINDOW = 500
 """Visits in the window that must reach the target for a recovery, and, by default, in the moving average."""
@@ -56,9 +56,7 @@ def recovery(rows: TrialRows, shock: int, end: int) -> int | None:
 
 
 def _window_sums(values: FloatArray) -> FloatArray:
-    total = _cumulated(values)
-    sums: FloatArray = total[WINDOW:] - total[:-WINDOW]
-    return sums
+    return recent_sums(values, range(WINDOW, len(values) + 1), WINDOW)
 
 
 def sample_steps(steps: int) -> Sequence[int]:
@@ -81,21 +79,25 @@ def curves(rows: TrialRows, at: Sequence[int], window: int = WINDOW) -> dict[str
         Each `(n,)`: over the last `window` visits `ctr` and the `share` of the oracle, and `clicks` and `regret` of all
         visits so far.
     """
-    ends = np.asarray(at)
-    starts = np.maximum(ends - window, 0)
-    clicks = _cumulated(rows.rewards)
-    chosen = _cumulated(rows.true_probabilities)
-    best = _cumulated(rows.best_probabilities)
-    regret = _cumulated(rows.best_probabilities - rows.true_probabilities)
-    possible = best[ends] - best[starts]
+    visits = np.asarray(at)
+    chosen = recent_sums(rows.true_probabilities, at, window)
+    best = recent_sums(rows.best_probabilities, at, window)
     return {
-        "ctr": (clicks[ends] - clicks[starts]) / (ends - starts),
-        "share": np.divide(chosen[ends] - chosen[starts], possible, out=np.ones(len(ends)), where=possible > 0.0),
-        "clicks": clicks[ends],
-        "regret": regret[ends],
+        "ctr": recent_sums(rows.rewards, at, window) / np.minimum(visits, window),
+        "share": np.divide(chosen, best, out=np.ones(len(visits)), where=best > 0.0),
+        "clicks": _cumulated(rows.rewards)[visits],
+        "regret": _cumulated(rows.best_probabilities - rows.true_probabilities)[visits],
     }
 
 
-def _cumulated(values: FloatArray) -> FloatArray:
+def recent_sums(values: FloatArray | BoolArray, at: Sequence[int], window: int) -> FloatArray:
+    """Return the sums `(n,)` of `values (steps,)` over the last `window` visits before each number of visits `at`."""
+    ends = np.asarray(at)
+    total = _cumulated(values)
+    sums: FloatArray = total[ends] - total[np.maximum(ends - window, 0)]
+    return sums
+
+
+def _cumulated(values: FloatArray | BoolArray) -> FloatArray:
     """Return the sums of the first 0, 1, ..., n of `values (n,)`."""
     return np.concatenate([[0.0], np.cumsum(values)])

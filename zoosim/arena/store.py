@@ -79,6 +79,19 @@ class TrialKey(NamedTuple):
     seed: int
 
 
+class Trial(NamedTuple):
+    """What one policy did in the world of one seed.
+
+    `rows` and `parts`, what rewards are made of, by visitor; no parts where rewards are clicks. `actions` are the
+    candidates shown at each visit, `(steps,)`, None in files that do not tell; `columns` are those of the file.
+    """
+
+    rows: TrialRows
+    parts: dict[str, np.ndarray]
+    actions: IntArray | None
+    columns: frozenset[str]
+
+
 class RunFolder:
     """Read and write the folder of a run."""
 
@@ -221,22 +234,15 @@ class RunFolder:
 
     def read_trial(self, key: TrialKey) -> TrialRows:
         """Read the figures of a trial; raises `DataError` for a file that is damaged, or of another trial."""
-        return self.read_whole_trial(key)[0]
+        return self.read_whole_trial(key).rows
 
-    def read_whole_trial(self, key: TrialKey) -> tuple[TrialRows, dict[str, np.ndarray]]:
-        """Read the figures of a trial by visitor, and what rewards are made of: nothing where they are clicks."""
-        frame = _by_visitor(self._frame(key))
+    def read_whole_trial(self, key: TrialKey) -> Trial:
+        """Read all of a trial that figures are made of; raises `DataError` as `read_trial` does."""
+        rows = self._frame(key)
+        frame = _by_visitor(rows)
         parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
-        return TrialRows(*(frame[name].to_numpy() for name in FIGURES)), parts
-
-    def read_actions(self, key: TrialKey) -> IntArray:
-        """Read which candidate was shown at each visit of a trial, `(steps,)`."""
-        actions: IntArray = self._frame(key)["action"].cast(pl.Int64).to_numpy()
-        return actions
-
-    def columns(self, key: TrialKey) -> list[str]:
-        """List the columns of a trial; raises `DataError` for a file that is damaged or not ours."""
-        return self._frame(key).columns
+        actions = rows["action"].cast(pl.Int64).to_numpy() if "action" in rows.columns else None
+        return Trial(TrialRows(*(frame[name].to_numpy() for name in FIGURES)), parts, actions, frozenset(rows.columns))
 
     def _frame(self, key: TrialKey) -> pl.DataFrame:
         """Read the rows of a trial; raises `DataError` for a file that is damaged or not ours."""

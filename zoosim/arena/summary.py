@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from zoosim.core.statistics import (
 )
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
+from zoosim.worlds.table import TableWorld
 
 SCHEMA_VERSION = 1
 
@@ -62,33 +63,44 @@ class Comparison:
         self.at = metrics.sample_steps(plan.steps)
         names = [entry.name for entry in plan.entries]
         self.trials: dict[str, dict[int, TrialFigures]] = {name: {} for name in names}
-        for key in folder.trials():
-            if key.policy in self.trials:
-                rows, parts = folder.read_whole_trial(key)
-                if len(rows.rewards) != plan.steps:
-                    path = folder.trial_path(key)
-                    raise DataError(
-                        f"{path} holds {len(rows.rewards)} visits, expected {plan.steps}; delete it and run again"
-                    )
-                figures = self._figures(rows, parts, key.seed)
-                figures.curves.update(self._target_curves(folder, key))
-                self.trials[key.policy][key.seed] = figures
+        self._columns: dict[str, frozenset[str]] = {}
+        for seed, keys in groupby(sorted(folder.trials(), key=_seed), key=_seed):
+            world = self._world_with_targets(seed)
+            for key in keys:
+                if key.policy in self.trials:
+                    self._add(folder, key, world)
         self.failures = [failure for failure in failures if failure.policy in self.trials]
-        finished = folder.trials()
-        self._come_back = bool(finished) and "visitor" in folder.columns(finished[0])
-        self._beats_oracle = self._may_beat_oracle(folder)
 
-    def _may_beat_oracle(self, folder: RunFolder) -> set[str]:
-        """Return the policies whose actions may earn more than what the world calls its best one.
+    def _add(self, folder: RunFolder, key: TrialKey, world: TableWorld | None) -> None:
+        """Add the figures of a trial; `world` is that of its seed, if shocks make products popular there."""
+        trial = folder.read_whole_trial(key)
+        count = len(trial.rows.rewards)
+        if count != self.plan.steps:
+            path = folder.trial_path(key)
+            raise DataError(f"{path} holds {count} visits, expected {self.plan.steps}; delete it and run again")
+        figures = self._figures(trial.rows, trial.parts, key.seed)
+        if world is not None and trial.actions is not None:
+            targets = self._world.reported_targets
+            figures.curves.update(target_curves(world, targets, trial.actions, self.at, self.plan.window))
+        self.trials[key.policy][key.seed] = figures
+        self._columns.setdefault(key.policy, trial.columns)
+
+    def _world_with_targets(self, seed: int) -> TableWorld | None:
+        return self.plan.world(seed).as_table() if self._world.reported_targets else None
+
+    @property
+    def _come_back(self) -> bool:
+        return any("visitor" in columns for columns in self._columns.values())
+
+    @cached_property
+    def _beats_oracle(self) -> set[str]:
+        """The policies whose actions may earn more than what the world calls its best one.
 
         Their rows say which actions they took: their classes are of files that may be gone by now, or of a notebook.
         """
         spaces = [find_action_space(name) for name in self._world.action_spaces]
-        columns = {space.column for space in spaces if not space.oracle_is_best}
-        if not columns:
-            return set()
-        first = {name: TrialKey(name, min(trials)) for name, trials in self.trials.items() if trials}
-        return {name for name, key in first.items() if not columns.isdisjoint(folder.columns(key))}
+        better = {space.column for space in spaces if not space.oracle_is_best}
+        return {name for name, columns in self._columns.items() if not better.isdisjoint(columns)}
 
     @property
     def _world(self) -> World:
@@ -111,14 +123,6 @@ class Comparison:
             [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
             metrics.curves(rows, self.at, self.plan.window),
         )
-
-    def _target_curves(self, folder: RunFolder, key: TrialKey) -> dict[str, FloatArray]:
-        """Return who was shown what shocks made popular; nothing where the world names no such products."""
-        targets = self._world.reported_targets
-        world = self.plan.world(key.seed).as_table() if targets else None
-        if world is None:
-            return {}
-        return target_curves(world, targets, folder.read_actions(key), self.at, self.plan.window)
 
     def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
         """Return the measures of the visits that `chosen` picks, none where there are no parts."""
@@ -214,11 +218,12 @@ class Comparison:
             "pairs": self.pairs,
             **self._features(),
             **self._kinds(),
-            **self._findings(),
+            **self._findings,
         }
 
+    @cached_property
     def _findings(self) -> dict[str, Any]:
-        """Return verdicts on the experiment's hypotheses, and when learners overtake the best that does not learn."""
+        """Verdicts on the experiment's hypotheses, and when learners overtake the best that does not learn."""
         found = {"hypotheses": self._hypotheses(), "overtaking": self._overtaking()}
         return {name: findings for name, findings in found.items() if findings}
 
@@ -259,7 +264,7 @@ class Comparison:
 
     def findings(self) -> list[str]:
         """Return what else the run found, in a sentence each."""
-        return sentences(self._findings(), self._world.reward_scale)
+        return sentences(self._findings, self._world.reward_scale)
 
     def _policy(self, name: str) -> dict[str, Any]:
         trials = [self.trials[name][seed] for seed in sorted(self.trials[name])]
@@ -426,6 +431,10 @@ class Comparison:
         for number in range(len(self._world.reported_targets)):
             tops |= {f"shown {number}": 1.0, f"tried {number}": math.inf}
         return tops
+
+
+def _seed(key: TrialKey) -> int:
+    return key.seed
 
 
 def interval(values: Sequence[float], limits: Limits = ANY) -> dict[str, float | None]:

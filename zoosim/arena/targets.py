@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from zoosim.arena.metrics import recent_sums
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.facts import Target
 from zoosim.worlds.table import TableWorld
@@ -49,11 +50,8 @@ def _shown(world: TableWorld, actions: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _share(hits: BoolArray, of_segment: BoolArray, at: Sequence[int], window: int) -> FloatArray:
-    ends = np.asarray(at)
-    starts = np.maximum(ends - window, 0)
-    n_hits, n_visits = (np.concatenate([[0], np.cumsum(mask)]) for mask in (hits, of_segment))
-    visits = n_visits[ends] - n_visits[starts]
-    share: FloatArray = np.divide(n_hits[ends] - n_hits[starts], visits, out=np.zeros(len(ends)), where=visits > 0)
+    n_visits = recent_sums(of_segment, at, window)
+    share: FloatArray = np.divide(recent_sums(hits, at, window), n_visits, out=np.zeros(len(at)), where=n_visits > 0)
     return share
 
 

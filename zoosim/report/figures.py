@@ -43,6 +43,7 @@ from zoosim.report.kinds import kinds_figure
 
 PHASES_ACROSS = 3
 RECOVERY_ACROSS = 2
+SHOCK_LINE = {"color": GREYS[0], "width": 1, "dash": "4px,3px"}
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 
 
@@ -121,18 +122,11 @@ def _targets(report: ReportData) -> go.Figure | None:
         titles += [f"{what}:<br>share of their {report.unit}s", f"{what}:<br>products tried since the shock"]
     rows = len(report.targets)
     figure = make_subplots(rows, 2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.3 / rows)
-    for number, target in enumerate(report.targets):
-        for column, key in enumerate(("shown", "tried"), start=1):
-            place = {"row": number + 1, "col": column}
-            for name in names:
-                curve = report.curves[name][f"{key} {number}"]
-                line = {"color": styles[name].color, "dash": styles[name].dash, "width": 2}
-                group = {"legendgroup": name, "showlegend": number == 0 and column == 1}
-                figure.add_scatter(
-                    x=curve.steps, y=curve.mean, mode="lines", name=escaped(name), line=line, **group, **place
-                )
-            figure.add_vline(x=target.step, line={"color": GREYS[0], "width": 1, "dash": "4px,3px"}, **place)
-        figure.update_yaxes(tickformat=".0%", rangemode="tozero", row=number + 1, col=1)
+    for number, column in itertools.product(range(rows), (1, 2)):
+        curves = {name: report.curves[name][f"{'shown' if column == 1 else 'tried'} {number}"] for name in names}
+        _add_means(figure, curves, styles, in_legend=number == 0 and column == 1, row=number + 1, col=column)
+        figure.add_vline(x=report.targets[number].step, line=SHOCK_LINE, row=number + 1, col=column)
+    figure.update_yaxes(tickformat=".0%", rangemode="tozero", col=1)
     legend = {"orientation": "h", "y": 1.0, "yref": "container", "yanchor": "top", "x": 0, "font": {"color": MUTED}}
     margin = {"l": 56, "r": 16, "t": 112, "b": 48}
     figure.update_layout(**layout_style(height=160 + 250 * rows, margin=margin, showlegend=True, legend=legend))
@@ -141,6 +135,16 @@ def _targets(report: ReportData) -> go.Figure | None:
     figure.update_xaxes(**axis_style(), tickformat=",d", range=[0, report.summary["steps"]])
     figure.update_yaxes(**axis_style())
     return figure
+
+
+def _add_means(
+    figure: go.Figure, curves: Mapping[str, Curve], styles: Mapping[str, Style], *, in_legend: bool, **place: int
+) -> None:
+    """Draw the means of policies' curves in one panel; the legend switches a policy in all panels."""
+    for name, curve in curves.items():
+        line = {"color": styles[name].color, "dash": styles[name].dash, "width": 2}
+        group = {"legendgroup": name, "showlegend": in_legend}
+        figure.add_scatter(x=curve.steps, y=curve.mean, mode="lines", name=escaped(name), line=line, **group, **place)
 
 
 def _labelled(names: Sequence[str], styles: Mapping[str, Style]) -> list[str]:
@@ -227,7 +231,7 @@ def _anchor(step: int, name: str, steps: int) -> str:
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
     for (step, name), level in zip(shocks, levels, strict=True):
-        figure.add_vline(x=step, line={"color": GREYS[0], "width": 1, "dash": "4px,3px"})
+        figure.add_vline(x=step, line=SHOCK_LINE)
         words = {"text": label_of(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False}
         place = {"x": step, "y": 1, "yref": "paper", "yshift": 2 + LINE_HEIGHT * level, "yanchor": "bottom"}
         figure.add_annotation(**place, **words, xanchor=_anchor(step, name, steps))

@@ -76,7 +76,7 @@ LIBRARIES: Mapping[str, Library] = {
 
 
 class TemplateArrays(NamedTuple):
-    """What each of T templates adds to scores: weights of the built-in `rules (T, 8)`, and `boosts (T, 10)`."""
+    """The parts that T templates add to scores: weights of the built-in `rules (T, 8)`, and `boosts (T, 10)`."""
 
     rules: FloatArray
     boosts: FloatArray

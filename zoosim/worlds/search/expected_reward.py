@@ -14,7 +14,7 @@ from zoosim.ranking.top_k import top
 from zoosim.worlds.search.market import only_segment
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, weight_array
-from zoosim.worlds.search.scores import BaseRanker, matched_scores, matches, score_request
+from zoosim.worlds.search.scores import BaseRanker, matched_scores, matches, score_request, signs_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.shop_arrays import ShopArrays, value_replicates
 
@@ -190,9 +190,7 @@ def _rewards(
         baseline = longest_baseline[:candidates]
         shown = longest_shown[:candidates]
         top(base, baseline)
-        signs[0] = np.sign(users.price_taste[user])
-        signs[1] = np.sign(users.label_taste[user])
-        signs[2] = np.sign(specificity[query_type])
+        signs_of(users.price_taste[user], users.label_taste[user], specificity[query_type], signs)
         # The match of user and products is the same for all actions, and the only costly boost feature.
         matches(arrays.catalogue_index, users.embeddings[user], match)
         for n in range(out.shape[0]):

@@ -122,6 +122,14 @@ def base_scores(
 
 
 @jit
+def signs_of(price_taste: float, label_taste: float, specificity: float, out: FloatArray) -> None:
+    """Write the signs by which `weights_of` turns boosts, `(3,)`."""
+    out[0] = np.sign(price_taste)
+    out[1] = np.sign(label_taste)
+    out[2] = np.sign(specificity)
+
+
+@jit
 def weights_of(action: FloatArray, signs: FloatArray) -> tuple[FloatArray, float]:
     """Return the weights that boosts give the static features, `(6,)`, and the match.
 

@@ -34,7 +34,7 @@ from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_na
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import BaseRanker, score_request, template_scores
+from zoosim.worlds.search.scores import BaseRanker, score_request, signs_of, template_scores
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.tables import digest
@@ -401,9 +401,7 @@ def _serve_all(
         baseline = longest_baseline[:candidates]
         shown = longest_shown[:candidates]
         top(base, baseline)
-        signs[0] = np.sign(users.price_taste[user])
-        signs[1] = np.sign(users.label_taste[user])
-        signs[2] = np.sign(specificity[query_type])
+        signs_of(users.price_taste[user], users.label_taste[user], specificity[query_type], signs)
         for template in range(boosts.shape[0]):
             template_scores(
                 arrays.catalogue_index,

@@ -14,14 +14,16 @@ from studies.work import rows_by_task
 from studies.writing import told
 from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
+from zoosim.arena.plan import Plan
 from zoosim.core.array_cache import kept
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
+from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.sources import source_digest
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray, Progress
 from zoosim.experiments.request import parse_seeds
-from zoosim.policies.registry import make_entry
+from zoosim.policies.registry import PolicyEntry, make_entry
 from zoosim.report.drawing import COLORS
 from zoosim.report.sections import Drawing, Page, PageTable
 from zoosim.worlds.table import TableWorld
@@ -126,6 +128,25 @@ class ReachedStudy:
         where = f"in {count} of {len(worlds)} worlds" if len(worlds) > 1 else f"in {worlds[0]}"
         answer = f"Use {best}: it is ahead {where}, by the mean over {n_seeds} seeds."
         return Page(answer, [table], [drawing], TERMS, details=[f"Ahead in the mean: {', '.join(leaders)}."])
+
+
+def percent_of_oracle(plan: Plan, entry: PolicyEntry, seed: int, feedback: FeedbackTiming | None = None) -> float:
+    """Return the share of the oracle's expected rewards, in %, that a policy reaches in a run's world of a seed.
+
+    Args:
+        plan: The run.
+        entry: The policy.
+        seed: Seed of the world and of the policy.
+        feedback: When rewards reach the policy; as the world says if not given.
+    """
+    world = plan.world(seed, entry)
+    policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
+    reached = best = 0.0
+    timing = world.feedback if feedback is None else feedback
+    for block in play(world, policy, plan.steps, feedback=timing):
+        reached += float(block.expected_rewards.sum())
+        best += float(block.best_rewards.sum())
+    return 100.0 * reached / best
 
 
 def _named(option: str, value: Any) -> list[str]:

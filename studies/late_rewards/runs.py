@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 
 from studies.cache import kept_array
+from studies.reached import percent_of_oracle
 from studies.work import rows_by_task
-from zoosim.arena.loop import play
-from zoosim.arena.past import fit_policy
 from zoosim.arena.plan import Plan
 from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.types import Progress
@@ -57,15 +56,5 @@ def _rows_of(plan: Plan, task: tuple[str, int]) -> list[Reached]:
 def _percent(plan: Plan, name: str, seed: int, timing: str) -> float:
     [entry] = [entry for entry in plan.entries if entry.name == name]
     key = (name, entry.fingerprint, plan.config_hash, plan.world_code, seed, timing)
-    return float(kept_array("late-rewards", key, partial(_play, plan, name, seed, timing)))
-
-
-def _play(plan: Plan, name: str, seed: int, timing: str) -> float:
-    [entry] = [entry for entry in plan.entries if entry.name == name]
-    world = plan.world(seed, entry)
-    policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
-    reached = best = 0.0
-    for block in play(world, policy, plan.steps, feedback=TIMINGS[timing]):
-        reached += float(block.expected_rewards.sum())
-        best += float(block.best_rewards.sum())
-    return 100.0 * reached / best
+    made = partial(percent_of_oracle, plan, entry, seed, TIMINGS[timing])
+    return float(kept_array("late-rewards", key, made))

@@ -4,19 +4,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from studies.cache import kept_array
+from studies.reached import percent_of_oracle
 from studies.work import rows_by_task
-from zoosim.arena.loop import play
-from zoosim.arena.past import fit_policy
 from zoosim.arena.plan import Plan
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import Parameter, parameters_of
 from zoosim.core.types import Progress
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import RunRequest, parse_seeds
-from zoosim.policies.registry import PolicyEntry, find_class
+from zoosim.policies.registry import find_class
 
 DEFAULTS = "defaults"
 FACTORS = (0.5, 2.0)
@@ -93,16 +90,5 @@ def _rows_of(plan: Plan, policy: str, task: tuple[str, float, int]) -> list[Trie
     [entry] = [entry for entry in plan.entries if entry.name == name]
     key = (entry.fingerprint, plan.config_hash, plan.world_code, seed)
     alike = replace(entry, name=policy)  # draws follow from the name: all settings have those of the policy itself
-    percent = float(kept_array("parameter-sensitivity", key, partial(_play, plan, alike, seed)))
+    percent = float(kept_array("parameter-sensitivity", key, partial(percent_of_oracle, plan, alike, seed)))
     return [Tried(policy, parameter, value, seed, percent)]
-
-
-def _play(plan: Plan, entry: PolicyEntry, seed: int) -> float:
-    world = plan.world(seed, entry)
-    policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
-    blocks = list(play(world, policy, plan.steps, feedback=world.feedback))
-    reached, best = (
-        np.concatenate([getattr(block, part) for block in blocks]).sum()
-        for part in ("expected_rewards", "best_rewards")
-    )
-    return float(100.0 * reached / best)

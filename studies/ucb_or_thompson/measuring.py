@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from studies.cache import kept_array
+from studies.reached import percent_of_oracle
 from studies.ucb_or_thompson.pairs import Pair, entry_name, named_pairs, plan_of
 from studies.ucb_or_thompson.timing import Timed, time_policy
 from studies.work import rows_by_task
-from zoosim.arena.loop import play
-from zoosim.arena.past import fit_policy
 from zoosim.arena.plan import Plan
 from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.types import Progress
@@ -84,20 +83,11 @@ def _reached(plan: Plan, task: tuple[str, int]) -> Sequence[Reached]:
 def _percent(plan: Plan, policy: str, seed: int, delay: int, factor: float) -> float:
     entry = _entry(plan, policy, factor)
     key = (policy, entry.fingerprint, plan.config_hash, plan.world_code, seed, delay)
-    return float(kept_array("ucb-or-thompson", key, partial(_play, plan, entry, seed, delay)))
+    made = partial(percent_of_oracle, plan, entry, seed, FeedbackTiming(delay))
+    return float(kept_array("ucb-or-thompson", key, made))
 
 
 def _entry(plan: Plan, policy: str, factor: float) -> PolicyEntry:
     """Return the entry of a policy at a width, named as the policy: draws follow from the name, alike at all widths."""
     [entry] = [entry for entry in plan.entries if entry.name == entry_name(policy, factor)]
     return replace(entry, name=policy)
-
-
-def _play(plan: Plan, entry: PolicyEntry, seed: int, delay: int) -> float:
-    world = plan.world(seed, entry)
-    policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
-    reached = best = 0.0
-    for block in play(world, policy, plan.steps, feedback=FeedbackTiming(delay)):
-        reached += float(block.expected_rewards.sum())
-        best += float(block.best_rewards.sum())
-    return 100.0 * reached / best

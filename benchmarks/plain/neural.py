@@ -80,9 +80,7 @@ class PlainNeuralLinearOnline(_PlainNeuralLinear):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(dim, alpha, hidden, embedding, regularization, dtype)
-        if weights is not None:
-            _set_layer(self.layer_1, weights["w1"], weights["b1"])
-            _set_layer(self.layer_2, weights["w2"], weights["b2"])
+        _set_layers(weights, self.layer_1, self.layer_2)
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=learning_rate)
 
     def update(self, features: FloatArray, arm: int, reward: float) -> None:
@@ -118,10 +116,7 @@ class PlainNeuralLinearHead(_PlainNeuralLinear):
         super().__init__(dim, alpha, hidden, embedding, regularization, dtype)
         self.network = nn.Sequential(self.layer_1, nn.ReLU(), self.layer_2, nn.ReLU())
         self.head = nn.Linear(embedding, 1, dtype=dtype)
-        if weights is not None:
-            _set_layer(self.layer_1, weights["w1"], weights["b1"])
-            _set_layer(self.layer_2, weights["w2"], weights["b2"])
-            _set_layer(self.head, weights["w3"], weights["b3"])
+        _set_layers(weights, self.layer_1, self.layer_2, self.head)
         self.optimizer = torch.optim.SGD([*self.network.parameters(), *self.head.parameters()], lr=learning_rate)
 
     def update(self, features: FloatArray, arm: int, reward: float) -> None:
@@ -163,10 +158,7 @@ class PlainNeuralLinearStable(_PlainNeuralLinear):
     ) -> None:
         super().__init__(dim, alpha, hidden, embedding, regularization, dtype)
         self.head = nn.Linear(embedding, 1, dtype=dtype)
-        if weights is not None:
-            _set_layer(self.layer_1, weights["w1"], weights["b1"])
-            _set_layer(self.layer_2, weights["w2"], weights["b2"])
-            _set_layer(self.head, weights["w3"], weights["b3"])
+        _set_layers(weights, self.layer_1, self.layer_2, self.head)
         self.optimizer = torch.optim.Adam([*self.network.parameters(), *self.head.parameters()], lr=learning_rate)
         self.memory, self.batch_size, self.train_every = memory, batch_size, train_every
         self.sample = sample or _sample_without_replacement
@@ -216,8 +208,11 @@ class PlainStaticMLP(nn.Module):
         self.users = nn.Embedding(n_users, 32)
         self.products = nn.Embedding(n_products, 32)
         self.layer_1, self.layer_2, self.layer_3 = nn.Linear(64, 64), nn.Linear(64, 32), nn.Linear(32, 1)
+        _set_layers(weights, self.layer_1, self.layer_2, self.layer_3)
         if weights is not None:
-            self._set_weights(weights)
+            with torch.no_grad():
+                self.users.weight.copy_(torch.as_tensor(weights["users"]))
+                self.products.weight.copy_(torch.as_tensor(weights["products"]))
 
     def forward(self, user_ids: torch.Tensor, product_ids: torch.Tensor) -> torch.Tensor:
         """Return click probabilities `(n,)` of the pairs `user_ids (n,)`, `product_ids (n,)`."""
@@ -237,14 +232,6 @@ class PlainStaticMLP(nn.Module):
 
     def update(self, user_id: int, arm: int, reward: float) -> None:
         """Ignore the outcome."""
-
-    def _set_weights(self, weights: Weights) -> None:
-        with torch.no_grad():
-            self.users.weight.copy_(torch.as_tensor(weights["users"]))
-            self.products.weight.copy_(torch.as_tensor(weights["products"]))
-        _set_layer(self.layer_1, weights["w1"], weights["b1"])
-        _set_layer(self.layer_2, weights["w2"], weights["b2"])
-        _set_layer(self.layer_3, weights["w3"], weights["b3"])
 
 
 class PlainRandom:
@@ -272,6 +259,13 @@ def _layer_weights(number: int, layer: nn.Linear) -> dict[str, FloatArray]:
         f"w{number}": _array(layer.weight.detach()).T.copy(),
         f"b{number}": _array(layer.bias.detach()).copy(),
     }
+
+
+def _set_layers(weights: Weights | None, *layers: nn.Linear) -> None:
+    """Set layers number 1, 2, ... to w1, b1, w2, b2, ...; leave them as they are where `weights` is None."""
+    for number, layer in enumerate(layers, 1):
+        if weights is not None:
+            _set_layer(layer, weights[f"w{number}"], weights[f"b{number}"])
 
 
 def _set_layer(layer: nn.Linear, weight: FloatArray, bias: FloatArray) -> None:

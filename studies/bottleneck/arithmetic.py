@@ -26,13 +26,17 @@ class Sizes(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A form of bandit: its orders as text, whether candidates are valued at once, and both counts as functions."""
+    """A form of bandit: its orders as text, whether candidates are valued at once, and counts as functions of sizes.
+
+    `operations` of a decision; numbers in its `matrices`, and in all that is held `beside` them.
+    """
 
     time: str
     memory: str
     batched: str
     operations: Callable[[Sizes], int]
-    numbers: Callable[[Sizes], int]
+    matrices: Callable[[Sizes], int]
+    beside: Callable[[Sizes], int] = lambda s: 0
 
 
 DISJOINT = "LinUCB"
@@ -60,14 +64,16 @@ FORMS = {
         "O(p^2 + K p)",
         "yes",
         lambda s: s.weights**3 + s.candidates * s.weights**2,
-        lambda s: s.weights**2 + s.candidates * s.weights,
+        lambda s: s.candidates * s.weights,
+        lambda s: s.weights**2,
     ),
     LAST_LAYER: Form(
         "O(K p + e^3 + K e^2)",
         "O(p + e^2 + K e)",
         "yes",
         lambda s: s.candidates * s.weights + s.embedding**3 + s.candidates * s.embedding**2,
-        lambda s: s.weights + s.embedding**2 + s.candidates * s.embedding,
+        lambda s: s.embedding**2,
+        lambda s: s.weights + s.candidates * s.embedding,
     ),
 }
 
@@ -131,19 +137,9 @@ def sizes_table() -> PageTable:
 def _size_row(name: str, label: str, sizes: Sizes) -> tuple[str, ...]:
     form = FORMS[name]
     counts = (f"{sizes.candidates:,}", f"{sizes.features or sizes.weights:,}")
-    operations = f"{form.operations(sizes):.2g}"
-    memory = write_bytes(BYTES * form.numbers(sizes))
-    return (name, label, *counts, operations, memory, write_bytes(BYTES * _matrix_numbers(name, sizes)))
-
-
-def _matrix_numbers(name: str, sizes: Sizes) -> int:
-    counts = {
-        DISJOINT: sizes.candidates * sizes.features**2,
-        LOOP: sizes.weights**2,
-        JACOBIAN: sizes.candidates * sizes.weights,
-        LAST_LAYER: sizes.embedding**2,
-    }
-    return counts[name]
+    matrices = form.matrices(sizes)
+    memory = write_bytes(BYTES * (matrices + form.beside(sizes)))
+    return (name, label, *counts, f"{form.operations(sizes):.2g}", memory, write_bytes(BYTES * matrices))
 
 
 def write_bytes(count: float) -> str:

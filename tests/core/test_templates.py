@@ -84,6 +84,7 @@ def test_many_templates_that_mix_many_others_take_no_time() -> None:
         ({"a": {"mix": {"c": 1.0}}, "b": {}}, "templates.a.mix: unknown template 'c'; known: a, b"),
         ({"a": {"mix": {"b": 0.5}}, "b": {}}, "templates.a: mix: shares add up to 0.5, expected 1"),
         ({"a": {"boosts": {"price": 9.0}}, "b": {}}, "templates.a.boosts.price is 9, expected -5 to 5: raise a_max"),
+        ({"a\nb": {}, "b": {}}, r"templates: got the name 'a\\nb', expected characters that can be printed"),
         (
             {"a": {"boosts": {"price": 1.0}, "rule": "cm2"}, "b": {}},
             "templates.a: got boosts and rule, expected one",

@@ -90,6 +90,8 @@ def check_library(library: Library, a_max: float) -> None:
         a_max: The largest boost.
     """
     for name, template in library.items():
+        if not name.isprintable() or not name.strip():
+            raise ValueError(f"templates: got the name {name!r}, expected characters that can be printed")
         check_known(f"templates.{name}.mix: unknown template", template.mix, library)
         for feature, boost in template.boosts.items():
             if abs(boost) > a_max:

@@ -17,7 +17,7 @@ from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import EvaluationInterrupted, evaluate
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of, timed_chunks
-from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.registry import BUILT_IN, find_class, make_entry
 
 
 class Wild(Softmax):
@@ -116,6 +116,11 @@ def test_a_static_template_is_judged_on_a_log_of_a_shop_s_own_templates() -> Non
     assert judged.value == evaluate(log, {"last": always_last}).results[0].value
     with pytest.raises(PolicyError, match="template: unknown template 'budget'; known: other 0"):
         evaluate_by_name(log, ["template-budget"])
+    other = make_entry("template-greedy").make(replace(spec_of(log), templates=names[::-1]), np.random.default_rng(0))
+    with pytest.raises(
+        PolicyError, match=r"greedy: was made for the templates premium, other 8, .* the log is of other 0"
+    ):
+        evaluate(log, {"greedy": other})
 
 
 class Unmakable(Favourite):

@@ -269,6 +269,11 @@ def _check_spec(policy: Policy, log: Log) -> None:
         if getattr(policy.spec, name) != getattr(spec, name):
             got = f"is made for {name} {getattr(policy.spec, name)}, the log has {getattr(spec, name)}"
             raise PolicyError(f"{got}; make it for zoosim.off_policy.spec_of(log)")
+    if policy.spec.templates and spec.templates and policy.spec.templates != spec.templates:
+        raise PolicyError(
+            f"was made for the templates {', '.join(policy.spec.templates)}, the log is of "
+            f"{', '.join(spec.templates)}; judge it by a log of its own shop"
+        )
     if policy.needs_user_ids:
         if log.user_ids is None:
             raise PolicyError("knows visitors by their id, and the log has no user_id")

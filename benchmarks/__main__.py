@@ -17,6 +17,7 @@ from benchmarks.quality import (
     kinds_of_shops,
     leaks,
     own_shops,
+    planners,
     predicted_values,
     recommendations,
     round_trip,
@@ -94,6 +95,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q21": recommendations.main,
     "Q22": schema_growth.main,
     "Q23": poisoning.main,
+    "Q24": planners.main,
 }
 
 

@@ -3,6 +3,3 @@
 Each folder has `measure(*, progress, **options)`, which returns rows, frozen records of plain data, and
 `build_page(rows)`, which makes a `zoosim.report.Page` of them: a verdict, tables, drawings, terms.
 """
-
-KEEPS_KERNELS = True
-"""Compiled functions that stand here are kept on disk: they depend on files here and in zoosim alone."""

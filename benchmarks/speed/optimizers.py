@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.gradient_ascent import GradientConfig, gradient_ascent
 from zoosim.optimizers import CEMConfig, cem_optimize, cem_optimize_many
+from zoosim.optimizers.gradient import GradientConfig, gradient_ascent
 
 Floats = NDArray[np.float64]
 MEMBERS, DIM, WIDTH = 5, 10, 64

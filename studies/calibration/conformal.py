@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from studies.calibration.recalibration import Threshold, conformal_threshold
 from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.models.calibration import Threshold, conformal_threshold
 
 LEVELS = np.concatenate([np.linspace(0, 0.9, 91), np.linspace(0.901, 1, 100)])
 

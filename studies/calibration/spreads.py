@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studies.calibration.recalibration import (
+from studies.quadratic import ACTION_DIM, BATCH, EPOCHS, STATE_DIM, Fitted, Points, fit_both, fit_ours
+from zoosim.core.rng import stream
+from zoosim.core.types import FloatArray
+from zoosim.models.calibration import (
     adaptive_beta,
     conformal_quantile,
     coverage,
@@ -14,9 +17,6 @@ from studies.calibration.recalibration import (
     reliability_curve,
     z_scores,
 )
-from studies.quadratic import ACTION_DIM, BATCH, EPOCHS, STATE_DIM, Fitted, Points, fit_both, fit_ours
-from zoosim.core.rng import stream
-from zoosim.core.types import FloatArray
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 
 PUBLISHED, OURS, MANY, MENDED = "published", "q-ensemble", "20 members", "recalibrated"

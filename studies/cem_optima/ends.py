@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from studies.cem_optima.landscapes import A_MAX, KINDS, Landscape, landscape, repeated
-from studies.gradient_ascent import GradientConfig, gradient_ascent_many
 from studies.quadratic import PUBLISHED_CEM
 from studies.work import rows_by_task
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.optimizers import CEMConfig, cem_optimize_many
+from zoosim.optimizers.gradient import GradientConfig, gradient_ascent_many
 
 STARTS = 10
 NEAR = 0.1

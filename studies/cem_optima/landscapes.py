@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from studies.critic_gradient import gradient
 from studies.quadratic import STATE_DIM, TRAINED, draw_points, fit_ours
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_objective import EnsembleObjective
 
 A_MAX = 0.5

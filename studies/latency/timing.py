@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from studies.critic_gradient import gradient
-from studies.gradient_ascent import GradientConfig, gradient_ascent, gradient_ascent_many
 from studies.held_out import open_shop, spec_of
-from studies.latency.actor import Actor
 from studies.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 from studies.shops import SHOP, ShopChanges, read_shop
 from zoosim.core.checks import check_whole
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
+from zoosim.models.actor import Actor
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.optimizers import CEMConfig, cem_optimize, cem_optimize_many
+from zoosim.optimizers.gradient import GradientConfig, gradient_ascent, gradient_ascent_many
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.item_critic import ItemCritic
 from zoosim.policies.boosts.q_boosts import QEnsemble

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from studies.critic_gradient import gradient
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 

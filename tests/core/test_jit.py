@@ -15,7 +15,7 @@ from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.private_folder import read_sealed, write_sealed
 from zoosim.core.rng import mix, uniform
-from zoosim.core.sources import closure_of, source_digest
+from zoosim.core.sources import source_digest
 from zoosim.policies.products.random import Random
 
 
@@ -59,13 +59,11 @@ def test_kernels_outside_the_package_are_not_cached_on_disk(
     assert on_disk(compiled) is None
 
 
-def test_kernels_of_a_package_that_says_so_are_cached_by_the_sources_of_its_modules() -> None:
-    """Those of studies: their own files count, and those of zoosim that they import."""
-    from studies import critic_gradient
-
-    folder = Path(str(on_disk(critic_gradient.value_and_slope)))
-    assert folder.name == source_digest("studies.critic_gradient")
-    assert {"studies.critic_gradient", "zoosim.models.ensemble_net"} <= closure_of("studies.critic_gradient")
+def test_kernels_of_a_package_that_says_so_are_cached_by_the_sources_of_their_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__.partition(".")[0]], "KEEPS_KERNELS", True, raising=False)
+    assert Path(str(on_disk(jit(two)))).name == source_digest(__name__)
 
 
 def test_kernels_of_the_package_are_cached_by_the_sources_of_their_module() -> None:

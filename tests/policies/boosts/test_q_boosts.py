@@ -5,6 +5,7 @@ import pytest
 
 from studies.boost_curves.learners import PLAIN_LOOP
 from studies.held_out import open_shop, spec_of
+from zoosim import Context
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.boosts.base import BoostPolicy
@@ -192,6 +193,75 @@ def test_an_adaptive_region_shrinks_as_the_ensemble_learns() -> None:
     assert early > 1.5 * late
 
 
+def test_an_actor_learns_from_searches_and_takes_their_place() -> None:
+    policy = made(view="boosts", learning_rate=3e-3, planner="actor", lessons=0.5)
+    walk(policy, 300)
+    assert policy._student.is_ready
+    assert distance(policy) < 0.5
+    contexts = [LARGER.context(20_000 + visit) for visit in range(20)]
+    learned = [policy.recommend(context) for context in contexts]
+    policy.planner = "cem"
+    searched = [policy.recommend(context) for context in contexts]
+    assert np.mean([np.linalg.norm(one - other) for one, other in zip(learned, searched, strict=True)]) < 0.3
+
+
+def test_gradients_end_where_searches_do() -> None:
+    policy = made(view="boosts", learning_rate=3e-3, planner="gradient", penalty=0.1)
+    walk(policy, 300)
+    contexts = [LARGER.context(20_000 + visit) for visit in range(20)]
+    climbed = [policy.recommend(context) for context in contexts]
+    policy.planner = "cem"
+    for context, action in zip(contexts, climbed, strict=True):
+        assert _penalised(policy, context, action) > _penalised(policy, context, policy.recommend(context)) - 0.05
+
+
+def _penalised(policy: QEnsemble, context: Context, action: FloatArray) -> float:
+    """Return what a search looks for, on the critic's scale."""
+    _, unit = policy._scale_of(policy._segment(context))
+    mean, _ = policy.predict(context, action[np.newaxis])
+    return float(mean[0] / unit - policy.penalty * np.sum((action / 0.5) ** 2))
+
+
+def test_held_out_visits_are_told_in_eur_with_what_was_predicted() -> None:
+    policy = made(held_out=10, warm_up=5)
+    actions = walk(policy, 40)
+    judged = policy.judged()
+    np.testing.assert_allclose(judged.reward, [earned(visit, actions[visit]) for visit in range(30, 40)])
+    assert (judged.std > 0.0).all()
+    before = made(held_out=10, warm_up=5)
+    walk(before, 39)
+    context = LARGER.context(39)
+    mean, std = before.predict(context, before.select_action(context)[np.newaxis])
+    np.testing.assert_allclose([mean[0], std[0]], [judged.mean[-1], judged.std[-1]])
+
+
+def test_beta_is_fitted_to_held_out_visits() -> None:
+    policy = made(explore="ucb", confidence="limit", level=0.8, held_out=200)
+    scheduled = policy.beta_now()
+    walk(policy, 200)
+    judged = policy.judged()
+    assert scheduled == 1.0
+    covered = np.mean(judged.reward <= judged.mean + policy.beta_now() * judged.std + 1e-9)
+    assert covered == pytest.approx(0.8, abs=0.02)
+    mended = made(explore="ucb", confidence="recalibrated", held_out=200)
+    walk(mended, 200)
+    assert mended._optimism().scale != 1.0
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"planner": "gradient"}, "q-ensemble.planner: got gradient with view slate"),
+        ({"planner": "gradient", "view": "boosts", "trust_region": "ranking"}, "trust_region ranking, expected"),
+        ({"confidence": "limit", "held_out": 50}, "q-ensemble.confidence: got limit, expected explore ucb"),
+        ({"confidence": "recalibrated", "explore": "ucb"}, "q-ensemble.held_out: got 0, expected at least 20"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(params: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        made(**params)
+
+
 def test_a_penalty_makes_boosts_smaller() -> None:
     policy = made()
     walk(policy, 100)
@@ -210,6 +280,9 @@ def test_a_penalty_makes_boosts_smaller() -> None:
         {"trust_region": "adaptive"},
         {"trust_region": "ranking", "around": "previous"},
         {"hidden": "6-4"},
+        {"planner": "actor", "warm_up": 5, "anywhere": 0.0},
+        {"planner": "gradient", "view": "boosts"},
+        {"explore": "ucb", "confidence": "limit", "held_out": 20, "warm_up": 5},
     ],
 )
 @pytest.mark.parametrize("name", ["saves", "recommends"])

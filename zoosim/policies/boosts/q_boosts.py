@@ -26,18 +26,23 @@ import numpy as np
 
 from zoosim.core.checks import check_array, parse_widths
 from zoosim.core.claims import claim
+from zoosim.core.errors import ConfigError
 from zoosim.core.limits import ANY_SINGLES, Limits, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import stream_key
 from zoosim.core.types import Context, Float32Array, FloatArray
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_net import Ensemble
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.models.ensemble_training import visit_weights
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
+from zoosim.optimizers.gradient import GradientConfig, gradient_ascent
 from zoosim.optimizers.projection import project_trust_region
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 from zoosim.policies.boosts.last_boosts import LastBoosts
+from zoosim.policies.boosts.q_held_out import FEWEST, HeldOutVisits, Judged
 from zoosim.policies.boosts.q_replay import Replay
+from zoosim.policies.boosts.q_student import Student
 from zoosim.policies.boosts.simple import read_boosts
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.ranking.profiles import position_weights, write_profiles
@@ -59,6 +64,9 @@ AVERAGE = 0.9995
 STEPS = 10_000
 """The visits that beta falls over where nobody says how many there will be."""
 
+STARTS, CLIMBS = 8, 10
+"""Starts and steps of gradient ascent."""
+
 FULL = 1.0
 """The std, in deviations of a segment's rewards, from which on an adaptive radius is at its widest."""
 
@@ -68,6 +76,17 @@ class Scene(NamedTuple):
 
     state: FloatArray
     view: Callable[[FloatArray], FloatArray]
+
+
+class Optimism(NamedTuple):
+    """What a search adds to the mean: beta scale sqrt(std^2 + floor^2)."""
+
+    beta: float
+    scale: float = 1.0
+    floor: float = 0.0
+
+
+GREEDY = Optimism(0.0)
 
 
 class QEnsemble(BoostPolicy):
@@ -100,6 +119,19 @@ class QEnsemble(BoostPolicy):
         "exponential", choices=("exponential", "logarithmic"), help="of ucb: beta falls, or grows as sqrt(log visit)"
     )
     decay: float = parameter(3.0, low=0, high=100, help="of exponential: it falls to exp(-decay) of that")
+    confidence: str = parameter(
+        "std",
+        choices=("std", "recalibrated", "limit"),
+        help="of ucb: beta times std, times std as mended by held-out visits, or up to their limit at `level`",
+    )
+    level: float = parameter(0.95, low=0.5, high=0.999, help="of limit: share of held-out visits below mean + beta std")
+    held_out: int = parameter(
+        0, low=0, high=1_000_000, help="visits kept with what was predicted before they were learned from: `judged`"
+    )
+    planner: str = parameter(
+        "cem", choices=("cem", "gradient", "actor"), help="searches the boosts; an actor learns from searches by cem"
+    )
+    lessons: float = parameter(0.2, low=0.001, high=1, help="of actor: share of visits that are searched, and teach it")
     penalty: float = parameter(0.0, low=0, high=100, help="what a boost at the side of the box costs in the search")
     trust_region: str = parameter("none", choices=REGIONS, help="how far boosts may lie from a centre, or rank")
     around: str = parameter(
@@ -131,6 +163,27 @@ class QEnsemble(BoostPolicy):
         self._base = read_boosts("q-ensemble.base", self.base, spec)
         self._last = LastBoosts(spec, self._base)
         self._search = CEMConfig.fast(spec.a_max)
+        self._climb = GradientConfig(STARTS, CLIMBS, a_max=spec.a_max)
+        self._held_out = HeldOutVisits(self.held_out)
+        self._student = Student(self._q.network(), spec.a_max, self._seed)
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        """Refuse what does not go together."""
+        if self.planner == "gradient" and (self.view == "slate" or self.trust_region == "ranking"):
+            raise ConfigError(
+                f"q-ensemble.planner: got gradient with view {self.view}, trust_region {self.trust_region}, expected "
+                "view boosts and another region: what is shown changes in jumps, which have no slope; take cem"
+            )
+        if self.confidence == "std":
+            return
+        if self.explore != "ucb" or self.planner == "gradient" or self.n_ensembles == 1:
+            raise ConfigError(
+                f"q-ensemble.confidence: got {self.confidence}, expected explore ucb, planner cem or actor, and "
+                "more than one member with it"
+            )
+        if self.held_out < FEWEST:
+            raise ConfigError(f"q-ensemble.held_out: got {self.held_out}, expected at least {FEWEST} to be fitted to")
 
     def _untrained(self) -> QEnsembleRegressor:
         widths = parse_widths("q-ensemble.hidden", self.hidden)
@@ -149,8 +202,14 @@ class QEnsemble(BoostPolicy):
 
     def _learned_attributes(self) -> Mapping[str, str]:
         # Of those that ask for them alone, so that states which others have saved are read as before.
-        last = {"": "_last"} if self.around == "previous" else {}
-        return {**super()._learned_attributes(), **last}
+        more = {}
+        if self.around == "previous":
+            more[""] = "_last"
+        if self.held_out:
+            more["held_out"] = "_held_out"
+        if self.planner == "actor":
+            more["student"] = "_student"
+        return {**super()._learned_attributes(), **more}
 
     def select_action(self, context: Context) -> FloatArray:
         """Return uniform boosts at first and ever more rarely, else the best by one member or by mean + beta std."""
@@ -170,23 +229,56 @@ class QEnsemble(BoostPolicy):
         if self._replay.seen < self.warm_up or chance * visits < self.anywhere:
             anywhere: FloatArray = self.rng.uniform(-a_max, a_max, self.spec.product_dim)
             return self._inside(context, anywhere)
+        if self.planner != "actor":
+            return self._searched(context)
+        state = self._state(context)
+        if self._student.is_ready and self.rng.random() >= self.lessons:
+            return self._inside(context, self._student.act(state))
+        action = self._searched(context)
+        # The best by the mean, which a recommendation stands for: searches for decisions scatter by members.
+        self._student.teach(state, self._best(context, self._net(), GREEDY, self.rng))
+        return action
+
+    def _searched(self, context: Context) -> FloatArray:
+        """Return the best boosts by one member, or by an optimistic value."""
         net = self._net()
         if self.explore == "thompson":
             member = int(self.rng.integers(self.n_ensembles))
-            return self._best(context, net._replace(trained=net.trained[member : member + 1]), 0.0, self.rng)
-        return self._best(context, net, self.beta_now(), self.rng)
+            return self._best(context, net._replace(trained=net.trained[member : member + 1]), GREEDY, self.rng)
+        return self._best(context, net, self._optimism(), self.rng)
 
     def recommend(self, context: Context) -> FloatArray:
-        """Return the boosts with the highest mean."""
+        """Return the boosts with the highest mean, or what the actor has learned."""
         self.check(context)
+        if self.planner == "actor" and self._student.is_ready:
+            return self._inside(context, self._student.act(self._state(context)))
         # A generator of its own, as a recommendation must not move that of decisions.
-        return self._best(context, self._net(), 0.0, np.random.default_rng(0))
+        return self._best(context, self._net(), GREEDY, np.random.default_rng(0))
 
     def beta_now(self) -> float:
-        """Return the weight of std at this visit: beta exp(-decay t / T), or beta sqrt(log t) (Auer et al. 2002)."""
+        """Return the weight of std at this visit: beta exp(-decay t / T), or beta sqrt(log t) (Auer et al. 2002).
+
+        With `confidence` limit it is the one that held-out visits ask for, as soon as there are enough.
+        """
+        fitted = self._held_out.beta(self.level) if self.confidence == "limit" else None
+        if fitted is not None:
+            return fitted
         if self.schedule == "logarithmic":
             return float(self.beta * np.sqrt(np.log(1.0 + self._replay.seen)))
         return float(self.beta * np.exp(-self.decay * self._replay.seen / (self.spec.steps or STEPS)))
+
+    def judged(self) -> Judged:
+        """Return what was predicted for the last `held_out` visits before they were learned from, and earned, in EUR.
+
+        Standardised errors, (reward - mean) / std, tell how honest the ensemble is (`zoosim.models.calibration`).
+        """
+        return self._held_out.judged()
+
+    def _optimism(self) -> Optimism:
+        if self.confidence != "recalibrated":
+            return Optimism(self.beta_now())
+        mended = self._held_out.recalibration()
+        return Optimism(self.beta_now(), mended.scale, mended.floor)
 
     def predict(self, context: Context, boosts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what boosts are predicted to earn at a request, and how far the members differ about that.
@@ -211,9 +303,18 @@ class QEnsemble(BoostPolicy):
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and train on draws of those remembered."""
         scene = self._scene(context)
-        self._replay.add(scene.state, scene.view(action[np.newaxis])[0], reward, self._segment(context))
+        viewed = scene.view(action[np.newaxis])
+        if self.held_out and self._replay.seen >= self.warm_up:
+            self._judge(scene, viewed, reward, self._segment(context))
+        self._replay.add(scene.state, viewed[0], reward, self._segment(context))
         if self._replay.seen >= self.warm_up:
             self._train(FIRST_STEPS if self._replay.seen == self.warm_up else self.train_steps)
+
+    def _judge(self, scene: Scene, viewed: FloatArray, reward: float, segment: int) -> None:
+        """Hold a visit out: predict its reward before it is learned from."""
+        mean, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(viewed)
+        shift, unit = self._scale_of(segment)
+        self._held_out.add(float(mean[0]), float(std[0]), (reward - shift) / unit, shift, unit)
 
     def _scale_of(self, segment: int) -> tuple[float, float]:
         """Return what a target of 0 means in a segment, and one more, in EUR."""
@@ -242,8 +343,11 @@ class QEnsemble(BoostPolicy):
     def _segment(self, context: Context) -> int:
         return int(np.argmax(context.features[: max(1, self.spec.n_segments)]))
 
+    def _state(self, context: Context) -> FloatArray:
+        return np.asarray(context.features[: max(1, self._visitor_columns)], float)
+
     def _scene(self, context: Context) -> Scene:
-        state = np.asarray(context.features[: max(1, self._visitor_columns)], float)
+        state = self._state(context)
         if self.view == "boosts":
             return Scene(state, lambda actions: actions)
         columns = np.array(context.boost_features.T, order="C")  # writable even for one product, as in `ItemCritic`
@@ -256,26 +360,34 @@ class QEnsemble(BoostPolicy):
 
         return Scene(state, profiles)
 
-    def _best(self, context: Context, net: Ensemble, beta: float, rng: np.random.Generator) -> FloatArray:
+    def _best(self, context: Context, net: Ensemble, optimism: Optimism, rng: np.random.Generator) -> FloatArray:
         scene = self._scene(context)
         d = self.spec.product_dim
-        critic = EnsembleObjective(net, scene.state, beta)
+        critic = EnsembleObjective(net, scene.state, optimism.beta * optimism.scale)
         centre = self._centre(context)
         ranking = self.trust_region == "ranking"
+        is_ball = self.trust_region in ("fixed", "adaptive")
+        ball: dict[str, Any] = {"base_action": centre, "radius": self._radius(scene, centre)} if is_ball else {}
 
         def objective(actions: FloatArray) -> FloatArray:
             # The search moves in the whole box, and the critic judges what would be shown in the end.
-            values = critic(scene.view(self._kept(context, actions, centre) if ranking else actions))
+            viewed = scene.view(self._kept(context, actions, centre) if ranking else actions)
+            values = critic(viewed) if optimism.floor == 0.0 else _widened(critic, viewed, optimism.floor)
             size: FloatArray = np.sum(np.square(actions / self.spec.a_max), axis=1)
             return values - self.penalty * size
 
-        if self.trust_region == "none":
-            return cem_optimize(objective, d, self._search, rng=rng).action
+        def slopes(actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+            values, gradients = gradient(critic, actions)
+            shares = actions / self.spec.a_max
+            size = np.sum(np.square(shares), axis=1)
+            return values - self.penalty * size, gradients - 2.0 * self.penalty / self.spec.a_max * shares
+
+        if self.planner == "gradient":
+            return gradient_ascent(slopes, d, self._climb, rng=rng, **ball).action
         if ranking:
             action = cem_optimize(objective, d, self._search, rng=rng, init_mean=centre).action
             return self._kept(context, action[np.newaxis], centre).reshape(d)
-        radius = self._radius(scene, centre)
-        return cem_optimize(objective, d, self._search, rng=rng, base_action=centre, radius=radius).action
+        return cem_optimize(objective, d, self._search, rng=rng, **ball).action
 
     def _centre(self, context: Context) -> FloatArray:
         """Return the boosts that the trust region is around."""
@@ -307,3 +419,10 @@ class QEnsemble(BoostPolicy):
 
     def _state_loaded(self) -> None:
         self._q.config = replace(self._q.config, seed=self._seed)
+
+
+def _widened(critic: EnsembleObjective, viewed: FloatArray, floor: float) -> FloatArray:
+    """Return mean + beta sqrt(std^2 + floor^2) of each row."""
+    mean, std = critic.mean_std(viewed)
+    value: FloatArray = mean + critic.beta * np.sqrt(np.square(std) + floor**2)
+    return value

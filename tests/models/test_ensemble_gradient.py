@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from studies.critic_gradient import gradient
 from tests.models.test_ensemble import ACTIONS, HIDDEN, STATES, network, plain
 from zoosim.core.types import FloatArray
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_objective import EnsembleObjective
 
 

@@ -85,11 +85,22 @@ def gradient_ascent(
     base_action: Any = None,
     radius: float | None = None,
 ) -> GradientResult:
-    """Climb `objective`, actions `(n, d)` to values `(n,)` and gradients `(n, d)`, in [-a_max, a_max]^d.
+    """Search the action in [-a_max, a_max]^d with the highest objective, by projected gradient ascent.
 
-    n is the number of starts, and the objective is called once more than there are steps. Arguments, starts and errors
-    are those of `cem_optimize`: `init_mean (d,)` is the first start, such as what an actor proposes, and the others
-    lie anywhere in the region.
+    Args:
+        objective: Takes the actions of all starts `(n, d)`, returns values `(n,)` and gradients `(n, d)`; called once
+            more than there are steps.
+        action_dim: d, at least 1.
+        config: How to climb; None for `GradientConfig()`.
+        rng: Each start draws one number from it.
+        init_mean: Where the first start begins, `(d,)`, such as what an actor proposes; by default the base action, or
+            0. Others begin anywhere in the region.
+        base_action: Centre `(d,)` of the trust region, inside the box.
+        radius: Radius of the trust region in this call, in place of `config.trust_region_delta`.
+
+    Raises:
+        ConfigError: An argument does not fit, or of base action and radius only one is known.
+        ObjectiveError: The objective returned NaN, infinity or another shape.
     """
     made = _made(config)
     region = make_region(made, None, action_dim, rng, init_mean, base_action, radius)
@@ -113,9 +124,21 @@ def gradient_ascent_many(
     base_action: Any = None,
     radius: Any = None,
 ) -> GradientResults:
-    """Climb for m requests at once: actions `(m, n, d)` to values `(m, n)` and gradients `(m, n, d)`.
+    """Search the best actions for m requests at once; each gets what it would get alone.
 
-    Arguments are those of `cem_optimize_many`, and each request gets what it would get alone.
+    Args:
+        objective: Takes actions `(m, n, d)`, returns values `(m, n)` and gradients `(m, n, d)`.
+        n_requests: m, at least 1.
+        action_dim: d, at least 1.
+        config: How to climb; None for `GradientConfig()`.
+        rng: Each start of each request draws one number from it.
+        init_mean: Where first starts begin, `(m, d)`, or `(d,)` for all; by default the base action, or 0.
+        base_action: Centres of the trust regions, `(m, d)`, or `(d,)` for all.
+        radius: Radii of the trust regions, `(m,)`, or a number for all; by default `config.trust_region_delta`.
+
+    Raises:
+        ConfigError: An argument does not fit, or of base action and radius only one is known.
+        ObjectiveError: The objective returned NaN, infinity or another shape.
     """
     made = _made(config)
     region = make_region(made, n_requests, action_dim, rng, init_mean, base_action, radius)

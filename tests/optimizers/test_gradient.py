@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from studies.gradient_ascent import GradientConfig, add_squares, gradient_ascent, gradient_ascent_many
 from tests.optimizers.landscapes import quadratic
 from zoosim.core.errors import ConfigError, ObjectiveError
 from zoosim.optimizers import CEMConfig, cem_optimize
+from zoosim.optimizers.gradient import GradientConfig, add_squares, gradient_ascent, gradient_ascent_many
 
 Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]

@@ -10,7 +10,18 @@ from zoosim.nets.network import add_input_slopes, descend, new_workspace
 
 
 def gradient(objective: EnsembleObjective, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean + beta std of each action, and its gradient in the action, of the shape of `actions`."""
+    """Return mean + beta std of actions and its gradients.
+
+    Args:
+        objective: The ensemble as an objective, for one state or for m.
+        actions: `(n, d_a)`, or `(m, n, d_a)` for m states.
+
+    Returns:
+        Values `(n,)` or `(m, n)`, and gradients of the shape of `actions`.
+
+    Raises:
+        DataError: `actions` is of another shape, or not finite.
+    """
     requests = objective.checked(actions)
     value = np.empty(requests.shape[:2])
     slope = np.empty(requests.shape)

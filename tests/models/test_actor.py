@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from studies.critic_gradient import gradient
-from studies.latency.actor import Actor
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
+from zoosim.models.actor import Actor
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 
@@ -122,3 +122,17 @@ def test_an_ensemble_over_other_states_is_refused(critic: QEnsembleRegressor, st
     other = QEnsembleRegressor(net.states + 1, len(net.centre) - net.states, QEnsembleConfig(hidden_sizes=(4,)))
     with pytest.raises(DataError, match=r"Actor\.fit: net is an ensemble over other states"):
         Actor(net, 1.0).fit(states, net=other.network())
+
+
+def test_it_imitates_the_ends_of_searches(critic: QEnsembleRegressor, states: FloatArray) -> None:
+    ends = np.clip(0.5 * states, -0.9 * A_MAX, 0.9 * A_MAX)
+    actor = Actor(critic.network(), A_MAX, seed=3)
+    far = np.abs(actor.act(states) - ends).mean()
+    actor.imitate(states, ends, n_steps=800)
+    fresh = np.random.default_rng(9).normal(size=(200, 3))
+    near = np.abs(actor.act(fresh) - np.clip(0.5 * fresh, -0.9 * A_MAX, 0.9 * A_MAX)).mean()
+    assert near < 0.05 < 0.2 < far
+    before = actor.act(fresh)
+    with pytest.raises(DataError, match=r"actions: got an array of shape \(300, 2\), expected \(300, 3\)"):
+        actor.imitate(states, ends[:, :2])
+    np.testing.assert_array_equal(actor.act(fresh), before)

@@ -42,9 +42,20 @@ class Recalibration(NamedTuple):
 
 
 def z_scores(rewards: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Return (r - mean) / std of n rows; raises `DataError` for what is no number, `ConfigError` unless all std > 0."""
+    """Return standardised errors (r - mean) / std.
+
+    Args:
+        rewards: What came, `(n,)`.
+        mean: What was predicted, `(n,)`.
+        std: Its standard deviation, `(n,)`, above 0.
+
+    Raises:
+        DataError: an array is of another shape, or not finite.
+        ConfigError: a standard deviation is 0 or less.
+    """
     r = check_array("rewards", rewards, (None,))
-    m, s = check_array("mean", mean, (len(r),)), _above_0("std", std, len(r), "; one network alone has no spread")
+    m = check_array("mean", mean, (len(r),))
+    s = _above_0("std", std, len(r), "; one network alone has no spread")
     z: FloatArray = (r - m) / s
     return z
 
@@ -85,9 +96,11 @@ def fit_recalibration(
     data, where all extrapolate alike; `distance (n,)`, above 0, such as `QEnsembleRegressor.distance`, makes up for it.
     """
     z_scores(rewards, mean, std)
-    errors, spread = np.subtract(rewards, mean, dtype=float), np.asarray(std, float)
+    errors = np.subtract(rewards, mean, dtype=float)
+    spread = np.asarray(std, float)
     far = None if distance is None else _above_0("distance", distance, len(errors))
-    growths, unit = (0.0,) if far is None else GROWTHS, float(np.sqrt(np.mean(np.square(spread))))
+    growths = (0.0,) if far is None else GROWTHS
+    unit = float(np.sqrt(np.mean(np.square(spread))))
     found = [_scaled(errors, spread, far, floor * unit, growth) for floor in FLOORS for growth in growths]
     return min(found, key=lambda pair: pair[0])[1]
 
@@ -140,7 +153,8 @@ class Threshold(NamedTuple):
 
 def conformal_threshold(scores: FloatArray, level: float) -> Threshold:
     """Return the limit of `conformal_quantile`, and the share of ties at it that makes the coverage exact."""
-    limit, count = conformal_quantile(scores, level), (len(scores) + 1) * level
+    limit = conformal_quantile(scores, level)
+    count = (len(scores) + 1) * level
     ties = np.sum(scores == limit) + 1
     return Threshold(limit, float(np.clip((count - np.sum(scores < limit)) / ties, 0.0, 1.0)))
 
@@ -174,8 +188,8 @@ def _scores(label: str, value: Any, n: int | None = None) -> FloatArray:
     if n is not None and numbers.size == 1 and numbers.ndim < 2:
         numbers = np.broadcast_to(numbers.reshape(-1), (n,))
     if numbers.ndim != 1 or (n is not None and len(numbers) != n):
-        came, expected = written_shape(np.shape(value)), written_shape((n,))
-        raise DataError(f"{label}: got an array of shape {came}, expected {expected}")
+        came = written_shape(np.shape(value))
+        raise DataError(f"{label}: got an array of shape {came}, expected {written_shape((n,))}")
     if np.isnan(numbers).any():
         raise DataError(f"{label}: got nan in row {int(np.isnan(numbers).argmax())}, expected numbers")
     return numbers

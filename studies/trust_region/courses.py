@@ -1,18 +1,21 @@
 """Let q-ensemble learn in trust regions and behind guardrails, around one point or around what was served last."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from studies.cache import kept_array
 from studies.held_out import HeldOut, boosts_reward, draw_held_out, open_shop, spec_of
 from studies.shops import ShopChanges, read_shop
-from studies.work import rows_by_seed
+from studies.work import rows_by_task
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress
+from zoosim.experiments.request import parse_seeds
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.last_boosts import LastBoosts
 from zoosim.policies.boosts.q_boosts import QEnsemble
@@ -21,6 +24,7 @@ from zoosim.policies.boosts.simple import read_boosts
 from zoosim.ranking.stability import rank_change
 from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop, SearchVisit
+from zoosim.worlds.search.tables import digest
 
 STATIC = "0 0 0 0 0 1 0 0 0 0"
 """The static best: full weight on the price alone, in units of a_max."""
@@ -108,13 +112,25 @@ class Served(NamedTuple):
 def measure(
     *, seeds: Any = "1000:1008", jobs: Any = None, config: ShopChanges = None, progress: Progress = lambda line: None
 ) -> list[Stretch]:
-    """Let learners go through 5,000 visits of each seed, free and guarded, and through 1,000 in trust regions."""
-    return rows_by_seed(partial(_courses, read_shop(config)), seeds, jobs=jobs, progress=progress)
+    """Let learners go through 5,000 visits of each seed, free and guarded, and through 1,000 in trust regions.
+
+    What is finished is kept on disk, so a run that was stopped goes on.
+    """
+    tasks = [(name, seed) for seed in parse_seeds(seeds) for name in SETTINGS]
+    work = partial(_kept_course, read_shop(config))
+    return rows_by_task(work, tasks, jobs=jobs, words=lambda task: f"{task[0]}, seed {task[1]}", progress=progress)
 
 
-def _courses(config: SearchConfig, seed: int) -> list[Stretch]:
-    """Let every learner go through a seed."""
-    return [row for name in SETTINGS for row in course(config, name, seed, LONG if name in ON_LONG else SHORT)]
+def _kept_course(config: SearchConfig, task: tuple[str, int]) -> list[Stretch]:
+    name, seed = task
+    key = (config.model_dump_json(), digest(config), SETTINGS[name], seed, LONG, SHORT, HELD_OUT_VISITS)
+    text = kept_array("trust-region", key, partial(_course_text, config, name, seed))
+    return [Stretch(**row) for row in json.loads(str(text))]
+
+
+def _course_text(config: SearchConfig, name: str, seed: int) -> str:
+    rows = course(config, name, seed, LONG if name in ON_LONG else SHORT)
+    return json.dumps([asdict(row) for row in rows])
 
 
 def course(config: SearchConfig, name: str, seed: int, checkpoints: Sequence[int]) -> list[Stretch]:

@@ -90,7 +90,8 @@ class LearningCurve:
 
     `earned` is the expected reward of its actions at visits 31 to 300, in units of what the best vectors of the
     segments earn at these; `decision_ms` and `learning_ms` are milliseconds of processor time per visit. `coverage` is
-    that of `coverage_of` in the end.
+    that of `coverage_of` in the end; `boosts` the mean of the boosts that are recommended then, by segment, where it
+    chooses boosts.
     """
 
     policy: str
@@ -100,6 +101,7 @@ class LearningCurve:
     decision_ms: float
     learning_ms: float
     coverage: float | None = None
+    boosts: Mapping[str, list[float]] | None = None
 
 
 def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
@@ -217,7 +219,16 @@ def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: Fl
         decision_ms=decision_ms,
         learning_ms=learning_ms,
         coverage=coverage_of(world, policy, held_out) if isinstance(policy, QEnsemble) else None,
+        boosts=boosts_by_segment(world, policy, held_out) if BOOSTS in policy.chooses else None,
     )
+
+
+def boosts_by_segment(world: SearchView, policy: Policy, held_out: HeldOut) -> dict[str, list[float]]:
+    """Return the mean of the boosts that a policy recommends, over the held-out visits of each segment."""
+    means = [
+        np.mean([policy.recommend(world.context(visit)) for visit in part], axis=0).tolist() for part in held_out.visits
+    ]
+    return dict(zip(held_out.names, means, strict=True))
 
 
 def coverage_of(world: SearchView, policy: QEnsemble, held_out: HeldOut) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from studies.boost_curves.learners import DEFAULT, SHOPS
-from studies.boost_curves.records import ALL, Score
+from studies.boost_curves.records import ALL, Score, SegmentBoosts
 from studies.held_out import (
     HELD_OUT_VISITS,
     REPLICATES,
@@ -74,6 +74,16 @@ def baseline_scores(behaviour: str, seed: int) -> list[Score]:
 
     rows = json.loads(str(kept("boost-lines", key, ("rows",), make)["rows"]))
     return [Score(**row) for row in rows]
+
+
+def best_boosts(behaviour: str, seed: int) -> list[SegmentBoosts]:
+    """Return the optimum's boosts of each segment in the shop of a seed."""
+    shop = open_shop(SHOPS[behaviour], seed)
+    names = [part.name for part in groups_of(shop, "segment")]
+    return [
+        SegmentBoosts(OPTIMUM, behaviour, seed, name, dict(zip(FEATURES, boosts.tolist(), strict=True)))
+        for name, boosts in zip(names, best_vectors(shop), strict=True)
+    ]
 
 
 def _measured(shop: SearchShop, behaviour: str, seed: int) -> list[Score]:

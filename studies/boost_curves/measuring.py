@@ -3,19 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from studies.boost_curves.baselines import baseline_scores, per_cell
+from studies.boost_curves.baselines import baseline_scores, best_boosts, per_cell
 from studies.boost_curves.learners import DEFAULT, LEARNERS, OTHER_VISITS, SHOPS
-from studies.boost_curves.records import ALL, OnlineResult, Score
+from studies.boost_curves.records import ALL, OnlineResult, Score, SegmentBoosts
 from studies.held_out import CHECKPOINTS, EARLY, learning_curve_of
 from studies.side_by_side import side_by_side
 from zoosim.arena.backends.local import default_jobs
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
+from zoosim.core.search_names import FEATURES
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 
 ALL_SHOPS = "all"
+
+Row = Score | OnlineResult | SegmentBoosts
 
 
 class Task(NamedTuple):
@@ -35,7 +38,7 @@ def measure(
     policies: Any = None,
     jobs: Any = None,
     progress: Progress = lambda line: None,
-) -> list[Score | OnlineResult]:
+) -> list[Row]:
     """Measure baselines and learners over so many `visits` per seed, 1,000 at most in other shops.
 
     `behaviour` is "default", "changed" (other behaviour of visitors), "savvy" (with savvy shoppers) or "all";
@@ -79,12 +82,12 @@ def _learners(policies: Any) -> tuple[str, ...]:
     return tuple(name for name in LEARNERS if name in policies)
 
 
-def _baselines(shop: tuple[str, int]) -> list[Score | OnlineResult]:
+def _baselines(shop: tuple[str, int]) -> list[Row]:
     behaviour, seed = shop
-    return [*baseline_scores(behaviour, seed)]
+    return [*baseline_scores(behaviour, seed), *best_boosts(behaviour, seed)]
 
 
-def _learning_curve(task: Task) -> list[Score | OnlineResult]:
+def _learning_curve(task: Task) -> list[Row]:
     """Measure a learning curve, unless it is on disk."""
     policy, behaviour, seed, checkpoints = task
     curve = learning_curve_of(LEARNERS[policy].entry(policy), SHOPS[behaviour], seed, checkpoints)
@@ -93,8 +96,13 @@ def _learning_curve(task: Task) -> list[Score | OnlineResult]:
         for score in curve.scores
     ]
     earned = curve.earned if checkpoints[-1] >= EARLY[1] else None
+    boosts = [
+        SegmentBoosts(policy, behaviour, seed, segment, dict(zip(FEATURES, values, strict=True)))
+        for segment, values in (curve.boosts or {}).items()
+    ]
     return [
         *scores,
+        *boosts,
         OnlineResult(policy, behaviour, seed, earned, curve.decision_ms, curve.learning_ms, curve.coverage),
     ]
 
@@ -108,15 +116,15 @@ class ProgressCounter:
         self.total = total
         self.progress = progress
 
-    def baselines(self, behaviour: str, seed: int, rows: Sequence[Score | OnlineResult]) -> None:
+    def baselines(self, behaviour: str, seed: int, rows: Sequence[Row]) -> None:
         """Report the baselines of a seed."""
         self._report(behaviour, seed, per_cell("vectors"), rows)
 
-    def curve(self, task: Task, rows: Sequence[Score | OnlineResult]) -> None:
+    def curve(self, task: Task, rows: Sequence[Row]) -> None:
         """Report a learning curve."""
         self._report(task.behaviour, task.seed, task.policy, rows)
 
-    def _report(self, behaviour: str, seed: int, name: str, rows: Sequence[Score | OnlineResult]) -> None:
+    def _report(self, behaviour: str, seed: int, name: str, rows: Sequence[Row]) -> None:
         scores = [row for row in rows if isinstance(row, Score) and (row.policy, row.segment) == (name, ALL)]
         result = f"{name} {100 * scores[-1].share:.1f}% of the optimum"
         self.count += 1

@@ -17,7 +17,7 @@ from studies.boost_curves.baselines import (
 )
 from studies.boost_curves.drawings import IN_PANELS, curves_figure, segments_figure
 from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED, PRINTED_LOG, SAVVY
-from studies.boost_curves.records import OnlineResult, Score
+from studies.boost_curves.records import OnlineResult, Score, SegmentBoosts
 from studies.boost_curves.summary import (
     Rows,
     baselines_in,
@@ -31,6 +31,7 @@ from studies.boost_curves.summary import (
     share,
     shares,
 )
+from studies.boost_curves.weights import boosts_table
 from zoosim.core.search_names import LIBRARY_NAMES
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.sections import Drawing, Page, PageTable
@@ -89,16 +90,18 @@ TERMS = {
 }
 
 
-def build_page(rows: Sequence[Score | OnlineResult]) -> Page:
+def build_page(rows: Sequence[Score | OnlineResult | SegmentBoosts]) -> Page:
     """Return the page of the study."""
     scores = [row for row in rows if isinstance(row, Score)]
     online = [row for row in rows if isinstance(row, OnlineResult)]
+    boosts = [row for row in rows if isinstance(row, SegmentBoosts)]
     tables: list[PageTable] = []
     drawings: list[Drawing] = []
     for behaviour in behaviours_in(scores):
         tables.append(_share_table(scores, online, behaviour))
         tables.append(_interval_table(scores, behaviour))
         tables.append(_segment_table(scores, behaviour))
+        tables.append(boosts_table(boosts, behaviour, SUFFIX[behaviour]))
         tables.append(_below_template_table(scores, behaviour))
         tables.append(_cost_table(online, behaviour))
         if behaviour == DEFAULT:

@@ -28,6 +28,17 @@ class Score:
 
 
 @dataclass(frozen=True)
+class SegmentBoosts:
+    """Mean `boosts`, by feature, that a learner recommends to a `segment` in the end; or its best ones, the optimum."""
+
+    policy: str
+    behaviour: str
+    seed: int
+    segment: str
+    boosts: dict[str, float]
+
+
+@dataclass(frozen=True)
 class OnlineResult:
     """The expected reward of a learner's actions at visits 31 to 300, `earned`, as a share of the optimum's.
 

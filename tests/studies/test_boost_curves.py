@@ -23,12 +23,13 @@ from studies.boost_curves.baselines import (
 )
 from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED, SHOPS
 from studies.boost_curves.measuring import checkpoints_of
-from studies.boost_curves.records import ALL, OnlineResult, Score
+from studies.boost_curves.records import ALL, OnlineResult, Score, SegmentBoosts
 from studies.boost_curves.summary import ratios, share, shares
 from studies.held_out import boosts_reward, draw_held_out, open_shop
+from studies.rows import rows_where
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
-from zoosim.core.search_names import LIBRARY_NAMES, TEMPLATES
+from zoosim.core.search_names import FEATURES, LIBRARY_NAMES, TEMPLATES
 from zoosim.policies.registry import find_class
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search import optimum
@@ -175,6 +176,11 @@ def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyP
     assert progress_lines[-1].startswith("18 of 18, seed 1, savvy behaviour: ts-vectors ")
     assert {row.visits for row in rows if isinstance(row, Score)} == {0, 30, 40}
     assert {row.earned for row in rows if isinstance(row, OnlineResult)} == {None}
+    boosts = rows_where([row for row in rows if isinstance(row, SegmentBoosts)], behaviour=DEFAULT, segment="premium")
+    assert [row.policy for row in boosts] == [OPTIMUM, OPTIMUM, "item-critic", "item-critic"]  # ts-vectors has none
+    [table] = [table for table in done.page.tables if table.heading == "What is boosted for whom"]
+    told = next(cells for cells in table.rows if cells[:2] == ("premium", "item-critic"))
+    assert told[2:] == tuple(f"{np.mean([row.boosts[name] for row in boosts[2:]]):+.2f}" for name in FEATURES)
     summary = json.loads((tmp_path / "a" / "summary.json").read_text(encoding="utf-8"))
     assert summary["rows"][0]["policy"] == OPTIMUM
     assert "changed behaviour" in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from studies.cem_optima.landscapes import A_MAX, Slope, landscape
-from studies.critic_gradient import gradient
-from studies.gradient_ascent import GradientConfig, gradient_ascent_many
 from studies.quadratic import ACTION_DIM, STATE_DIM, TRAINED, draw_points, fit_ours, value
 from studies.work import rows_by_task
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, Progress
 from zoosim.experiments.request import parse_seeds
+from zoosim.models.ensemble_gradient import gradient
 from zoosim.optimizers import CEMConfig, CEMResults, cem_optimize_many
+from zoosim.optimizers.gradient import GradientConfig, gradient_ascent_many
 from zoosim.policies.q_ensemble import QEnsembleRegressor
 
 SIZES = ((5, 5), (3, 5), (5, 3), (3, 3))

@@ -75,7 +75,7 @@ def earned_by(schedule: str, seed: int, periods: dict[str, tuple[int, int]]) -> 
         seed: The seed of the shop, of its visitors and of the policy.
         periods: First visits, and first visits behind, by name.
     """
-    shop = {"n_products": 1_000, "a_max": 0.5, "shifts": [{"step": SHIFT, "renewal": 1.0}]}
+    shop = {"n_products": 1_000, "a_max": 0.5, "shifts": [{"step": SHIFT, "name": RENEWED, "renewal": 1.0}]}
     world = BoostWorld(SearchShop(build_search_world(read_search_config(shop), seed=seed)))
     last = max(stop for _, stop in periods.values())
     policy = QEnsemble(world.spec(last), stream(seed, "policy"), **SCHEDULES[schedule])

@@ -66,13 +66,12 @@ def answer(rows: Sequence[Earned]) -> str:
     lead = paired(rows, renewed, known, RENEWED)
     if betas[renewed] > betas[known] and lead.low is not None and lead.low > 0.0:
         return (
-            f"Raise beta where the catalogue is new: {renewed} earns {written(lead, 2)} EUR a visit more than {known}, "
-            "the best in a known shop."
+            f"Raise beta where the catalogue is new: {renewed} earns {written(lead, 2)} EUR a visit more than {known}."
         )
-    return (
-        f"Leave beta as it is where the catalogue is new: the best constant in a known shop is {known}, after its "
-        f"products were replaced {renewed}, by {lead.mean:+.2f} EUR a visit ({interval_alone(lead, 2, sign=True)})."
-    )
+    if renewed == known:
+        return f"Leave beta as it is where the catalogue is new: {known} is best there as in a known shop."
+    told_lead = written(lead, 2, sign=True)
+    return f"Leave beta as it is where the catalogue is new: {renewed} earns {told_lead} EUR a visit more than {known}."
 
 
 def details(rows: Sequence[Earned]) -> list[str]:

@@ -19,7 +19,7 @@ def made_up(gain_when_new: float) -> list[Earned]:
 
 
 def test_rewards_are_those_of_the_periods() -> None:
-    periods = {"first": (0, 3), "all": (0, 40)}
+    periods = {"first": (0, 3), "all": (0, 120)}
     greedy, growing = (earned_by(name, 3, periods) for name in (GREEDY, GROWING))
     assert [row.period for row in greedy] == ["first", "all"]
     assert greedy[0].reward == growing[0].reward  # random boosts of the same draws

@@ -38,6 +38,7 @@ from zoosim.serving.events import (
     pack_whole,
     start_key,
 )
+from zoosim.serving.ids import user_id_of
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.replica import Replica
 from zoosim.serving.rules import Rules
@@ -346,7 +347,9 @@ class _Service:
         """Return what is shown to a visitor, and how likely each product was."""
         candidates = self._replica.catalogue.everything()
         unit = Units(self._secret, decision_id)
-        drawn = draw(self._model.policy, [Slot(features)], candidates, EXPLORATION, unit)
+        drawn = draw(
+            self._model.policy, [Slot(features, user_id=user_id_of(visitor_id))], candidates, EXPLORATION, unit
+        )
         decision = ProductDecision(
             request=b"request",
             model="model",

@@ -16,6 +16,7 @@ from tests.serving.traces import traces
 from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.types import NOBODY
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.findings import NOTHING
@@ -266,10 +267,10 @@ class Own(zoosim.Policy):
     """Shows one product to visitors that it recognises, and another one to all others."""
 
     def select_action(self, context: zoosim.Context) -> int:
-        return int(context.user_id != 0)
+        return int(context.user_id != NOBODY)
 
     def update(self, context: zoosim.Context, *given: Any) -> None:
-        assert context.user_id == 0
+        assert context.user_id == NOBODY
 
 
 def test_a_policy_that_cannot_learn_is_left_out_and_named(log_of_600: Path) -> None:

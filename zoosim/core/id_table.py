@@ -76,7 +76,13 @@ def capacity_for(table: IdTable, ids: IntArray, claims: int, most: int) -> int:
     claims = min(claims, len(ids))
     if capacity == most or int(table.counts[IN_USE]) + claims <= capacity:
         return capacity
-    wanted = int(table.counts[IN_USE]) + min(count_unknown(table, ids), claims)
+    return capacity_after(table, min(count_unknown(table, ids), claims), most)
+
+
+def capacity_after(table: IdTable, newcomers: int, most: int) -> int:
+    """Return the capacity, at most `most`, with which so many ids more may claim slots; it doubles where it grows."""
+    capacity = len(table.ids)
+    wanted = int(table.counts[IN_USE]) + newcomers
     return min(max(wanted, 2 * capacity), most) if wanted > capacity else capacity
 
 

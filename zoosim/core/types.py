@@ -59,9 +59,9 @@ def frozen_parts(parts: Parts) -> Parts:
 class Context(dict[str, Any]):
     """The shop's knowledge when it must choose: a frozen record, and at once a value of the environment's `Dict` space.
 
-    Fields, as keys and as attributes: `user_id` (int), `user (d_u,)`, `product_ids (K,)`, `products (K, d_p)`,
-    `available (K,)`, a mask of the products that may be shown. The arrays are read-only. An action is an index into
-    `product_ids`.
+    Fields, as keys and as attributes: `user_id` (int; `NOBODY` where nobody says who comes), `user (d_u,)`,
+    `product_ids (K,)`, `products (K, d_p)`, `available (K,)`, a mask of the products that may be shown. The arrays are
+    read-only. An action is an index into `product_ids`.
     """
 
     user_id: int
@@ -84,6 +84,10 @@ class Context(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return Context, (dict(self),)
+
+
+NOBODY = -1
+"""The id of a visitor of whom nobody says who it is: one such visitor need not be another."""
 
 
 class Distribution(NamedTuple):

@@ -11,7 +11,17 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters
 from zoosim.core.state import Stateful
-from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PastLog, PolicySpec, Progress
+from zoosim.core.types import (
+    NOBODY,
+    BoolArray,
+    Context,
+    Distribution,
+    FloatArray,
+    IntArray,
+    PastLog,
+    PolicySpec,
+    Progress,
+)
 from zoosim.policies.requests import checked_action, dense_propensities
 
 FIT_CHUNK = 1_000
@@ -58,6 +68,9 @@ class Policy(Stateful, ABC):
 
     needs_user_ids: ClassVar[bool] = False
     """True where the policy knows visitors by their id, so that it cannot work where they are never recognised."""
+
+    reads_user_ids: ClassVar[bool] = False
+    """True where decisions of a kernel depend on who comes, beside what features and candidates are."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make a policy that has learned nothing.
@@ -203,7 +216,7 @@ def logged_context(log: PastLog, row: int, available: BoolArray, candidates: Int
         products = products[candidates]
         product_ids.flags.writeable = products.flags.writeable = False
     return Context(
-        user_id=0 if log.user_ids is None else int(log.user_ids[row]),
+        user_id=NOBODY if log.user_ids is None else int(log.user_ids[row]),
         user=log.features[row],
         product_ids=product_ids,
         products=products,

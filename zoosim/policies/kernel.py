@@ -29,7 +29,17 @@ from zoosim.core.jit import bind, jit
 from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress, frozen_view
+from zoosim.core.types import (
+    NOBODY,
+    BoolArray,
+    Context,
+    FloatArray,
+    IntArray,
+    PastLog,
+    PolicySpec,
+    Progress,
+    frozen_view,
+)
 from zoosim.policies.base import FIT_CHUNK, policy_name
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
@@ -266,7 +276,7 @@ class KernelPolicy(DrawingPolicy):
         users = checked_past_features(log, self.spec)
         for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
-        user_ids = np.zeros(len(log), np.int64) if log.user_ids is None else log.user_ids
+        user_ids = np.full(len(log), NOBODY) if log.user_ids is None else log.user_ids
         # In chunks: room is made for as many decisions at once, and progress is told between them.
         for start in range(0, len(log), FIT_CHUNK):
             part = slice(start, min(start + FIT_CHUNK, len(log)))

@@ -23,7 +23,7 @@ from zoosim.core.files import checked_file
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.tabular import TabularResult
-from zoosim.core.types import Context, FloatArray, IntArray, frozen
+from zoosim.core.types import NOBODY, Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import class_of_saved, packed_policy, unpacked_policy
 from zoosim.policies.requests import dense_propensities
@@ -251,7 +251,7 @@ class Model(TabularResult):
             ids = product_ids(names)
             products = frozen(np.array(features).reshape(len(names), -1))
         context = Context(
-            user_id=0,
+            user_id=NOBODY,
             user=frozen(self.fitted.visitors.encode_one(visitor)),
             product_ids=ids,
             products=products,

@@ -38,6 +38,7 @@ BUILT_IN = {
     "neural-linear-head": "zoosim.policies.products.published_neural_linear:NeuralLinearHead",
     "neural-linear-stable": "zoosim.policies.products.published_neural_linear:NeuralLinearStable",
     "dropout-ts": "zoosim.policies.products.dropout_ts:DropoutTS",
+    "visitor-linucb": "zoosim.policies.products.visitor_linear:VisitorLinUCB",
     "d-linucb": "zoosim.policies.products.shared_linear:DiscountedLinUCB",
     "neural-linear": "zoosim.policies.products.neural_linear:NeuralLinear",
     "neural-ucb": "zoosim.policies.products.neural_ucb:NeuralUCB",

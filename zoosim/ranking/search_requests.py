@@ -14,7 +14,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import RewardWeights
-from zoosim.core.types import Context, FloatArray, IntArray, frozen
+from zoosim.core.types import NOBODY, Context, FloatArray, IntArray, frozen
 from zoosim.ranking.boost_features import static_features, unmatched_features
 from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.top_k import top_of
@@ -84,7 +84,7 @@ class SearchRequests:
     def context(self, features: FloatArray, products: IntArray, scores: FloatArray, signs: FloatArray) -> Context:
         """Return a request for `products (n,)` with base `scores (n,)`; `signs (3,)` as `unmatched_features` takes."""
         return Context(
-            user_id=0,
+            user_id=NOBODY,
             features=frozen(np.asarray(features, np.float64)),
             product_ids=frozen(self.ids[products]),
             product_table=read_only(self.table.rows(products)),

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
+from zoosim.core.types import NOBODY
 from zoosim.policies.model import name_of
 
 LONGEST_ID = 256
@@ -52,6 +54,13 @@ def check_id(text: str, what: str) -> str:
 def product_id(candidate: Any) -> str:
     """Return the canonical id of a product that is given by it or by a mapping; raises `PolicyError` for none."""
     return check_id(name_of(candidate), "candidates")
+
+
+def user_id_of(visitor_id: str) -> int:
+    """Return the number by which policies know a visitor: a hash of the id, 0 or more, `NOBODY` for an empty one."""
+    if not visitor_id:
+        return NOBODY
+    return int.from_bytes(short_hash(visitor_id.encode()), "big") >> 1
 
 
 def check_columns(names: Iterable[Any], values: Iterable[Any]) -> None:

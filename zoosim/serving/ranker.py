@@ -7,7 +7,7 @@ import numpy as np
 
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import BoolArray, Context, FloatArray, frozen
+from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities
 from zoosim.serving.catalogue import RequestCandidates
@@ -42,11 +42,13 @@ class Slot(NamedTuple):
         visitor: The visitor's features `(d_u,)`, with what is known of the slot.
         baseline: The place of the candidate that the shop would show there; None for the first that is left.
         excluded: Places of candidates that it must not show.
+        user_id: The number by which policies know the visitor.
     """
 
     visitor: FloatArray
     baseline: int | None = None
     excluded: tuple[int, ...] = ()
+    user_id: int = NOBODY
 
 
 def draw(
@@ -108,7 +110,7 @@ def _fill(
         if policy is None:
             own_distribution = _certain(_baseline(slot, available), available)
         else:
-            context = context_of(slot.visitor, candidates)
+            context = context_of(slot.user_id, slot.visitor, candidates)
             own_distribution = dense_propensities(policy, Context({**context, "available": frozen(available)}))
         distribution = _explored(own_distribution, available, exploration)
         tops = tops or [(available, distribution)]

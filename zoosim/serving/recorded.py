@@ -10,15 +10,16 @@ from zoosim.policies.model import ID, Model, product_ids
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.events import ProductDecision, unpack_floats, unpack_unexpressed, unpack_whole
+from zoosim.serving.ids import user_id_of
 
 FeaturesOf = Callable[[ProductDecision, int], FloatArray | None]
 """Returns the features of a version of a product in a decision, None where they are not known."""
 
 
-def context_of(visitor: Any, candidates: RequestCandidates) -> Context:
-    """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
+def context_of(user_id: int, visitor: Any, candidates: RequestCandidates) -> Context:
+    """Return a request as policies see it: who comes, with features `(d_u,)`, and candidates that may all be shown."""
     return Context(
-        user_id=0,
+        user_id=user_id,
         user=visitor,
         product_ids=candidates.ids,
         products=candidates.features,
@@ -64,7 +65,8 @@ class Recorded:
 
     def shown_in(self, decision: ProductDecision, slot: int) -> tuple[Context, int]:
         """Return the request of a decision with the product in a slot alone, and that product's place."""
-        return context_of(frozen(self.visitor_in(decision, slot)), self._product_in(decision, slot)), 0
+        user_id = user_id_of(decision.visitor_id)
+        return context_of(user_id, frozen(self.visitor_in(decision, slot)), self._product_in(decision, slot)), 0
 
     def visitor_in(self, decision: ProductDecision, slot: int) -> FloatArray:
         """Return the visitor's features `(d_u,)` in a slot."""

@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import shown
-from zoosim.core.types import Context, FloatArray
+from zoosim.core.types import NOBODY, Context, FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.records import BOX_EDGE
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
@@ -122,7 +122,9 @@ def _answer(asked: BoostPolicy, log: Log, row: int, has_density: bool) -> FloatA
     if log.searches is not None:
         context = log.searches.context(row)
     else:
-        context = Context(user_id=0 if log.user_ids is None else int(log.user_ids[row]), features=log.features[row])
+        context = Context(
+            user_id=NOBODY if log.user_ids is None else int(log.user_ids[row]), features=log.features[row]
+        )
     try:
         given = asked.density(context, log.actions[row]) if has_density else asked.recommend(context)
     except AttributeError as error:

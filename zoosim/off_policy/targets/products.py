@@ -17,7 +17,7 @@ from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.search_names import MOST_TEMPLATES, TEMPLATES
 from zoosim.core.threads import in_threads, n_threads
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, Progress
+from zoosim.core.types import NOBODY, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
@@ -137,7 +137,7 @@ class PolicyTarget(Target):
 
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
-        with_users = not self._runs_compiled or self.policy.needs_user_ids
+        with_users = not self._runs_compiled or self.policy.needs_user_ids or self.policy.reads_user_ids
         rows, place = _distinct_contexts(log, start, stop, with_users)
         answers = _zeros(log, rows)
         ask = self._ask_kernel if self._runs_compiled and answers.are_dense else self._ask_policy
@@ -151,7 +151,7 @@ class PolicyTarget(Target):
         policy: Any = self.policy
         # Chunks of answers share one array; this one's rows begin where its first row starts.
         out = answers.probabilities.reshape(-1, log.n_actions)[answers.starts[0] // log.n_actions :]
-        ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
+        ids = np.full(len(rows), NOBODY) if log.user_ids is None else log.user_ids[rows]
         users = np.asarray(log.features[rows], np.float64)
         masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
         ends = np.linspace(0, len(rows), len(self._askable) + 1).astype(np.int64)

@@ -5,7 +5,7 @@ its constant, x' M x for all products of one user is p~' Q p~ with p~ = [1, prod
 product costs more than its own non-zero features squared.
 """
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,18 +43,46 @@ class SharedLinearCandidates(NamedTuple):
 
 @inlined
 def _best(state: SharedLinearState, candidates: SharedLinearCandidates, user: FloatArray, available: BoolArray) -> int:
+    mean, spread = see_products(state, candidates, user)
+    return best_by_bound(mean, spread, candidates, state.alpha, available)
+
+
+@inlined
+def see_products(state: Any, candidates: SharedLinearCandidates, user: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean `(w,)` and covariance `(w, w)` of the weights of [1, product], as a visitor sees the shared model.
+
+    Args:
+        state: A state with the fields `ridge` and `widths` of `SharedLinearState`.
+        candidates: Candidates, whose rows have w numbers.
+        user: The visitor's features `(d_u,)`.
+    """
     left = with_one(user)
-    rows = candidates.rows
-    width = rows.shape[1]
+    width = candidates.rows.shape[1]
     mean = np.zeros(width)
     spread = np.zeros((width, width))
     contract(state.ridge, widths_of(state.widths, state.ridge), 0, left, nonzeros(left), mean, spread)
+    return mean, spread
+
+
+@inlined
+def best_by_bound(
+    mean: FloatArray, spread: FloatArray, candidates: SharedLinearCandidates, alpha: float, available: BoolArray
+) -> int:
+    """Return the available candidate with the highest upper confidence bound.
+
+    Args:
+        mean, spread: Of the weights of [1, product], `(w,)` and `(w, w)`.
+        candidates: The candidates.
+        alpha: Width of the bound, in standard deviations.
+        available: Which candidates may be shown `(K,)`.
+    """
+    rows = candidates.rows
     scores = np.zeros(rows.shape[0])
-    if state.alpha > 0.0:
+    if alpha > 0.0:
         variances(spread, rows, candidates.dense, scores)
     for r in range(scores.shape[0]):
-        scores[r] = state.alpha * np.sqrt(scores[r])
-        for j in range(width):
+        scores[r] = alpha * np.sqrt(scores[r])
+        for j in range(rows.shape[1]):
             scores[r] += mean[j] * rows[r, j]
     return best_of(scores, candidates.row_of, available)
 
@@ -93,37 +121,32 @@ def _features_of(candidates: SharedLinearCandidates, user: FloatArray, action: i
 
 
 @inlined
-def _decided(
-    state: SharedLinearState, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, action: int
-) -> None:
+def decided(state: Any, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, action: int) -> None:
+    """Count a decision in the widths of a state with `ridge`, `widths` and `alpha`; see `zoosim.policies.kernel`."""
     # Without bounds nobody reads widths.
     if state.alpha > 0.0:
         count_decision(state.widths, state.ridge, 0, _features_of(candidates, user, action))
 
 
 @inlined
-def _learn(
-    state: SharedLinearState,
-    candidates: SharedLinearCandidates,
-    user_id: int,
-    user: FloatArray,
-    action: int,
-    reward: float,
+def learn(
+    state: Any, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, action: int, reward: float
 ) -> None:
+    """Learn a reward in a state with `ridge`, `widths` and `alpha`; see `zoosim.policies.kernel`."""
     x = _features_of(candidates, user, action)
     observe(state.ridge, 0, x, nonzeros(x), reward)
     if state.alpha > 0.0:
         settle(state.widths, 0, x)
 
 
-KERNEL = Kernel("shared_linear", _choose, _distribution, _learn, _decided)
+KERNEL = Kernel("shared_linear", _choose, _distribution, learn, decided)
 
 
-class _SharedLinear(KernelPolicy):
-    """Base of `greedy` and `d-linucb`."""
+class SharedLinear(KernelPolicy):
+    """Base of policies on one linear model for all products and visitors."""
 
     kernel = KERNEL
-    learned = ("ridge", "widths")
+    learned: ClassVar[tuple[str, ...]] = ("ridge", "widths")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
 
     def _make(self, alpha: float, epsilon: float, discount: float) -> SharedLinearState:
@@ -135,12 +158,11 @@ class _SharedLinear(KernelPolicy):
         rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
         return SharedLinearCandidates(rows, row_of, is_dense(rows))
 
-    def _exploiting(self) -> SharedLinearState:
-        state: SharedLinearState = self.state._replace(alpha=0.0, epsilon=0.0)
-        return state
+    def _exploiting(self) -> Any:
+        return self.state._replace(alpha=0.0, epsilon=0.0)
 
 
-class Greedy(_SharedLinear):
+class Greedy(SharedLinear):
     """Show the product with the highest estimate, and with probability epsilon any product (epsilon-greedy)."""
 
     name = "greedy"
@@ -150,7 +172,7 @@ class Greedy(_SharedLinear):
         return self._make(alpha=0.0, epsilon=self.epsilon, discount=1.0)
 
 
-class DiscountedLinUCB(_SharedLinear):
+class DiscountedLinUCB(SharedLinear):
     """LinUCB on one shared model whose memory fades (D-LinUCB, Russac, Vernade & Cappe 2019)."""
 
     name = "d-linucb"

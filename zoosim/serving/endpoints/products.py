@@ -33,7 +33,7 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.fresh import EXPLORATION
-from zoosim.serving.ids import product_id
+from zoosim.serving.ids import product_id, user_id_of
 from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, draw
 from zoosim.serving.unexpressed import unexpressed_in
@@ -310,14 +310,15 @@ class ProductEndpoint(Endpoint):
         candidates = names if body.candidates is None else body.candidates
         if count > (len(names) if slots else len(candidates)):
             raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
+        user_id = user_id_of(body.visitor_id)
         if not slots:
-            return [Slot(visitor)] * min(count, len(names))
+            return [Slot(visitor, user_id=user_id)] * min(count, len(names))
         places = {name: place for place, name in enumerate(names)}
         to_fill = []
         for slot in slots:
             excluded_places = tuple(places[name] for name in slot.excluded if name in places)
             features = _encoded(arm, {**body.visitor, **slot.visitor})
-            to_fill.append(Slot(features, places.get(slot.baseline), excluded_places))
+            to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
         return to_fill
 
     def _asked(self, task: "_ArmTask") -> tuple[Policy | None, Sequence[Slot], RequestCandidates, float]:

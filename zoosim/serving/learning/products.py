@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.core.types import Context, frozen
 from zoosim.serving.events import ProductDecision, Row, unpack_floats, unpack_whole
+from zoosim.serving.ids import user_id_of
 from zoosim.serving.join import Closing
 from zoosim.serving.learning.base import Learning
 from zoosim.serving.recorded import Recorded, context_of
@@ -70,9 +71,10 @@ class ProductLearning(Learning):
         action = decision.shown[slot]
         versions = unpack_whole(decision.versions).tolist()
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
+        user_id = user_id_of(decision.visitor_id)
         if alone:
-            return context_of(visitor, catalogue.candidates([versions[action]])), 0
-        return context_of(visitor, catalogue.candidates(versions)), action
+            return context_of(user_id, visitor, catalogue.candidates([versions[action]])), 0
+        return context_of(user_id, visitor, catalogue.candidates(versions)), action
 
     def _knows_products(self, decision: ProductDecision) -> bool:
         """Return whether the candidates of a decision by this model are known: a server may lose their rows."""

@@ -82,6 +82,7 @@ VARIANTS = {
     "neural-linear": Subject("neural-linear", SMALL_NETWORK),
     "neural-linear thompson": Subject("neural-linear", {**SMALL_NETWORK, "thompson": True}),
     "dropout-ts": Subject("dropout-ts", SMALL_NETWORK),
+    "visitor-linucb": Subject("visitor-linucb", {"visits": 3}),
     "neural-linear-online": Subject("neural-linear-online", {"hidden": 8, "embedding": 4}),
     "neural-linear-stable": Subject(
         "neural-linear-stable", {"hidden": 8, "embedding": 4, "memory": 40, "batch_size": 8, "train_every": 10}

@@ -13,6 +13,7 @@ from zoosim.policies.products.visitor_memory import (
     RATIOS,
     VisitorMemory,
     add_deviation,
+    bytes_per_visitor,
     new_memory,
     ratio_of,
     remember,
@@ -112,7 +113,7 @@ def test_where_nobody_says_who_comes_it_is_the_shared_model() -> None:
 
 
 def test_the_visitor_rewarded_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor_linear, "MAX_BYTES", 5 * visitor_linear.bytes_per_visitor(8, USERS + DIM))
+    monkeypatch.setattr(visitor_linear, "MAX_BYTES", 5 * bytes_per_visitor(8, USERS + DIM))
     policy = made(VisitorLinUCB)
     products = np.random.default_rng(0).normal(size=(PRODUCTS, DIM))
     for visitor in (1, 2, 3, 4, 1, 5):

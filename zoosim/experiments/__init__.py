@@ -18,6 +18,7 @@ MODULES = {
     "showdown": "showdown:SHOWDOWN",
     "gauntlet": "gauntlet:GAUNTLET",
     "labelled": "labelled:LABELLED",
+    "long-term": "long_term:LONG_TERM",
     "pretrained": "pretrained:PRETRAINED",
     "staleness": "staleness:STALENESS",
     "network-seeds": "network_seeds:NETWORK_SEEDS",

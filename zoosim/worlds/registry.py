@@ -73,6 +73,7 @@ _PLACES = {
     "search": "zoosim.worlds.search.simulated:Search",
     "shops": "zoosim.worlds.shops.world:Shops",
     "search-shops": "zoosim.worlds.search_shops.world:SearchShops",
+    "sessions": "zoosim.worlds.sessions.world:Sessions",
 }
 REGISTRY = Registry[type[World]]("world", "zoosim.worlds", _PLACES, _flaw, policy_name)
 

@@ -1,0 +1,173 @@
+"""The exact worth of sessions: by hand, against the ladder that was computed elsewhere, and against simulated lives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.core.config import PERSONAS
+from zoosim.core.errors import ConfigError
+from zoosim.core.types import FloatArray
+from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.simulation import simulate
+from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.world import Sessions
+
+VISITORS = 20_000
+
+
+@pytest.fixture(scope="module")
+def truth() -> SessionTruth:
+    return SessionTruth(SessionConfig())
+
+
+def config(**changes: Any) -> SessionConfig:
+    return SessionConfig(**changes)
+
+
+def test_a_chain_by_hand() -> None:
+    """One category, nothing but a click: each decision is clicked by .25, and the visitor returns by .5 at its end."""
+    plain = config(
+        personas={"all": {"books": 0.25}},
+        companions={},
+        boredom=0.0,
+        teaser=0.0,
+        go_on=0.0,
+        comes_back=0.5,
+        return_by_click=0.0,
+        return_by_satisfaction=0.0,
+    )
+    truth = SessionTruth(plain)
+    assert truth.value(truth.optimum) == pytest.approx(0.25 / 0.5)
+    assert truth.occupancy(truth.optimum).sum() == pytest.approx(2.0)
+    # Visits of 4 decisions on average, twice as many visits by a click that brings everybody back once more often.
+    longer = SessionTruth(plain.model_copy(update={"go_on": 0.75}))
+    assert longer.value(longer.optimum) == pytest.approx(0.25 * 4 * 2)
+
+
+def test_the_ladder(truth: SessionTruth) -> None:
+    """Figures of another implementation of the same laws."""
+    shares = {step.name: 100 * step.share for step in truth.ladder()}
+    known = {
+        "random": 26.2,
+        "best product": 48.1,
+        "myopic": 66.5,
+        "best for this visit": 66.6,
+        "no teasers": 83.2,
+        "shaped bandit": 83.2,
+        "teasers where satisfaction is full": 92.7,
+        "optimum": 100.0,
+    }
+    for name, share in known.items():
+        assert shares[name] == pytest.approx(share, abs=0.05), name
+    assert shares["no teasers, planned"] == pytest.approx(83.4, abs=0.1)
+    assert shares["persona and last click"] == pytest.approx(92.3, abs=0.5)
+    assert max(shares.values()) <= 100.0 + 1e-9
+    np.testing.assert_allclose(truth.by_persona(truth.optimum), [13.9, 16.3, 10.2, 8.3], atol=0.05)
+    myopic = truth.by_persona(truth.rungs["myopic"]) / truth.by_persona(truth.optimum)
+    np.testing.assert_allclose(100 * myopic, [61, 58, 77, 81], atol=0.5)
+
+
+def test_where_satisfaction_does_not_matter_looking_ahead_is_worth_nothing() -> None:
+    flat = SessionTruth(config(return_by_satisfaction=0.0))
+    assert flat.value(flat.rungs["myopic"]) > 0.998 * flat.value(flat.optimum)
+
+
+def test_values_and_decisions_add_up(truth: SessionTruth) -> None:
+    """A visitor's clicks are those of all decisions, by how often each state is met."""
+    for policy in (truth.optimum, truth.rungs["random"]):
+        clicks = (truth.occupancy(policy)[:, :, np.newaxis] * policy * truth.clicks).sum()
+        assert clicks == pytest.approx(truth.value(policy))
+    best = truth.optimal_values[0, truth.start]
+    assert best.max() == pytest.approx(truth.by_persona(truth.optimum)[0])
+
+
+def random_policy(truth: SessionTruth, seed: int) -> FloatArray:
+    shape = (truth.n_personas, *truth.clicks.shape[1:])
+    drawn = np.random.default_rng(seed).gamma(0.3, size=shape)
+    policy: FloatArray = drawn / drawn.sum(axis=2, keepdims=True)
+    return policy
+
+
+def test_simulated_lives_have_the_exact_mean(truth: SessionTruth) -> None:
+    """20 policies, 20,000 visitors each: the largest of 20 gaps stays below 3.5 standard errors, their squares even."""
+    policies = [*truth.rungs.values(), truth.optimum, *(random_policy(truth, seed) for seed in range(9))]
+    gaps = []
+    for number, policy in enumerate(policies):
+        lives = simulate(truth.laws, policy, VISITORS, seed=number)
+        error = lives.clicks.std() / np.sqrt(VISITORS)
+        gaps.append((lives.clicks.mean() - truth.value(policy)) / error)
+    assert len(gaps) >= 19
+    assert np.abs(gaps).max() < 3.5
+    assert 0.3 < np.mean(np.square(gaps)) < 2.2
+
+
+def test_two_policies_meet_the_same_visitors(truth: SessionTruth) -> None:
+    myopic, sound = (truth.rungs[name] for name in ("myopic", "no teasers"))
+    same, other = (simulate(truth.laws, policy, 4_000, seed=1).clicks for policy in (myopic, sound))
+    apart = simulate(truth.laws, sound, 4_000, seed=2).clicks
+    assert np.var(other - same) < 0.8 * np.var(apart - same)
+
+
+def test_the_world_lives_by_the_same_laws() -> None:
+    """Visitors of the world itself, decision by decision, under the optimum: 3 standard errors."""
+    world = Sessions(0, 1_200)
+    truth = world.truth_of(0)
+    clicks = np.zeros(1_200)
+    for visitor in range(len(clicks)):
+        visit: Any = world.arrive(visitor)
+        while visit is not None:
+            best = world.truth(visit)
+            outcome = world.serve(visit, best.best_action)
+            clicks[visitor] += outcome.reward
+            visit = outcome.next.visit if outcome.next else None
+    error = clicks.std() / np.sqrt(len(clicks))
+    assert abs(clicks.mean() - truth.value(truth.optimum)) < 3 * error
+
+
+@pytest.mark.parametrize(("observe", "width"), [("state", 4 + 6 + 7 + 11), ("shop", 4 + 50 + 4), ("anonymous", 54)])
+def test_what_is_observed_has_names(observe: str, width: int) -> None:
+    world = Sessions(0, 10, observe=observe)
+    visit = world.arrive(0)
+    for action in (0, 11, 2, 3, 4, 5, 6):
+        outcome = world.serve(visit, action)
+        if outcome.next is None:
+            break
+        visit = outcome.next.visit
+        assert world.context(visit).user.shape == (width,) == (len(world.user_columns),) == (world.spec(10).user_dim,)
+
+
+def test_a_shock_changes_the_laws_from_a_visitor_on() -> None:
+    shock = {"step": 5, "name": "fish", "set": {"new_puppy_parent": {"Fish Supplies": 0.9}}}
+    world = Sessions(0, 10, shocks=[shock])
+    assert [change.step for change in world.reported_shocks] == [5]
+    before, after = (world.truth_of(visitor).laws.clicks for visitor in (4, 5))
+    assert (before[0, -1, 0], after[0, -1, 0]) == (pytest.approx(0.02), pytest.approx(0.9))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"companions": {"Cat Food": "Bird Toy"}}, "companions: unknown category 'Bird Toy'"),
+        ({"personas": {"all": {"books": 1.0}}, "companions": {}}, "got a click probability of 1, expected one above 0"),
+        ({"persona_mix": {"nobody": 1.0}}, "persona_mix: unknown persona 'nobody'"),
+        ({"persona_mix": dict.fromkeys(PERSONAS, 0.5)}, "shares add up to 2, expected 1"),
+        (
+            {"levels": 50, "most_clicks": 100, "level": 0.1, "return_by_click": 0.01},
+            "visitors have 244,824 states, expected at most 200,000",
+        ),
+        ({"go_on": 1.0}, "go_on"),
+        (
+            {"return_by_click": 3.0},
+            "visitors return with a probability of up to 1.00000, expected at most 0.999; lower",
+        ),
+        ({"shocks": [{"step": 10, "name": "late", "set": {}}]}, "shocks.0.set"),
+        (
+            {"shocks": [{"step": 10, "name": "late", "set": {"cat_connoisseur": {"Cat Toy": 0.1}}}]},
+            "beyond the run of 10",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Sessions(0, 10, **changes)

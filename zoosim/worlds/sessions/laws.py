@@ -1,0 +1,92 @@
+"""The laws of visits as arrays over a visitor's states: what is clicked, and who goes on, comes back or has gone."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.sessions.config import SessionConfig
+
+SOUND, TEASER = 0, 1
+
+
+class Laws(NamedTuple):
+    """What follows in each state of a visitor, by what is shown.
+
+    With P personas, C categories, S levels of satisfaction and M + 1 counts of clicks. A kind of product is number
+    2 c + teaser. `clicks (P, C + 1, 2 C)` are chances of a click by the category clicked last, C for none;
+    `returns (S, M + 1)` chances of a return at the end of a visit; `goes_on` that a visit goes on; `first` the level of
+    a visitor who is new; `shares (P,)` of personas among them.
+    """
+
+    clicks: FloatArray
+    returns: FloatArray
+    goes_on: float
+    first: int
+    shares: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return how many states there are of a persona: by the last category, the level, and the clicks."""
+        return self.clicks.shape[1], *self.returns.shape
+
+    @property
+    def kinds(self) -> int:
+        """Return the number of kinds of products, 2 C."""
+        return self.clicks.shape[2]
+
+    def level_after(self, level: int, kind: int) -> int:
+        """Return the level after a click on a kind."""
+        step = -1 if kind % 2 == TEASER else 1
+        return min(max(level + step, 0), len(self.returns) - 1)
+
+
+def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
+    """Return the laws of a shop.
+
+    Args:
+        config: The shop.
+        table: Click probabilities `(personas, categories)` of sound products.
+    """
+    categories = config.categories
+    count = len(categories)
+    logits = np.repeat(np.log(table / (1.0 - table)), 2, axis=1) + config.teaser * (np.arange(2 * count) % 2)
+    by_last = np.repeat(logits[:, np.newaxis], count + 1, axis=1)
+    for last, category in enumerate(categories):
+        by_last[:, last, 2 * last : 2 * last + 2] -= config.boredom
+        if category in config.companions:
+            led_to = 2 * categories.index(config.companions[category])
+            by_last[:, last, led_to : led_to + 2] += config.intent
+    levels = config.level * np.arange(-config.levels, config.levels + 1)
+    counts = np.arange(config.most_clicks + 1)
+    logit = np.log(config.comes_back / (1.0 - config.comes_back))
+    logit = logit + config.return_by_satisfaction * levels[:, np.newaxis] + config.return_by_click * counts
+    return Laws(
+        clicks=1.0 / (1.0 + np.exp(-by_last)),
+        returns=1.0 / (1.0 + np.exp(-logit)),
+        goes_on=config.go_on,
+        first=config.levels,
+        shares=np.array(config.shares),
+    )
+
+
+def states_after_click(laws: Laws) -> IntArray:
+    """Return the number of the state of a persona after a click on each kind at each state, `(states, kinds)`.
+
+    States are numbered as an array `(C + 1, S, M + 1)` stands in memory.
+    """
+    lasts, levels, counts = laws.shape
+    kinds = np.arange(laws.kinds)
+    step = np.where(kinds % 2 == TEASER, -1, 1)
+    level = np.clip(np.arange(levels)[:, np.newaxis] + step, 0, levels - 1)
+    count = np.minimum(np.arange(counts) + 1, counts - 1)
+    after = np.ravel_multi_index(
+        np.broadcast_arrays(
+            (kinds // 2)[np.newaxis, np.newaxis, np.newaxis, :],
+            level[np.newaxis, :, np.newaxis, :],
+            count[np.newaxis, np.newaxis, :, np.newaxis],
+            np.zeros((lasts, 1, 1, 1), int),
+        )[:3],
+        laws.shape,
+    )
+    return np.asarray(after).reshape(-1, laws.kinds)

@@ -1,0 +1,260 @@
+"""The exact worth of what a shop may do with visitors who come back: no simulation, sparse linear systems alone.
+
+A visitor is a Markov decision process over states (persona, category clicked last, satisfaction, clicks of the visit)
+with a reward of 1 a click, and ends when the visitor has gone for good (Puterman 1994, section 7: an undiscounted model
+in which every policy ends). A policy is a table of probabilities `(P, states, kinds)`; its worth is the expected number
+of clicks of a new visitor.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.laws import TEASER, Laws, laws_of, states_after_click
+
+MOST_ROUNDS = 1_000
+"""Rounds of policy iteration, at most: each is better than the one before, and a dozen are the rule."""
+
+BETTER = 1e-10
+"""What an action must bring more, in clicks, to take the place of another one."""
+
+WEIGHTS = np.linspace(-1.0, 3.0, 41)
+"""Weights of satisfaction that are tried for a bandit with a shaped reward."""
+
+MOST_TRIED = 5_000
+"""The most states of a persona for which policies that see less are searched."""
+
+
+class Step(NamedTuple):
+    """A rung of the ladder: a policy by name, its clicks of a new visitor, and its share of the optimum."""
+
+    name: str
+    clicks: float
+    share: float
+
+
+class SessionTruth:
+    """The exact values of a shop with visitors who come back."""
+
+    def __init__(self, config: SessionConfig, table: FloatArray | None = None) -> None:
+        """Lay out the states.
+
+        Args:
+            config: The shop.
+            table: Click probabilities `(personas, categories)`; those of the first visitor if not given.
+        """
+        self.config = config
+        self.laws: Laws = laws_of(config, config.tables()[0] if table is None else table)
+        self._after = states_after_click(self.laws)
+        self._n_states = len(self._after)
+        # Of each state: its level, its clicks, and the state of the next visit if the visitor returns.
+        grid = np.indices(self.laws.shape).reshape(3, -1)
+        self._last, self._level, self._count = grid
+        none = self.laws.shape[0] - 1
+        none_yet = np.full(self._n_states, none)
+        self._next_visit = np.ravel_multi_index((none_yet, self._level, np.zeros_like(none_yet)), self.laws.shape)
+        self._returns = self.laws.returns[self._level, self._count]
+        self.start = int(np.ravel_multi_index((none, self.laws.first, 0), self.laws.shape))
+
+    @property
+    def n_personas(self) -> int:
+        """Return the number of personas."""
+        return len(self.laws.shares)
+
+    @cached_property
+    def clicks(self) -> FloatArray:
+        """The chance of a click on each kind in each state, `(P, states, kinds)`."""
+        return self.laws.clicks[:, self._last]
+
+    @cached_property
+    def _onward(self) -> sparse.csr_matrix:
+        """From the state after a decision to that of the next one, whichever visit it is of, `(states, states)`."""
+        rows = np.tile(np.arange(self._n_states), 2)
+        columns = np.concatenate([np.arange(self._n_states), self._next_visit])
+        chances = [np.full(self._n_states, self.laws.goes_on), (1.0 - self.laws.goes_on) * self._returns]
+        return sparse.csr_matrix((np.concatenate(chances), (rows, columns)), shape=(self._n_states,) * 2)
+
+    @cached_property
+    def _within(self) -> sparse.csr_matrix:
+        """The same within a visit alone."""
+        return sparse.identity(self._n_states, format="csr") * self.laws.goes_on
+
+    def action_values(self, values: FloatArray, persona: int, *, within_visit: bool = False) -> FloatArray:
+        """Return the clicks from here on by kind that is shown, `(states, kinds)`, where `values` follow.
+
+        Args:
+            values: Clicks from each state on, `(states,)`.
+            persona: Number of the persona.
+            within_visit: Whether those of this visit are counted alone.
+        """
+        onward = (self._within if within_visit else self._onward) @ values
+        chance = self.clicks[persona]
+        result: FloatArray = chance * (1.0 + onward[self._after]) + (1.0 - chance) * onward[:, np.newaxis]
+        return result
+
+    def values(self, policy: FloatArray, persona: int, *, within_visit: bool = False) -> FloatArray:
+        """Return the clicks from each state on, `(states,)`, under a policy `(states, kinds)` of probabilities."""
+        rewards = (policy * self.clicks[persona]).sum(axis=1)
+        system = sparse.identity(self._n_states, format="csc") - self._moves(policy, persona) @ (
+            self._within if within_visit else self._onward
+        )
+        values: FloatArray = splu(system.tocsc()).solve(rewards)
+        return values
+
+    def _moves(self, policy: FloatArray, persona: int) -> sparse.csr_matrix:
+        """Return the chances from each state to that after the decision."""
+        states = np.arange(self._n_states)
+        chosen, kind = np.nonzero(policy)
+        weights = policy[chosen, kind]
+        chances = self.clicks[persona][chosen, kind]
+        rows = np.concatenate([chosen, chosen])
+        columns = np.concatenate([self._after[chosen, kind], states[chosen]])
+        data = np.concatenate([weights * chances, weights * (1.0 - chances)])
+        return sparse.csr_matrix((data, (rows, columns)), shape=(self._n_states,) * 2)
+
+    def value(self, policy: FloatArray) -> float:
+        """Return the expected clicks of a new visitor.
+
+        Args:
+            policy: Probability of each kind in each state, `(P, states, kinds)`.
+        """
+        return float(self.laws.shares @ self.by_persona(policy))
+
+    def by_persona(self, policy: FloatArray) -> FloatArray:
+        """Return the expected clicks of a new visitor of each persona, `(P,)`."""
+        return np.array([self.values(policy[p], p)[self.start] for p in range(self.n_personas)])
+
+    def occupancy(self, policy: FloatArray) -> FloatArray:
+        """Return how many decisions a new visitor brings in each state, `(P, states)`, by persona with its share."""
+        start = np.zeros(self._n_states)
+        start[self.start] = 1.0
+        found = np.empty((self.n_personas, self._n_states))
+        for p in range(self.n_personas):
+            system = sparse.identity(self._n_states, format="csc") - self._moves(policy[p], p) @ self._onward
+            found[p] = self.laws.shares[p] * splu(system.T.tocsc()).solve(start)
+        return found
+
+    def best(self, allowed: BoolArray | None = None, *, within_visit: bool = False) -> IntArray:
+        """Return the best kind in each state, `(P, states)`, by policy iteration (Howard 1960).
+
+        Args:
+            allowed: Which kinds may be shown in which state, `(states, kinds)`; all by default.
+            within_visit: Whether the clicks of a visit are to be the most, not those of the visitor's whole life.
+        """
+        barred = np.zeros((self._n_states, self.laws.kinds)) if allowed is None else np.where(allowed, 0.0, -np.inf)
+        states = np.arange(self._n_states)
+        found = np.empty((self.n_personas, self._n_states), np.int64)
+        for p in range(self.n_personas):
+            chosen = (self.clicks[p] + barred).argmax(axis=1)
+            for _ in range(MOST_ROUNDS):
+                values = self.values(_certain(chosen, self.laws.kinds), p, within_visit=within_visit)
+                worth = self.action_values(values, p, within_visit=within_visit) + barred
+                better = worth.max(axis=1) > worth[states, chosen] + BETTER
+                if not better.any():
+                    break
+                chosen = np.where(better, worth.argmax(axis=1), chosen)
+            found[p] = chosen
+        return found
+
+    @cached_property
+    def optimum(self) -> FloatArray:
+        """The best policy, `(P, states, kinds)`."""
+        return _certain(self.best(), self.laws.kinds)
+
+    @cached_property
+    def optimal_values(self) -> FloatArray:
+        """The clicks from here on by kind, if the best follows, `(P, states, kinds)`."""
+        return np.array([self.action_values(self.values(self.optimum[p], p), p) for p in range(self.n_personas)])
+
+    def ladder(self) -> list[Step]:
+        """Return what simpler policies are worth, the optimum last.
+
+        `persona and last click` is a local optimum among policies that see these two alone; it is left out where there
+        are too many states to search.
+        """
+        top = self.value(self.optimum)
+        worth = {name: self.value(policy) for name, policy in self.rungs.items()}
+        return [Step(name, clicks, clicks / top) for name, clicks in {**worth, "optimum": top}.items()]
+
+    @cached_property
+    def rungs(self) -> Mapping[str, FloatArray]:
+        """The policies of the ladder but the optimum, by name, each `(P, states, kinds)`."""
+        kinds = self.laws.kinds
+        shape = (self.n_personas, self._n_states)
+        sound = np.broadcast_to(np.arange(kinds) % 2 != TEASER, (self._n_states, kinds))
+        is_full = (self._level == len(self.laws.returns) - 1)[:, np.newaxis]
+        constant = np.array([self._best_constant(p) for p in range(self.n_personas)])
+        rungs = {
+            "random": np.full((*shape, kinds), 1.0 / kinds),
+            "best product": _certain(np.broadcast_to(constant[:, np.newaxis], shape), kinds),
+            "myopic": _certain(self.clicks.argmax(axis=2), kinds),
+            "best for this visit": _certain(self.best(within_visit=True), kinds),
+            "no teasers": _certain(np.where(sound, self.clicks, -1.0).argmax(axis=2), kinds),
+            "no teasers, planned": _certain(self.best(sound), kinds),
+            "shaped bandit": self._best_shaped(is_felt=False),
+            "shaped bandit, felt": self._best_shaped(is_felt=True),
+            "teasers where satisfaction is full": _certain(
+                np.where(sound | is_full, self.clicks, -1.0).argmax(axis=2), kinds
+            ),
+        }
+        if self._n_states <= MOST_TRIED and self.n_personas * self.laws.kinds <= 100:
+            rungs["persona and last click"] = self._best_by_last_click()
+        return rungs
+
+    def _best_constant(self, persona: int) -> int:
+        tables = [_certain(np.full(self._n_states, kind), self.laws.kinds) for kind in range(self.laws.kinds)]
+        return int(np.argmax([self.values(table, persona)[self.start] for table in tables]))
+
+    def _best_shaped(self, *, is_felt: bool) -> FloatArray:
+        """Return the best policy that takes the most of click x (1 + w x change of satisfaction) for any weight w.
+
+        The change is one level up or down; if `is_felt`, none where satisfaction cannot rise or fall any more.
+        """
+        top = len(self.laws.returns) - 1
+        step = np.where(np.arange(self.laws.kinds) % 2 == TEASER, -1, 1)
+        change = np.broadcast_to(step, self._after.shape)
+        if is_felt:
+            change = np.clip(self._level[:, np.newaxis] + step, 0, top) - self._level[:, np.newaxis]
+        chosen = [(self.clicks * (1.0 + weight * change)).argmax(axis=2) for weight in WEIGHTS]
+        # Many weights choose alike.
+        distinct = {table.tobytes(): table for table in chosen}.values()
+        return max((_certain(table, self.laws.kinds) for table in distinct), key=self.value)
+
+    def _best_by_last_click(self) -> FloatArray:
+        """Return a policy by persona and last click that no change at one last click improves."""
+        kinds = self.laws.kinds
+        found = []
+        for p in range(self.n_personas):
+            sound = np.where(np.arange(kinds) % 2 != TEASER, self.laws.clicks[p], -1.0).argmax(axis=1)
+            starts = [self.laws.clicks[p].argmax(axis=1), sound]
+            found.append(max((self._climbed(start, p) for start in starts), key=lambda pair: pair[0])[1])
+        return np.array(found)
+
+    def _climbed(self, chosen: IntArray, persona: int) -> tuple[float, FloatArray]:
+        def worth(kind_of: IntArray) -> float:
+            return float(self.values(_certain(kind_of[self._last], self.laws.kinds), persona)[self.start])
+
+        best = worth(chosen)
+        while True:
+            before = best
+            for last in range(len(chosen)):
+                for kind in range(self.laws.kinds):
+                    other = chosen.copy()
+                    other[last] = kind
+                    clicks = worth(other)
+                    if clicks > best + BETTER:
+                        best, chosen = clicks, other
+            if best <= before:
+                return best, _certain(chosen[self._last], self.laws.kinds)
+
+
+def _certain(chosen: IntArray, kinds: int) -> FloatArray:
+    """Return the policy `(..., kinds)` that shows what is `chosen (...)`."""
+    table: FloatArray = np.eye(kinds)[chosen]
+    return table

@@ -33,7 +33,7 @@ class Laws(NamedTuple):
     @property
     def kinds(self) -> int:
         """Return the number of kinds of products, 2 C."""
-        return self.clicks.shape[2]
+        return int(self.clicks.shape[2])
 
     def level_after(self, level: int, kind: int) -> int:
         """Return the level after a click on a kind."""

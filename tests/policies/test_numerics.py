@@ -21,6 +21,7 @@ LINEAR = (
     "greedy",
     "linucb",
     "d-linucb",
+    "visitor-linucb",
     "adaptive",
     "shared-linucb",
     "shared-lin-ts",

@@ -127,3 +127,15 @@ def test_the_visitor_rewarded_longest_ago_makes_room(monkeypatch: pytest.MonkeyP
     for visitor in (1, 2, 3):
         request = context(visitor, products)
         np.testing.assert_array_equal(again.propensities(request), policy.propensities(request))
+
+
+@pytest.mark.filterwarnings("ignore:visitor-linucb. the condition number")
+def test_a_state_that_saw_the_largest_features_loads() -> None:
+    """Some values of rho then predict by rounding errors alone, whose squares would overflow."""
+    rng = np.random.default_rng(1)
+    policy = made(VisitorLinUCB)
+    for step in range(100):
+        products = 1e9 * rng.choice([-1.0, 0.5, 1.0], (PRODUCTS, DIM))
+        request = context(step % 3, products, 1e9 * rng.choice([-1.0, 1.0], USERS))
+        policy.update(request, policy.select_action(request), rng.choice([-1e9, 1e9]))
+    made(VisitorLinUCB).load_state_dict(policy.state_dict())

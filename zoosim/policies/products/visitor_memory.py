@@ -37,6 +37,9 @@ MEMORY = 10_000
 EVIDENCE = 9.0
 """Squared errors, in units of the noise's variance, that a rho must save: by chance one saves so much at 3 sigma."""
 
+LARGEST_ERROR = 1e30
+"""Largest squared error that is summed: with features of 1e9 some values of rho predict by rounding errors alone."""
+
 OVERHEAD = 56
 """Bytes per visitor beside visits and rewards: id, count, and at most six numbers in the id table."""
 
@@ -242,4 +245,7 @@ def _note_errors(
             inverse = _dual_inverse(gram, RATIOS[g])
             for n in range(rows.shape[0]):
                 error -= alike[n] * dot(inverse[n], residuals)
-        memory.errors[g] = keep * memory.errors[g] + error * error
+        squared = error * error
+        if not squared < LARGEST_ERROR:  # NaN, too
+            squared = LARGEST_ERROR
+        memory.errors[g] = keep * memory.errors[g] + squared

@@ -21,6 +21,12 @@ from zoosim.serving.events import CHAMPION, Row
 LINE = 64
 """Bytes that are compared, and sent, together."""
 
+WORDS = LINE // 8
+"""Numbers of 64 bits in a line."""
+
+BLOCK = 2**15
+"""Such numbers that are compared at once: 256 kB of each state."""
+
 PLAIN = "plain"
 """The name of what a state holds beside arrays, as the bytes of its JSON."""
 
@@ -92,14 +98,14 @@ class Publisher:
             policy: The policy.
             news: What goes with it, with the position that the policy's state is at.
         """
-        # Copies: the policy goes on to change its arrays in place, and the next message is the difference to these.
-        now = {name: _bytes_of(np.array(array, order="C")) for name, array in _arrays_of(policy).items()}
+        now = {name: _bytes_of(array) for name, array in _arrays_of(policy).items()}
         old = self._known
-        self._known = now
         same_sizes = old is not None and {n: len(a) for n, a in old.items()} == {n: len(a) for n, a in now.items()}
         is_same_origin = news.origin == self._origin
         self._origin = news.origin
         if old is None or not same_sizes or not is_same_origin:
+            # Copies: the policy goes on to change its arrays in place, and the next message is the difference to these.
+            self._known = {name: array.copy() for name, array in now.items()}
             state, arrays = packed_state(policy)
             # Views: the state may be most of the memory.
             packed = {name: PackedArray(a.dtype.str, a.shape, _bytes_of(a).data) for name, a in arrays.items()}
@@ -108,7 +114,9 @@ class Publisher:
         for name, array in now.items():
             numbers = _changed_lines(old[name], array)
             if len(numbers):
-                lines[name] = numbers.astype("<u4").tobytes(), _padded(array)[numbers].tobytes()
+                lines[name] = numbers.astype("<u4").tobytes(), _read_lines(array, numbers).tobytes()
+        # What is known is changed in place, too: it would take longer to copy a large state than to compare it.
+        _write(lines, old)
         return StateChanges(news, lines)
 
 
@@ -165,20 +173,29 @@ def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _padded(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return bytes as lines `(n, LINE)`, the last filled up with zeros."""
-    lines = -(-len(array) // LINE)
-    padded = np.zeros(lines * LINE, np.uint8)
-    padded[: len(array)] = array
-    return padded.reshape(-1, LINE)
+def _read_lines(array: NDArray[np.uint8], numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return lines by their ascending numbers, `(n, LINE)`; the last of the array is filled up with zeros."""
+    full = len(array) // LINE
+    lines = np.zeros((len(numbers), LINE), np.uint8)
+    inside = numbers < full
+    lines[inside] = array[: full * LINE].reshape(-1, LINE)[numbers[inside]]
+    if not inside.all():
+        lines[-1, : len(array) - full * LINE] = array[full * LINE :]
+    return lines
 
 
 def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the numbers of the lines that differ."""
+    """Return the numbers of the lines that differ, ascending."""
     full = len(after) // LINE * LINE
     # Compared as bits: as numbers, NaN would differ from itself, and -0.0 would not differ from 0.0.
-    words = before[:full].view(np.uint64) != after[:full].view(np.uint64)
-    numbers = np.flatnonzero(words.reshape(-1, LINE // 8).any(axis=1))
+    old_words = before[:full].view(np.uint64)
+    new_words = after[:full].view(np.uint64)
+    numbers = [np.zeros(0, np.int64)]
+    # Most blocks are the same, and are known to be before anybody looks for lines; what is compared stays in the cache.
+    for start in range(0, len(new_words), BLOCK):
+        differ = old_words[start : start + BLOCK] != new_words[start : start + BLOCK]
+        if differ.any():
+            numbers.append(start // WORDS + np.flatnonzero(differ.reshape(-1, WORDS).any(axis=1)))
     if not np.array_equal(before[full:], after[full:]):
-        numbers = np.append(numbers, full // LINE)
-    return numbers
+        numbers.append(np.array([full // LINE]))
+    return np.concatenate(numbers)

@@ -44,6 +44,7 @@ from benchmarks.speed import (
     optimizers,
     search,
     serving,
+    visitors,
 )
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -72,6 +73,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S24": clocks.main,
     "S25": memory.wide_embeddings,
     "S26": listed_candidates.main,
+    "S27": visitors.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

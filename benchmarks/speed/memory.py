@@ -63,7 +63,7 @@ def wide_embeddings() -> None:
     for is_compiled in (False, True):
         with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "service", None, wait=60.0) as service:
             _visit(service)
-            decides, learns = _most_memory(service.pid), _most_memory(service.learner())
+            decides, learns = most_memory(service.pid), most_memory(service.learner())
         if is_compiled:
             print(
                 f"S25 a service without a model, {VISITORS} visitors with embeddings of {NUMBERS} numbers: the process "
@@ -90,7 +90,7 @@ def _visit(service: ServiceProcess) -> None:
     service.wait_for_learner()
 
 
-def _most_memory(process: int) -> float:
+def most_memory(process: int) -> float:
     """Return the largest resident set of a process so far, in gigabytes."""
     status = Path(f"/proc/{process}/status").read_text()
     match = re.search(r"VmHWM:\s+(\d+) kB", status)

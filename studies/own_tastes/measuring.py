@@ -26,7 +26,10 @@ OWN = (0.0, 0.5, 1.0)
 COMES = {"1st": (0, 1), "2nd to 4th": (1, 4), "5th to 9th": (4, 9), "10th and later": (9, 10**9)}
 """Visits of a visitor by their number, from 0."""
 
-VISITS = 100_000
+VISITS = 30_000
+KNOWN = (1_000, 100_000)
+"""Visitors that a memory is filled with, before single decisions are timed."""
+
 CALLS = 500
 
 
@@ -68,7 +71,7 @@ def measure(
     rows: list[Reached | Filled] = []
     rows += rows_by_task(work, tasks, jobs=jobs, words=_words, progress=progress)
     # After all others, in this process alone: nothing else of the study takes the processor meanwhile.
-    for visitors in sorted({count // 100, count}):
+    for visitors in KNOWN:
         progress(f"filling a memory of {visitors:,} visitors")
         rows.append(fill(visitors))
     return rows

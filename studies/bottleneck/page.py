@@ -56,13 +56,19 @@ def build_page(timings: Sequence[Timing]) -> Page:
 
 def answer(timings: Sequence[Timing]) -> str:
     """Return which form to use, by the smallest gain in time over the published one."""
-    plain = {(t.parameters, t.candidates): t for t in timings if (t.method, t.device) == ("plain loop", "cpu")}
-    exact = {(t.parameters, t.candidates): t for t in timings if (t.method, t.device) == ("exact", "cpu")}
-    ratios = [plain[size].milliseconds / exact[size].milliseconds for size in exact if size in plain]
+    ratios = _ratios(timings, "plain loop")
     if not ratios:
         return "Measure both forms at one size: only one of them was measured."
     form = "the exact form" if min(ratios) > 1.0 else "the published loop for small networks"
-    return f"Use {form}: it takes {min(ratios):,.1f} to {max(ratios):,.0f} times less time for the same bonuses."
+    least, most = f"{min(ratios):,.1f}", f"{max(ratios):,.0f}"
+    return f"Use {form}: {least} to {most} times less time than the published loop for the same bonuses."
+
+
+def _ratios(timings: Sequence[Timing], form: str) -> list[float]:
+    """Return how many times longer a published form takes than the exact one, at each size that both were timed at."""
+    by_size = {(t.method, t.parameters, t.candidates): t.milliseconds for t in timings if t.device == "cpu"}
+    sizes = [size for method, *size in by_size if method == "exact"]
+    return [by_size[form, *size] / by_size["exact", *size] for size in sizes if (form, *size) in by_size]
 
 
 def verdict(timings: Sequence[Timing]) -> str:
@@ -75,7 +81,9 @@ def verdict(timings: Sequence[Timing]) -> str:
     if not pairs:
         return "No verdict: no size was measured in both forms."
     told = [_compared(both["plain loop", *key], both["exact", *key]) for key in dict.fromkeys((pairs[0], pairs[-1]))]
-    return f"The same bonuses as published, for less: {'; '.join(told)}."
+    ratios = _ratios(timings, "Jacobian")
+    at_once = f" With all gradients at once, the Jacobian, {min(ratios):,.1f} to {max(ratios):,.0f}." if ratios else ""
+    return f"The same bonuses as published, for less: {'; '.join(told)}.{at_once}"
 
 
 def _compared(plain: Timing, exact: Timing) -> str:

@@ -67,8 +67,11 @@ def answer(timings: Sequence[Timing]) -> str:
 def _ratios(timings: Sequence[Timing], form: str) -> list[float]:
     """Return how many times longer a published form takes than the exact one, at each size that both were timed at."""
     by_size = {(t.method, t.parameters, t.candidates): t.milliseconds for t in timings if t.device == "cpu"}
-    sizes = [size for method, *size in by_size if method == "exact"]
-    return [by_size[form, *size] / by_size["exact", *size] for size in sizes if (form, *size) in by_size]
+    return [
+        by_size[form, parameters, count] / milliseconds
+        for (method, parameters, count), milliseconds in by_size.items()
+        if method == "exact" and (form, parameters, count) in by_size
+    ]
 
 
 def verdict(timings: Sequence[Timing]) -> str:

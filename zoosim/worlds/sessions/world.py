@@ -14,6 +14,7 @@ from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import Change, RewardScale, changes_of
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import TEASER
+from zoosim.worlds.sessions.states import state_features
 from zoosim.worlds.sessions.truth import SessionTruth
 
 REMEMBERED = 5
@@ -151,10 +152,8 @@ class Sessions(World):
         )
 
     def _state_features(self, visit: SessionVisit) -> FloatArray:
-        sizes = (len(self.config.personas), len(self.config.categories) + 1, 2 * self.config.levels + 1)
-        features = np.zeros(sum(sizes) + self.config.most_clicks + 1)
-        # One 1 in each part.
-        features[np.cumsum([0, *sizes]) + np.array([visit.persona, visit.last, visit.level, visit.clicks])] = 1.0
+        parts = np.array([[visit.persona], [visit.last], [visit.level], [visit.clicks]])
+        features: FloatArray = state_features(self.truth_of(visit.visitor).laws, *parts)[0]
         return features
 
     def _shop_features(self, visit: SessionVisit) -> FloatArray:

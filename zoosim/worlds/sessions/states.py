@@ -1,0 +1,86 @@
+"""Visitors' states as what policies observe of them, and policies that observe them as tables.
+
+States are numbered as in `SessionTruth`: those of a persona as an array `(C + 1, S, M + 1)` stands in memory, by the
+category clicked last, the level of satisfaction and the clicks of the visit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import ActionError
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.sessions.laws import Laws
+
+
+def state_features(laws: Laws, persona: IntArray, last: IntArray, level: IntArray, clicks: IntArray) -> FloatArray:
+    """Return what is observed of states in full, a 1 in each of four one-hot parts.
+
+    Args:
+        laws: The laws of the shop, with P personas.
+        persona: Number of the persona, `(n,)`.
+        last: Category clicked last in this visit, their number C if none, `(n,)`.
+        level: Level of satisfaction from 0 to S - 1, `(n,)`.
+        clicks: Clicks of the visit from 0 to M, `(n,)`.
+
+    Returns:
+        Features `(n, P + C + 1 + S + M + 1)` of 0 and 1.
+    """
+    sizes = (len(laws.shares), *laws.shape)
+    features = np.zeros((len(persona), sum(sizes)))
+    starts = np.cumsum([0, *sizes[:-1]])
+    rows = np.arange(len(persona))
+    for start, part in zip(starts, (persona, last, level, clicks), strict=True):
+        features[rows, start + part] = 1.0
+    return features
+
+
+def all_observations(laws: Laws) -> FloatArray:
+    """Return what is observed of each state under `observe: state`, `(P, states, features)`."""
+    grid = np.indices((len(laws.shares), *laws.shape)).reshape(4, -1)
+    return state_features(laws, *grid).reshape(len(laws.shares), -1, sum((len(laws.shares), *laws.shape)))
+
+
+def policy_table(laws: Laws, choose: Callable[[FloatArray], Any]) -> FloatArray:
+    """Return a policy over `observe: state` as the table whose exact worth `SessionTruth.value` tells.
+
+    Args:
+        laws: The laws of the shop, such as `SessionTruth.laws`.
+        choose: Takes observations `(n, features)`, those of all states at once. Returns an action for each, `(n,)`
+            whole numbers, or the probability of each action, `(n, actions)`. Actions are kinds or products; product j
+            is of kind j modulo the number of kinds.
+
+    Returns:
+        Probability of each kind in each state, `(P, states, kinds)`.
+
+    Raises:
+        ActionError: `choose` returns no actions and no probabilities.
+    """
+    observations = all_observations(laws)
+    n_personas, n_states, width = observations.shape
+    chosen = np.asarray(choose(observations.reshape(-1, width)))
+    n = n_personas * n_states
+    if chosen.ndim == 1:
+        probabilities = _certain_kinds(chosen, n, laws.kinds)
+    else:
+        probabilities = _probabilities_of_kinds(chosen, n, laws.kinds)
+    return probabilities.reshape(n_personas, n_states, laws.kinds)
+
+
+def _certain_kinds(actions: np.ndarray, n: int, kinds: int) -> FloatArray:
+    if actions.shape != (n,) or actions.dtype.kind not in "iu" or actions.min() < 0:
+        raise ActionError(f"choose: got {actions.dtype} of shape {actions.shape}, expected {n} whole numbers from 0 on")
+    table: FloatArray = np.eye(kinds)[actions % kinds]
+    return table
+
+
+def _probabilities_of_kinds(probabilities: np.ndarray, n: int, kinds: int) -> FloatArray:
+    shape = probabilities.shape
+    if len(shape) != 2 or shape[0] != n or shape[1] == 0 or shape[1] % kinds:
+        raise ActionError(f"choose: got shape {shape}, expected ({n},) or ({n}, {kinds}), or products for kinds")
+    if (probabilities < 0.0).any() or not np.allclose(probabilities.sum(axis=1), 1.0, atol=1e-6):
+        raise ActionError("choose: got probabilities that are negative or do not add up to 1 in each row")
+    # Product j is of kind j modulo the kinds, so that each row folds into one of kinds.
+    table: FloatArray = probabilities.reshape(n, -1, kinds).sum(axis=1)
+    return table

@@ -15,8 +15,9 @@ from gymnasium import spaces
 
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ActionError, ConfigError
-from zoosim.core.types import BoolArray, Context, frozen
+from zoosim.core.types import BoolArray
 from zoosim.envs.world_env import WorldEnv
+from zoosim.worlds.base import Outcome
 from zoosim.worlds.recommendation.world import NOISE_SD, build_world, resolve_shocks
 from zoosim.worlds.table import TableVisit, TableWorld
 
@@ -55,16 +56,10 @@ class RecommendationEnv(WorldEnv):
         """Return the world of a seed."""
         return build_world(self._config, seed=seed)
 
-    def observe(self, world: TableWorld, visit: TableVisit) -> Context:
-        """Return the context of a visit in arrays of its own."""
-        context = world.context(visit)
-        arrays = {name: frozen(value.copy()) for name, value in context.items() if name != "user_id"}
-        return Context(user_id=context.user_id, **arrays)
-
-    def serve(self, world: TableWorld, visit: TableVisit, action: Any) -> tuple[float, dict[str, Any]]:
+    def serve(self, world: TableWorld, visit: TableVisit, action: Any) -> tuple[Outcome, dict[str, Any]]:
         """Show the waiting visitor product `action`."""
         outcome = world.serve(visit, check_action(action, visit.visits.available))
-        return outcome.reward, {"feedback": outcome.feedback}
+        return outcome, {"step": visit.step, "feedback": outcome.feedback}
 
     def action_masks(self) -> Any:
         """Return which actions may be taken now, `(K,)` of 0 and 1."""

@@ -17,6 +17,7 @@ from zoosim.core.search_names import FEATURES
 from zoosim.core.types import Context
 from zoosim.envs.world_env import WorldEnv
 from zoosim.ranking.product_table import ProductTable
+from zoosim.worlds.base import Outcome
 from zoosim.worlds.search.boosts import BoostWorld, SearchView, context_of, feedback_of, product_ids
 from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
 from zoosim.worlds.search.tables import read_search_config
@@ -67,12 +68,12 @@ class SearchEnv(WorldEnv):
 
     def before(self, world: SearchView, visit: SearchVisit) -> dict[str, Any]:
         """Return the base ranker's own ranking."""
-        return {"baseline": product_ids(world.shop, visit, visit.baseline)}
+        return {**super().before(world, visit), "baseline": product_ids(world.shop, visit, visit.baseline)}
 
-    def serve(self, world: SearchView, visit: SearchVisit, action: Any) -> tuple[float, dict[str, Any]]:
+    def serve(self, world: SearchView, visit: SearchVisit, action: Any) -> tuple[Outcome, dict[str, Any]]:
         """Rank with an `action` for the waiting visitor."""
         result = world.shop.serve(visit, world.rank(visit, action))
-        return result.reward, info_of(world, visit, result)
+        return Outcome(result.reward), info_of(world, visit, result)
 
 
 class SearchTemplatesEnv(SearchEnv):
@@ -104,9 +105,7 @@ class SearchTemplatesEnv(SearchEnv):
 
     def observe(self, world: SearchView, visit: SearchVisit) -> Context:
         """Return the context of a visit in arrays of its own."""
-        context = world.context(visit)
-        arrays = {name: value.copy() for name, value in context.items() if name != "user_id"}
-        return Context(user_id=context.user_id, **arrays)
+        return WorldEnv.observe(self, world, visit)
 
 
 def info_of(world: SearchView, visit: SearchVisit, result: FinishedVisit) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Gymnasium environments as views of worlds: one visit is one episode."""
+"""Gymnasium environments as views of worlds: an episode is what happens to one visitor."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,16 +10,17 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 
 from zoosim.core.errors import ConfigError, OrderError
-from zoosim.core.types import Context, FloatArray
-from zoosim.worlds.base import Truth, World
+from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.worlds.base import Outcome, Truth, World
 
 FLAT = np.float32
 """The type of flat observations, which Stable-Baselines3 and most other learners expect."""
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):
-    """The visits of a world: `reset()` brings the next visitor, and `step` ends the visit with its own context.
+    """The visitors of a world: `reset()` brings the next one, and `step` serves who is waiting.
 
+    A visitor who has gone ends the episode with the context of the last decision; in most worlds that is the only one.
     With `flat` an observation is the visitor's features alone, a vector `(d_u,)` of float32, from which libraries for
     reinforcement learning can learn; otherwise it is the whole `zoosim.Context`.
     """
@@ -51,22 +52,23 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         """Return the world of a seed."""
 
     @abstractmethod
+    def serve(self, world: Any, visit: Any, action: Any) -> tuple[Outcome, dict[str, Any]]:
+        """Return what came of an action and the `info` of this step; raises `ActionError` for no action."""
+
     def observe(self, world: Any, visit: Any) -> Context:
         """Return the context of a visit in arrays of its own, as Gymnasium asks of observations."""
-
-    @abstractmethod
-    def serve(self, world: Any, visit: Any, action: Any) -> tuple[float, dict[str, Any]]:
-        """Return the reward of an action and what `info` says beside `step`; raises `ActionError` for no action."""
+        context: Context = world.context(visit)
+        return Context((name, frozen(value.copy()) if name != "user_id" else value) for name, value in context.items())
 
     def before(self, world: Any, visit: Any) -> dict[str, Any]:
-        """Return what `info` says beside `step` of a visitor who has just come."""
-        return {}
+        """Return the `info` of a visitor who has just come."""
+        return {"step": visit.step}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Bring the next visitor; with a `seed`, the first visitor of that seed's world.
 
         The very first call without a seed draws one, which `np_random_seed` then tells. A visitor still waiting leaves
-        without a choice. `info` holds `step`, the number of the visit; `options` are not used.
+        without a choice. `options` are not used.
         """
         if seed is None and self._world is None:
             seed = draw_seed()
@@ -78,17 +80,19 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._step += 1
         self._visit = world.arrive(self._step)
         self._waiting = True
-        return self.observation(world, self._visit), {"step": self._step, **self.before(world, self._visit)}
+        return self.observation(world, self._visit), self.before(world, self._visit)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Serve the waiting visitor; raises `OrderError` or `ActionError`, which change nothing."""
         world = self.world
         if not self._waiting:
             raise OrderError("step: this visitor has been served already; call reset() for the next one")
-        reward, info = self.serve(world, self._visit, action)
+        outcome, info = self.serve(world, self._visit, action)
         # Only now: an action that was refused leaves the visitor waiting.
-        self._waiting = False
-        return self.observation(world, self._visit), reward, True, False, {"step": self._step, **info}
+        if outcome.next is not None:
+            self._visit = outcome.next.visit
+        self._waiting = not (outcome.ended or outcome.censored)
+        return self.observation(world, self._visit), outcome.reward, outcome.ended, outcome.censored, info
 
     @property
     def world(self) -> Any:
@@ -112,8 +116,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     def observation(self, world: Any, visit: Any) -> Any:
         """Return what is observed of a visit: its context, or if `flat` the visitor's features."""
-        context = self.observe(world, visit)
-        return flattened(context[self._user_field]) if self._flat else context
+        if self._flat:
+            return flattened(world.context(visit)[self._user_field])
+        return self.observe(world, visit)
 
 
 def flat_space(user_space: spaces.Box) -> spaces.Box:

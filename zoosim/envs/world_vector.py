@@ -1,4 +1,4 @@
-"""Many worlds at once, as Gymnasium's vector environments: one world a row, all advancing one visit a step."""
+"""Many worlds at once, as Gymnasium's vector environments: one world a row, all advancing one decision a step."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from zoosim.envs.world_env import checked_seeds
 
 
 class WorldVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
-    """N worlds side by side; every visit ends its episode, so every step resets in the same step."""
+    """N worlds side by side; where a visitor has gone, the next one comes in the same step."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (as in VectorEnv)
 

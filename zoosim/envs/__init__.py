@@ -12,6 +12,7 @@ PLACES = {
         "zoosim.envs.search_env:SearchTemplatesEnv",
         "zoosim.envs.search_vector:SearchTemplatesVectorEnv",
     ),
+    "zoosim/Sessions-v0": ("zoosim.envs.sessions_env:SessionsEnv", "zoosim.envs.sessions_vector:SessionsVectorEnv"),
 }
 
 

@@ -67,11 +67,11 @@ class RecommendationVectorEnv(WorldVectorEnv):
         rewards = np.array([earn(visit.visits, visit.place, action) for _, visit, action in rows])
         shown = np.array([visit.offer.ids[action] for _, visit, action in rows])
         feedback = {"shown": shown[:, None], "clicks": rewards[:, None] > 0}
-        final_info = self._info(step=self._steps(), feedback=self._info(**feedback))
+        final_info = self._info(step=self._numbers(), feedback=self._info(**feedback))
         # Before the next visitors arrive: these are the contexts that the actions were chosen in.
         final_obs = self._rows()
         self._arrive_next()
-        info = self._info(final_obs=final_obs, final_info=final_info, step=self._steps())
+        info = self._info(final_obs=final_obs, final_info=final_info, step=self._numbers())
         return self._observation(), rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), info
 
     @property

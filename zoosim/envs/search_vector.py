@@ -113,7 +113,7 @@ class SearchVectorEnv(WorldVectorEnv):
             return out
 
         final_obs = Later(lambda: rows(lambda view, visit, result: self._one.observation(view, visit)))
-        return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._steps() + 1)
+        return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._numbers() + 1)
 
     def _info(self, **values: Any) -> LazyDict:
         return LazyDict(**super()._info(**values))

@@ -62,17 +62,23 @@ class WorldVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         """
         seeds = checked_seeds(seed, self.num_envs, fresh=not self._worlds)
         # Before worlds are replaced, so that rows which go on know where they were.
-        next_steps = [visit.step + 1 for visit in self._visits] or [0] * self.num_envs
+        following = self._numbers() + 1 if self._worlds else np.zeros(self.num_envs, np.int64)
         self._worlds = [self._worlds[n] if given is None else self._build(given) for n, given in enumerate(seeds)]
-        self._arrive([step if given is None else 0 for step, given in zip(next_steps, seeds, strict=True)])
-        return self._observation(), self._info(step=self._steps())
+        numbers = zip(following.tolist(), seeds, strict=True)
+        self._arrive([number if given is None else 0 for number, given in numbers])
+        return self._observation(), self._waiting_info()
+
+    def _numbers(self) -> IntArray:
+        """Return the number of the visitor who waits in each row."""
+        return np.array([visit.step for visit in self._visits])
+
+    def _waiting_info(self) -> dict[str, Any]:
+        """Return the info of the visitors who wait."""
+        return self._info(step=self._numbers())
 
     def _arrive_next(self) -> None:
         """Bring each row's next visitor."""
-        self._arrive([visit.step + 1 for visit in self._visits])
-
-    def _steps(self) -> IntArray:
-        return np.array([visit.step for visit in self._visits])
+        self._arrive((self._numbers() + 1).tolist())
 
     def _info(self, **values: Any) -> dict[str, Any]:
         """Put beside each value the mask `_name` of the rows that have it, as Gymnasium does: all of them."""

@@ -7,6 +7,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.sessions.decisions import draw_keys, draw_persona, has_gone, is_clicked, is_over
 from zoosim.worlds.sessions.laws import Laws
 
 MOST_STEPS = 100_000
@@ -37,9 +38,18 @@ def simulate(laws: Laws, policy: FloatArray, visitors: int, *, seed: int) -> Liv
     # Down to rounding 1 at the last kind: a draw below 1 then always finds one.
     up_to = np.cumsum(policy, axis=2)
     up_to[:, :, -1] = 1.0
-    keys = np.array([stream_key(seed, name) for name in ("personas", "shown", "clicks", "goes on", "returns")])
     shares = np.cumsum(laws.shares)
-    _live(laws.clicks, laws.returns, laws.goes_on, laws.first, shares, up_to, keys, *lives)
+    _live(
+        laws.clicks,
+        laws.returns,
+        laws.goes_on,
+        laws.first,
+        shares,
+        up_to,
+        stream_key(seed, "shown"),
+        draw_keys(seed),
+        *lives,
+    )
     return lives
 
 
@@ -51,6 +61,7 @@ def _live(
     first: int,
     shares: FloatArray,
     up_to: FloatArray,
+    shown: np.uint64,
     keys: np.ndarray,
     n_clicks: IntArray,
     n_visits: IntArray,
@@ -60,27 +71,24 @@ def _live(
     kinds = clicks.shape[2]
     levels, counts = returns.shape
     for visitor in range(n_clicks.shape[0]):
-        draw = uniform(keys[0], visitor, 0)
-        persona = 0
-        while persona < shares.shape[0] - 1 and draw >= shares[persona]:
-            persona += 1
+        persona = draw_persona(shares, keys, visitor)
         last = none
         level = first
         count = 0
         for step in range(MOST_STEPS):
-            draw = uniform(keys[1], visitor, step)
+            draw = uniform(shown, visitor, step)
             row = up_to[persona, (last * levels + level) * counts + count]
             kind = 0
             while draw >= row[kind]:
                 kind += 1
             n_steps[visitor] += 1
-            if uniform(keys[2], visitor, step * kinds + kind) < clicks[persona, last, kind]:
+            if is_clicked(clicks[persona, last, kind], keys, visitor, step, kind, kinds):
                 n_clicks[visitor] += 1
                 last = kind // 2
                 level = max(level - 1, 0) if kind % 2 else min(level + 1, levels - 1)
                 count = min(count + 1, counts - 1)
-            if uniform(keys[3], visitor, step) >= goes_on:
-                if uniform(keys[4], visitor, n_visits[visitor]) >= returns[level, count]:
+            if is_over(goes_on, keys, visitor, step):
+                if has_gone(returns[level, count], keys, visitor, n_visits[visitor]):
                     break
                 n_visits[visitor] += 1
                 last = none

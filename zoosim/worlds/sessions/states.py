@@ -13,33 +13,31 @@ from zoosim.core.errors import ActionError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.sessions.laws import Laws
 
+REMEMBERED = 5
+"""Clicks that a shop remembers of a visitor, the last ones."""
 
-def state_features(laws: Laws, persona: IntArray, last: IntArray, level: IntArray, clicks: IntArray) -> FloatArray:
-    """Return what is observed of states in full, a 1 in each of four one-hot parts.
+LARGE_SUM = 6.0
+LARGE_CLICKS = 10.0
+LARGE_VISITS = 10.0
+"""What the sums and counts of the shop's features are divided by."""
 
-    Args:
-        laws: The laws of the shop, with P personas.
-        persona: Number of the persona, `(n,)`.
-        last: Category clicked last in this visit, their number C if none, `(n,)`.
-        level: Level of satisfaction from 0 to S - 1, `(n,)`.
-        clicks: Clicks of the visit from 0 to M, `(n,)`.
 
-    Returns:
-        Features `(n, P + C + 1 + S + M + 1)` of 0 and 1.
-    """
-    sizes = (len(laws.shares), *laws.shape)
-    features = np.zeros((len(persona), sum(sizes)))
-    starts = np.cumsum([0, *sizes[:-1]])
-    rows = np.arange(len(persona))
-    for start, part in zip(starts, (persona, last, level, clicks), strict=True):
-        features[rows, start + part] = 1.0
-    return features
+def part_starts(laws: Laws) -> IntArray:
+    """Return where the one-hot persona, last category, level and clicks begin in what is observed, and its width."""
+    return np.cumsum([0, len(laws.shares), *laws.shape])
 
 
 def all_observations(laws: Laws) -> FloatArray:
-    """Return what is observed of each state under `observe: state`, `(P, states, features)`."""
-    grid = np.indices((len(laws.shares), *laws.shape)).reshape(4, -1)
-    return state_features(laws, *grid).reshape(len(laws.shares), -1, sum((len(laws.shares), *laws.shape)))
+    """Return what is observed of each state under `observe: state`, `(P, states, features)`.
+
+    Features are 0 or 1: one-hot persona, category clicked last or none, level of satisfaction, clicks of the visit.
+    """
+    *starts, width = part_starts(laws)
+    states = np.indices((len(laws.shares), *laws.shape)).reshape(4, -1)
+    features = np.zeros((states.shape[1], width))
+    for start, part in zip(starts, states, strict=True):
+        features[np.arange(len(features)), start + part] = 1.0
+    return features.reshape(len(laws.shares), -1, width)
 
 
 def policy_table(laws: Laws, choose: Callable[[FloatArray], Any]) -> FloatArray:

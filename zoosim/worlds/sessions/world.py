@@ -7,21 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.rng import stream_key, uniform
-from zoosim.core.types import Context, FloatArray, PolicySpec, frozen
+from zoosim.core.rng import uniform
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import Change, RewardScale, changes_of
 from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.decisions import DRAWS, draw_keys
 from zoosim.worlds.sessions.laws import TEASER
-from zoosim.worlds.sessions.states import state_features
+from zoosim.worlds.sessions.states import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS, REMEMBERED, part_starts
 from zoosim.worlds.sessions.truth import SessionTruth
-
-REMEMBERED = 5
-"""Clicks that a shop remembers of a visitor, the last ones."""
-
-LARGE_SUM, LARGE_CLICKS, LARGE_VISITS = 6.0, 10.0, 10.0
-"""What the sums and counts of the shop's features are divided by."""
 
 CLICKS_OF_A_VISITOR = RewardScale("reward", "clicks", "clicks")
 
@@ -85,7 +80,7 @@ class Sessions(World):
         self._features = frozen(np.column_stack([one_hot, self._kind_of % 2 == TEASER]).astype(float))
         self._ids = frozen(np.arange(len(self._kind_of)))
         self._open = frozen(np.ones(len(self._kind_of), bool))
-        self._keys = {name: stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns")}
+        self._keys = dict(zip(DRAWS, draw_keys(seed), strict=True))
         self._mix = np.cumsum(config.shares)
 
     @property
@@ -152,9 +147,15 @@ class Sessions(World):
         )
 
     def _state_features(self, visit: SessionVisit) -> FloatArray:
-        parts = np.array([[visit.persona], [visit.last], [visit.level], [visit.clicks]])
-        features: FloatArray = state_features(self.truth_of(visit.visitor).laws, *parts)[0]
+        starts = self._part_starts
+        features = np.zeros(starts[-1])
+        state = np.array([visit.persona, visit.last, visit.level, visit.clicks])
+        features[starts[:-1] + state] = 1.0
         return features
+
+    @cached_property
+    def _part_starts(self) -> IntArray:
+        return part_starts(self.truth_of(0).laws)
 
     def _shop_features(self, visit: SessionVisit) -> FloatArray:
         config = self.config

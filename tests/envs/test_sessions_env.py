@@ -19,6 +19,7 @@ from zoosim.envs.sessions_vector import SessionsVectorEnv
 from zoosim.worlds.sessions.simulation import simulate
 from zoosim.worlds.sessions.states import policy_table
 from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.visitors import PERSONA
 from zoosim.worlds.sessions.world import Sessions
 
 ID = "zoosim/Sessions-v0"
@@ -273,6 +274,6 @@ def test_ground_truth_is_the_optimum_from_here_on() -> None:
     env = SessionsEnv({"observe": "state"})
     env.reset(seed=0)
     truth = SessionTruth(env.config)
-    best = truth.optimal_values[env.visit.persona, truth.start]
+    best = truth.optimal_values[env.visit[PERSONA], truth.start]
     assert env.ground_truth.best_reward == pytest.approx(best.max())
     assert env.ground_truth.best_action == best.argmax()

@@ -13,6 +13,7 @@ import numpy as np
 from zoosim.action_spaces import find_action_space
 from zoosim.arena.block import Block, BlockRows, sections
 from zoosim.arena.compiled import play_compiled, runs_compiled
+from zoosim.arena.compiled_lives import play_lives
 from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ActionError, PolicyFailure, WorldError
 from zoosim.core.feedback import AT_ONCE, FeedbackTiming
@@ -34,8 +35,8 @@ def play(
 ) -> Iterator[Block]:
     """Run a policy at visitors 0 to `steps - 1`; it learns from each decision when its reward arrives.
 
-    In a world that is a table a policy that decides and learns by its kernel is run compiled; otherwise the policy is
-    asked one context at a time. Both give the same rows.
+    In a world that is a table, or compiled functions, a policy that decides and learns by its kernel is run compiled;
+    otherwise the policy is asked one context at a time. Both give the same rows.
 
     Args:
         world: Who comes, and what each choice earns.
@@ -52,6 +53,11 @@ def play(
     table = world.as_table()
     if table is not None and runs_compiled(type(policy)):
         yield from play_compiled(table, policy, steps, feedback, logged)
+        return
+    compiled = world.as_compiled()
+    # A log keeps the context of each decision, which is asked for one at a time.
+    if compiled is not None and runs_compiled(type(policy)) and feedback == AT_ONCE and not logged:
+        yield from play_lives(world, compiled, policy, steps, judged)
     else:
         yield from _play_visits(world, policy, steps, feedback, logged, judged)
 

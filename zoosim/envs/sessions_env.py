@@ -15,13 +15,14 @@ from gymnasium import spaces
 from zoosim.core.checks import check_whole
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
+from zoosim.core.types import IntArray
 from zoosim.envs.recommendation_env import check_action
 from zoosim.envs.world_env import WorldEnv
 from zoosim.worlds.base import Outcome
 from zoosim.worlds.episodes import MOST_STEPS
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.states import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS
-from zoosim.worlds.sessions.world import Sessions, SessionVisit
+from zoosim.worlds.sessions.visitors import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS, STEP, VISIT, VISITOR
+from zoosim.worlds.sessions.world import Sessions
 
 MAX_STEPS = 1_000
 """Decisions after which a visitor is cut off, where it is not said."""
@@ -74,25 +75,25 @@ class SessionsEnv(WorldEnv):
         """Return the world of a seed."""
         return build_sessions(self.config, seed)
 
-    def before(self, world: Sessions, visit: SessionVisit) -> dict[str, Any]:
+    def before(self, world: Sessions, visit: IntArray) -> dict[str, Any]:
         """Return the `info` of a visitor at a decision."""
         return self._info(visit, ended=False)
 
-    def serve(self, world: Sessions, visit: SessionVisit, action: Any) -> tuple[Outcome, dict[str, Any]]:
+    def serve(self, world: Sessions, visit: IntArray, action: Any) -> tuple[Outcome, dict[str, Any]]:
         """Show the waiting visitor product `action`."""
         outcome = world.serve(visit, check_action(action, self._open))
         if outcome.next is None:
             return outcome, self._info(visit, ended=True)
         following = outcome.next
-        if following.visit.step >= self.max_steps:
+        if following.visit[STEP] >= self.max_steps:
             outcome = replace(outcome, next=replace(following, cut_off=True))
         return outcome, self._info(following.visit, ended=not following.same_visit)
 
-    def _info(self, visit: SessionVisit, *, ended: bool) -> dict[str, Any]:
+    def _info(self, visit: IntArray, *, ended: bool) -> dict[str, Any]:
         return {
-            "visitor": visit.visitor,
-            "visit": visit.visit,
-            "step": visit.step,
+            "visitor": int(visit[VISITOR]),
+            "visit": int(visit[VISIT]),
+            "step": int(visit[STEP]),
             "visit_ended": ended,
             "action_mask": self.action_masks(),
         }

@@ -11,11 +11,12 @@ from zoosim.envs.sessions_env import MAX_STEPS, SessionsEnv, build_sessions
 from zoosim.envs.world_env import FLAT
 from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.visitors import Decisions, Visitors, decide, first_visitors, observe, shop_arrays
+from zoosim.worlds.sessions.rows import Decisions, Rows, decide, first_rows, observe_rows
+from zoosim.worlds.sessions.visitors import STEP, VISIT, VISITOR
 from zoosim.worlds.sessions.world import Sessions
 
-NUMBERS = ("visitor", "visit", "step")
-"""What `info` counts of the visitors who wait."""
+NUMBERS = {"visitor": VISITOR, "visit": VISIT, "step": STEP}
+"""What `info` counts of the visitors who wait, by its place among their numbers."""
 
 
 class SessionsVectorEnv(WorldVectorEnv):
@@ -51,13 +52,13 @@ class SessionsVectorEnv(WorldVectorEnv):
         self._config = single.config
         self._max_steps = max_steps
         self._flat = flat
-        self._shop = shop_arrays(single.config)
-        self._visitors: Visitors
+        self._rows: Rows
         self._observations: np.ndarray
         example = build_sessions(single.config, 0)
+        self._shop = example.arrays
         self._width = len(example.user_columns)
         products = example.all_products()
-        self._kind_of = np.arange(len(products.ids)) % self._shop.clicks.shape[3]
+        self._products = len(products.ids)
         self._masks = self._shared(single.action_masks())
         self._offer = {
             "product_ids": self._shared(products.ids),
@@ -79,9 +80,9 @@ class SessionsVectorEnv(WorldVectorEnv):
             Observation, rewards `(N,)`, terminated `(N,)`, truncated `(N,)`, and info: what `SessionsEnv` says, `(N,)`
             each, beside `final_obs (N,)` and `final_info`. An error in one row changes none.
         """
-        kinds = self._kind_of[self._check(actions)]
+        chosen = self._check(actions)
         self._observations = self._empty()
-        decisions = decide(self._shop, self._visitors, kinds, self._max_steps, self._observations)
+        decisions = decide(self._shop, self._rows, chosen, self._max_steps, self._observations)
         info = self._waiting_info()
         info["visit_ended"] = decisions.ended
         over = decisions.terminated | decisions.truncated
@@ -104,10 +105,10 @@ class SessionsVectorEnv(WorldVectorEnv):
         chosen = np.asarray(actions)
         if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
             raise ActionError(f"step: got actions {actions!r}, expected {self.num_envs} whole numbers")
-        outside = (chosen < 0) | (chosen >= len(self._kind_of))
+        outside = (chosen < 0) | (chosen >= self._products)
         if outside.any():
             n = int(outside.argmax())
-            raise ActionError(f"step: got action {chosen[n]} in row {n}, expected 0 to {len(self._kind_of) - 1}")
+            raise ActionError(f"step: got action {chosen[n]} in row {n}, expected 0 to {self._products - 1}")
         return chosen
 
     def _build(self, seed: int) -> int:
@@ -115,33 +116,33 @@ class SessionsVectorEnv(WorldVectorEnv):
         return seed
 
     def _arrive(self, steps: list[int]) -> None:
-        self._visitors = first_visitors(self._shop, self._worlds, steps)
+        self._rows = first_rows(self._shop, self._worlds, steps)
         self._observations = self._empty()
-        observe(self._shop, self._visitors, self._observations)
+        observe_rows(self._shop, self._rows, self._observations)
 
     def _empty(self) -> np.ndarray:
         return np.empty((self.num_envs, self._width), FLAT if self._flat else np.float64)
 
     def _numbers(self) -> IntArray:
-        return self._visitors.visitor
+        return self._rows.places[:, VISITOR]
 
     def _waiting_info(self) -> dict[str, Any]:
         # Copies, since the next step changes these arrays.
-        numbers = {name: getattr(self._visitors, name).copy() for name in NUMBERS}
+        numbers = {name: self._rows.places[:, place].copy() for name, place in NUMBERS.items()}
         return self._info(**numbers, visit_ended=np.zeros(self.num_envs, bool), action_mask=self._masks)
 
     def _observation(self) -> Any:
         if self._flat:
             return self._observations
-        return Context(user_id=self._visitors.visitor.copy(), user=frozen(self._observations), **self._offer)
+        return Context(user_id=self._rows.places[:, VISITOR].copy(), user=frozen(self._observations), **self._offer)
 
     def _final(self, decisions: Decisions, over: BoolArray) -> dict[str, Any]:
         """Return the last observations and infos of the visitors who are `over (N,)`, and nothing in other rows."""
         observations = np.full(self.num_envs, None, object)
         for n in np.flatnonzero(over):
             observations[n] = self._last_observation(decisions, int(n))
-        numbers = np.where(over[:, np.newaxis], decisions.last_numbers, 0)
-        infos: dict[str, Any] = dict(zip(NUMBERS, numbers.T, strict=True))
+        numbers = np.where(over[:, np.newaxis], decisions.last_places, 0)
+        infos: dict[str, Any] = {name: numbers[:, place] for name, place in NUMBERS.items()}
         infos["visit_ended"] = decisions.last_ended & over
         infos["action_mask"] = self._masks * over[:, np.newaxis].astype(self._masks.dtype)
         final_info = infos | {f"_{name}": over.copy() for name in infos}
@@ -152,4 +153,4 @@ class SessionsVectorEnv(WorldVectorEnv):
         if self._flat:
             return features
         offer = {name: rows[n] for name, rows in self._offer.items()}
-        return Context(user_id=int(decisions.last_numbers[n, 0]), user=frozen(features), **offer)
+        return Context(user_id=int(decisions.last_places[n, VISITOR]), user=frozen(features), **offer)

@@ -10,7 +10,12 @@ A kernel is four compiled functions over a `state`, a named tuple of arrays that
     decided(state, candidates, user_id, user, action)
         moves what a decision moves: clocks, what was shown last
     learn(state, candidates, user_id, user, action, reward)
-        moves what a reward moves
+        moves what a reward moves; of policies that look ahead, that of a visitor who has gone
+
+Those that look ahead have a fifth one:
+
+    follow(state, candidates, user_id, user, action, reward, visit_ended, next_candidates, next_user, next_available)
+        moves what a reward moves where the visitor then decides again
 """
 
 import copy
@@ -62,6 +67,7 @@ class Kernel:
     distribution: Callable[..., None]
     learn: Callable[..., None]
     decided: Callable[..., None]
+    follow: Callable[..., None] | None = None
 
 
 @jit
@@ -268,7 +274,14 @@ class KernelPolicy(DrawingPolicy):
         earned = checked_reward(reward, *self.rewards)
         candidates = self.attach(context)
         self._make_room(candidates, 1)
-        self._teach_one(candidates, request, chosen, earned, decides=False, learns=True)
+        if self.kernel.follow is None or next_context is None:
+            self._teach_one(candidates, request, chosen, earned, decides=False, learns=True)
+        else:
+            visit_ended = bool((feedback or {}).get("visit_ended"))
+            following = checked_request(next_context, self.spec)
+            later = (self.attach(next_context), following.user, following.available)
+            decision = (request.user_id, request.user, chosen, earned)
+            self.kernel.follow(self.state, candidates, *decision, visit_ended, *later)
         self.heed()
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:

@@ -48,6 +48,8 @@ BUILT_IN = {
     "product-linucb": "zoosim.policies.products.segment_linear:ProductLinUCB",
     "product-lin-ts": "zoosim.policies.products.segment_linear:ProductLinTS",
     "adaptive": "zoosim.policies.products.adaptive:Adaptive",
+    "q-table": "zoosim.policies.sessions.q_table:QTable",
+    "dqn": "zoosim.policies.sessions.dqn:DQN",
     "template": "zoosim.policies.templates.static:StaticTemplate",
     **dict.fromkeys(FIXED, "zoosim.policies.templates.static:StaticTemplate"),
     "template-greedy": "zoosim.policies.templates.bandits:TemplateGreedy",

@@ -12,6 +12,7 @@ from zoosim.terminal.output import echo, print_lines, print_list, print_table
 KINDS = {
     "products": "Choose a product, learn online",
     "from_log": "Choose a product, learn from a log",
+    "sessions": "Choose a product, learn what visitors bring from there on",
     "templates": "Choose a ranking template",
     "boosts": "Choose boosts of a ranking",
 }

@@ -18,6 +18,7 @@ from zoosim.worlds.parameters import Parametrised
 
 if TYPE_CHECKING:
     from zoosim.schema.schema import FittedSchema
+    from zoosim.worlds.compiled import CompiledWorld
     from zoosim.worlds.table import TableWorld
 
 
@@ -255,6 +256,10 @@ class World(Parametrised, ABC):
 
     def as_table(self) -> "TableWorld | None":
         """Return the world as arrays that compiled loops run through; None where it is none."""
+        return None
+
+    def as_compiled(self) -> "CompiledWorld | None":
+        """Return a world of visitors who come back as compiled functions; None where it is none."""
         return None
 
     def before(self) -> "TableWorld | None":

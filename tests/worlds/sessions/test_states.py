@@ -10,6 +10,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.states import all_observations, policy_table
 from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.visitors import CLICKS, LAST, LEVEL, PERSONA, STEP
 from zoosim.worlds.sessions.world import Sessions
 
 
@@ -47,10 +48,10 @@ def test_observations_are_those_of_the_world(truth: SessionTruth) -> None:
     for visitor in range(100):
         visit: Any = world.arrive(visitor)
         while visit is not None:
-            state = int(np.ravel_multi_index((visit.last, visit.level, visit.clicks), truth.laws.shape))
-            np.testing.assert_array_equal(world.context(visit).user, every[visit.persona, state])
-            met.add((visit.persona, state))
-            outcome = world.serve(visit, (visit.step * 7) % 50)
+            state = int(np.ravel_multi_index(visit[[LAST, LEVEL, CLICKS]], truth.laws.shape))
+            np.testing.assert_array_equal(world.context(visit).user, every[visit[PERSONA], state])
+            met.add((visit[PERSONA], state))
+            outcome = world.serve(visit, (visit[STEP] * 7) % 50)
             visit = outcome.next.visit if outcome.next else None
     assert len(met) > 100
 

@@ -7,11 +7,20 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.sessions.decisions import draw_keys, draw_persona, has_gone, is_clicked, is_over
+from zoosim.worlds.compiled import GONE
+from zoosim.worlds.episodes import MOST_STEPS
 from zoosim.worlds.sessions.laws import Laws
-
-MOST_STEPS = 100_000
-"""Decisions after which a visitor is cut off."""
+from zoosim.worlds.sessions.visitors import (
+    PERSONA,
+    PLACE_SIZE,
+    STEP,
+    VISIT,
+    VisitorArrays,
+    arrive,
+    one_period,
+    serve,
+    state_of,
+)
 
 
 class Lives(NamedTuple):
@@ -38,59 +47,31 @@ def simulate(laws: Laws, policy: FloatArray, visitors: int, *, seed: int) -> Liv
     # Down to rounding 1 at the last kind: a draw below 1 then always finds one.
     up_to = np.cumsum(policy, axis=2)
     up_to[:, :, -1] = 1.0
-    shares = np.cumsum(laws.shares)
-    _live(
-        laws.clicks,
-        laws.returns,
-        laws.goes_on,
-        laws.first,
-        shares,
-        up_to,
-        stream_key(seed, "shown"),
-        draw_keys(seed),
-        *lives,
-    )
+    _live(one_period(laws, seed), up_to, stream_key(seed, "shown"), *lives)
     return lives
 
 
 @jit
 def _live(
-    clicks: FloatArray,
-    returns: FloatArray,
-    goes_on: float,
-    first: int,
-    shares: FloatArray,
+    arrays: VisitorArrays,
     up_to: FloatArray,
-    shown: np.uint64,
-    keys: np.ndarray,
-    n_clicks: IntArray,
-    n_visits: IntArray,
-    n_steps: IntArray,
+    key: np.uint64,
+    clicks: IntArray,
+    visits: IntArray,
+    steps: IntArray,
 ) -> None:
-    none = clicks.shape[1] - 1
-    kinds = clicks.shape[2]
-    levels, counts = returns.shape
-    for visitor in range(n_clicks.shape[0]):
-        persona = draw_persona(shares, keys, visitor)
-        last = none
-        level = first
-        count = 0
+    place = np.zeros(PLACE_SIZE, np.int64)
+    for visitor in range(clicks.shape[0]):
+        arrive(arrays, visitor, place)
         for step in range(MOST_STEPS):
-            draw = uniform(shown, visitor, step)
-            row = up_to[persona, (last * levels + level) * counts + count]
+            draw = uniform(key, visitor, step)
+            row = up_to[place[PERSONA], state_of(arrays, place)]
             kind = 0
             while draw >= row[kind]:
                 kind += 1
-            n_steps[visitor] += 1
-            if is_clicked(clicks[persona, last, kind], keys, visitor, step, kind, kinds):
-                n_clicks[visitor] += 1
-                last = kind // 2
-                level = max(level - 1, 0) if kind % 2 else min(level + 1, levels - 1)
-                count = min(count + 1, counts - 1)
-            if is_over(goes_on, keys, visitor, step):
-                if has_gone(returns[level, count], keys, visitor, n_visits[visitor]):
-                    break
-                n_visits[visitor] += 1
-                last = none
-                count = 0
-        n_visits[visitor] += 1
+            reward, follows = serve(arrays, place, kind)
+            clicks[visitor] += int(reward)
+            if follows == GONE:
+                break
+        visits[visitor] = place[VISIT] + 1
+        steps[visitor] = place[STEP]

@@ -10,21 +10,8 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import ActionError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray
 from zoosim.worlds.sessions.laws import Laws
-
-REMEMBERED = 5
-"""Clicks that a shop remembers of a visitor, the last ones."""
-
-LARGE_SUM = 6.0
-LARGE_CLICKS = 10.0
-LARGE_VISITS = 10.0
-"""What the sums and counts of the shop's features are divided by."""
-
-
-def part_starts(laws: Laws) -> IntArray:
-    """Return where the one-hot persona, last category, level and clicks begin in what is observed, and its width."""
-    return np.cumsum([0, len(laws.shares), *laws.shape])
 
 
 def all_observations(laws: Laws) -> FloatArray:
@@ -32,7 +19,7 @@ def all_observations(laws: Laws) -> FloatArray:
 
     Features are 0 or 1: one-hot persona, category clicked last or none, level of satisfaction, clicks of the visit.
     """
-    *starts, width = part_starts(laws)
+    *starts, width = np.cumsum([0, len(laws.shares), *laws.shape])
     states = np.indices((len(laws.shares), *laws.shape)).reshape(4, -1)
     features = np.zeros((states.shape[1], width))
     for start, part in zip(starts, states, strict=True):

@@ -1,245 +1,180 @@
-"""Many visitors at once, a row each, one decision after another in compiled code: what the vector environment steps."""
+"""The compiled laws of a visitor: who comes, what the shop sees, what is clicked, and who comes back.
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+Draws follow from the seed, the visitor, the decision or visit and the kind that is shown, so that all policies meet the
+same visitors.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import inlined, jit
-from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.decisions import draw_keys, draw_persona, has_gone, is_clicked, is_over
-from zoosim.worlds.sessions.laws import laws_of
-from zoosim.worlds.sessions.states import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS, REMEMBERED
+from zoosim.core.jit import jit
+from zoosim.core.rng import stream_key, uniform
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.compiled import GONE, RETURNED, STAYED, VisitorKernel
+from zoosim.worlds.sessions.laws import Laws
 
-OBSERVATIONS = ("state", "shop", "anonymous")
-"""What is observed of a visitor, in the order of the numbers that compiled code takes."""
+REMEMBERED = 5
+"""Clicks that a shop remembers of a visitor, the last ones."""
 
-STATE, SHOP = OBSERVATIONS.index("state"), OBSERVATIONS.index("shop")
+LARGE_SUM, LARGE_CLICKS, LARGE_VISITS = 6.0, 10.0, 10.0
+"""What the sums and counts of the shop's features are divided by."""
+
+VISITOR, PERSONA, LAST, LEVEL, CLICKS, VISIT, STEP, SUM, REMEMBERS, HISTORY = range(10)
+"""Places of a visitor's numbers: who it is and of which persona; the category clicked last (their number if none), the
+level of satisfaction and the clicks of this visit, which with the persona make the state; the visit, and the decision
+since the visitor came first; the clicks on sound products less those on teasers; and how many kinds are remembered, the
+newest first, from `HISTORY` on."""
+
+PLACE_SIZE = HISTORY + REMEMBERED
+
+PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS = range(4)
+
+STATE, SHOP, ANONYMOUS = range(3)
+"""What the shop sees of a visitor."""
 
 
-class ShopArrays(NamedTuple):
-    """What compiled code reads of a shop.
+class VisitorArrays(NamedTuple):
+    """The laws of a shop, and who comes.
 
-    With T periods, P personas, C categories, S levels of satisfaction and M + 1 counts of clicks: chances of a click
-    `clicks (T, P, C + 1, 2 C)` by the category clicked last, C for none; the visitors `starts (T,)` that periods begin
-    with; chances of a return `returns (S, M + 1)`; the chance `goes_on` that a visit goes on; the `first` level of
-    satisfaction; `shares (P,)` of each persona and those before it; `observed`, a place in `OBSERVATIONS`.
+    With L periods of the same laws: the first visitor `starts (L,)` of each, `clicks (L, P, C + 1, 2 C)`, and
+    `values (L, P, states, 2 C)`, the clicks from a state on by kind if the best follows. `returns (S, M + 1)`,
+    `goes_on` and `first` are those of `Laws`; `shares (P,)` those of personas, added up; `kind_of (K,)` the kind of
+    each product; `keys (4,)` number the draws; `observed` is STATE, SHOP or ANONYMOUS.
     """
 
-    clicks: FloatArray
     starts: IntArray
+    clicks: FloatArray
+    values: FloatArray
     returns: FloatArray
     goes_on: float
     first: int
     shares: FloatArray
+    kind_of: IntArray
+    keys: np.ndarray
     observed: int
 
 
-class Visitors(NamedTuple):
-    """Visitors at a decision, a row each.
-
-    As in `SessionVisit`, `(N,)` each: number of the `visitor`, `persona`, `last` category, `level` of satisfaction,
-    `clicks` of the visit, numbers of `visit` and `step`, and `felt`. Besides the `period (N,)` of their laws, the
-    kinds clicked last, `history (N, 5)`, the newest first and -1 for none, and the `keys (N, 4)` of their draws.
-    """
-
-    visitor: IntArray
-    persona: IntArray
-    period: IntArray
-    last: IntArray
-    level: IntArray
-    clicks: IntArray
-    visit: IntArray
-    step: IntArray
-    felt: IntArray
-    history: IntArray
-    keys: np.ndarray
+def visitor_keys(seed: int) -> np.ndarray:
+    """Return the keys `(4,)` of the draws of a seed."""
+    return np.array([stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns")])
 
 
-class Decisions(NamedTuple):
-    """What came of a decision in each row, `(N,)` each but observations.
-
-    `rewards`, and whether the decision `ended` the visit of the visitor who stays, and whether the visitor has gone
-    (`terminated`) or was cut off (`truncated`). Of visitors who were either, and undefined for others: what is
-    `last_observed (N, d)` of them, and in `last_numbers (N, 3)` the visitor, the visit and the step of it; and
-    whether that visit had `last_ended`.
-    """
-
-    rewards: FloatArray
-    ended: BoolArray
-    terminated: BoolArray
-    truncated: BoolArray
-    last_observed: np.ndarray
-    last_numbers: IntArray
-    last_ended: BoolArray
-
-
-def shop_arrays(config: SessionConfig) -> ShopArrays:
-    """Return what compiled code reads of a shop."""
-    tables = config.tables()
-    laws = [laws_of(config, table) for table in tables.values()]
-    return ShopArrays(
-        clicks=np.stack([each.clicks for each in laws]),
-        starts=np.array(list(tables)),
-        returns=laws[0].returns,
-        goes_on=config.go_on,
-        first=config.levels,
-        shares=np.cumsum(config.shares),
-        observed=OBSERVATIONS.index(config.observe),
+def one_period(laws: Laws, seed: int) -> VisitorArrays:
+    """Return the arrays of a shop whose laws never change, and whose products are the kinds; without values."""
+    return VisitorArrays(
+        starts=np.zeros(1, np.int64),
+        clicks=laws.clicks[np.newaxis],
+        values=np.zeros((1, 1, 1, 1)),
+        returns=laws.returns,
+        goes_on=laws.goes_on,
+        first=laws.first,
+        shares=np.cumsum(laws.shares),
+        kind_of=np.arange(laws.kinds),
+        keys=visitor_keys(seed),
+        observed=STATE,
     )
 
 
-def first_visitors(shop: ShopArrays, seeds: Sequence[int], numbers: Sequence[int]) -> Visitors:
-    """Return visitors at their first decision.
-
-    Args:
-        shop: The shop.
-        seeds: Seed of each row's draws.
-        numbers: Number of each row's visitor.
-    """
-    count = len(seeds)
-    numbers_of = {name: np.zeros(count, np.int64) for name in Visitors._fields[:-2]}
-    history = np.empty((count, REMEMBERED), np.int64)
-    visitors = Visitors(**numbers_of, history=history, keys=np.stack([draw_keys(seed) for seed in seeds]))
-    _all_arrive(shop, visitors, np.asarray(numbers, dtype=np.int64))
-    return visitors
-
-
-def decide(
-    shop: ShopArrays, visitors: Visitors, kinds: IntArray, most_steps: int, observations: np.ndarray
-) -> Decisions:
-    """Show each row's visitor a kind of product; where visitors have gone, bring those with the next numbers.
-
-    Args:
-        shop: The shop.
-        visitors: Who is waiting; changed in place.
-        kinds: What is shown, `(N,)`.
-        most_steps: Decisions after which a visitor is cut off.
-        observations: Takes what is observed of those who wait afterwards, `(N, d)` of floats.
-    """
-    count = len(kinds)
-    decisions = Decisions(
-        rewards=np.empty(count),
-        ended=np.empty(count, bool),
-        terminated=np.empty(count, bool),
-        truncated=np.empty(count, bool),
-        last_observed=np.empty_like(observations),
-        last_numbers=np.empty((count, 3), np.int64),
-        last_ended=np.empty(count, bool),
-    )
-    _decide(shop, visitors, kinds, most_steps, observations, decisions)
-    return decisions
-
-
-def observe(shop: ShopArrays, visitors: Visitors, observations: np.ndarray) -> None:
-    """Write what is observed of each row's visitor, `(N, d)` of floats; see `SessionConfig.observe`."""
-    _observe_all(shop, visitors, observations)
+@jit
+def arrive(arrays: VisitorArrays, visitor: int, place: IntArray) -> None:
+    """Write the place `(PLACE_SIZE,)` of a visitor who is new."""
+    draw = uniform(arrays.keys[PERSONA_DRAWS], visitor, 0)
+    persona = 0
+    while persona < arrays.shares.shape[0] - 1 and draw >= arrays.shares[persona]:
+        persona += 1
+    place[:] = 0
+    place[VISITOR] = visitor
+    place[PERSONA] = persona
+    place[LAST] = arrays.clicks.shape[2] - 1
+    place[LEVEL] = arrays.first
 
 
 @jit
-def _decide(
-    shop: ShopArrays, rows: Visitors, kinds: IntArray, most_steps: int, observations: np.ndarray, out: Decisions
-) -> None:
-    for n in range(kinds.shape[0]):
-        kind = kinds[n]
-        visitor = rows.visitor[n]
-        is_end = is_over(shop.goes_on, rows.keys[n], visitor, rows.step[n])
-        if is_end:
-            # Before the click: who then has gone for good is last observed at this decision.
-            _observe(shop, rows, n, out.last_observed[n])
-        out.rewards[n] = _show(shop, rows, n, kind)
-        is_last = is_end and has_gone(shop.returns[rows.level[n], rows.clicks[n]], rows.keys[n], visitor, rows.visit[n])
-        if not is_last:
-            rows.step[n] += 1
-            if is_end:
-                rows.visit[n] += 1
-                rows.last[n] = shop.clicks.shape[2] - 1
-                rows.clicks[n] = 0
-        is_cut = not is_last and rows.step[n] >= most_steps
-        if is_cut:
-            _observe(shop, rows, n, out.last_observed[n])
-        out.terminated[n] = is_last
-        out.truncated[n] = is_cut
-        out.ended[n] = is_end and not is_last and not is_cut
-        if is_last or is_cut:
-            out.last_ended[n] = is_end
-            out.last_numbers[n, 0] = visitor
-            out.last_numbers[n, 1] = rows.visit[n]
-            out.last_numbers[n, 2] = rows.step[n]
-            _arrive(shop, rows, n, visitor + 1)
-        _observe(shop, rows, n, observations[n])
-
-
-@inlined
-def _show(shop: ShopArrays, rows: Visitors, n: int, kind: int) -> float:
-    """Show row n a kind, and return 1.0 for a click, else 0.0."""
-    kinds = shop.clicks.shape[3]
-    chance = shop.clicks[rows.period[n], rows.persona[n], rows.last[n], kind]
-    if not is_clicked(chance, rows.keys[n], rows.visitor[n], rows.step[n], kind, kinds):
-        return 0.0
-    sign = -1 if kind % 2 else 1
-    rows.last[n] = kind // 2
-    rows.level[n] = min(max(rows.level[n] + sign, 0), shop.returns.shape[0] - 1)
-    rows.clicks[n] = min(rows.clicks[n] + 1, shop.returns.shape[1] - 1)
-    rows.felt[n] += sign
-    for place in range(REMEMBERED - 1, 0, -1):
-        rows.history[n, place] = rows.history[n, place - 1]
-    rows.history[n, 0] = kind
-    return 1.0
+def state_of(arrays: VisitorArrays, place: IntArray) -> int:
+    """Return the number of a visitor's state among those of the persona."""
+    levels, counts = arrays.returns.shape
+    return int((place[LAST] * levels + place[LEVEL]) * counts + place[CLICKS])
 
 
 @jit
-def _all_arrive(shop: ShopArrays, rows: Visitors, numbers: IntArray) -> None:
-    for n in range(numbers.shape[0]):
-        _arrive(shop, rows, n, numbers[n])
+def serve(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, int]:
+    """Return 1.0 for a click on a product, else 0.0, and what follows; move the visitor there."""
+    kinds = arrays.clicks.shape[3]
+    kind = arrays.kind_of[action]
+    # By the kind, so that products of one kind are clicked alike, and policies that show one meet the same visitor.
+    draw = uniform(arrays.keys[CLICK_DRAWS], place[VISITOR], place[STEP] * kinds + kind)
+    chance = arrays.clicks[_period(arrays, place), place[PERSONA], place[LAST], kind]
+    clicked = draw < chance
+    if clicked:
+        _click(arrays, place, kind)
+    stays = uniform(arrays.keys[STAY_DRAWS], place[VISITOR], place[STEP]) < arrays.goes_on
+    place[STEP] += 1
+    reward = 1.0 if clicked else 0.0
+    if stays:
+        return reward, STAYED
+    returns = arrays.returns[place[LEVEL], place[CLICKS]]
+    if uniform(arrays.keys[RETURN_DRAWS], place[VISITOR], place[VISIT]) >= returns:
+        return reward, GONE
+    place[VISIT] += 1
+    place[LAST] = arrays.clicks.shape[2] - 1
+    place[CLICKS] = 0
+    return reward, RETURNED
 
 
 @jit
-def _arrive(shop: ShopArrays, rows: Visitors, n: int, visitor: int) -> None:
-    """Bring a visitor to row n."""
-    rows.visitor[n] = visitor
-    rows.persona[n] = draw_persona(shop.shares, rows.keys[n], visitor)
-    period = 0
-    while period < shop.starts.shape[0] - 1 and shop.starts[period + 1] <= visitor:
-        period += 1
-    rows.period[n] = period
-    rows.last[n] = shop.clicks.shape[2] - 1
-    rows.level[n] = shop.first
-    rows.clicks[n] = 0
-    rows.visit[n] = 0
-    rows.step[n] = 0
-    rows.felt[n] = 0
-    rows.history[n] = -1
+def _period(arrays: VisitorArrays, place: IntArray) -> int:
+    """Return the number of the visitor's laws, which stay for life those of the first visit."""
+    period = arrays.starts.shape[0] - 1
+    while arrays.starts[period] > place[VISITOR]:
+        period -= 1
+    return int(period)
 
 
 @jit
-def _observe_all(shop: ShopArrays, rows: Visitors, observations: np.ndarray) -> None:
-    for n in range(observations.shape[0]):
-        _observe(shop, rows, n, observations[n])
+def _click(arrays: VisitorArrays, place: IntArray, kind: int) -> None:
+    levels, counts = arrays.returns.shape
+    is_teaser = kind % 2
+    place[LAST] = kind // 2
+    place[LEVEL] = max(place[LEVEL] - 1, 0) if is_teaser else min(place[LEVEL] + 1, levels - 1)
+    place[CLICKS] = min(place[CLICKS] + 1, counts - 1)
+    place[SUM] += -1 if is_teaser else 1
+    for i in range(PLACE_SIZE - 1, HISTORY, -1):
+        place[i] = place[i - 1]
+    place[HISTORY] = kind
+    place[REMEMBERS] = min(place[REMEMBERS] + 1, REMEMBERED)
 
 
 @jit
-def _observe(shop: ShopArrays, rows: Visitors, n: int, features: Any) -> None:
-    """Write the features of row n, laid out as in `Sessions.user_columns`."""
-    features[:] = 0.0
-    personas, lasts = shop.clicks.shape[1], shop.clicks.shape[2]
-    if shop.observed == STATE:
-        features[rows.persona[n]] = 1.0
-        features[personas + rows.last[n]] = 1.0
-        features[personas + lasts + rows.level[n]] = 1.0
-        features[personas + lasts + shop.returns.shape[0] + rows.clicks[n]] = 1.0
+def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
+    """Write what the shop sees of a visitor to `user (d_u,)`; `Sessions.user_columns` names the features."""
+    user[:] = 0.0
+    _, personas, lasts, kinds = arrays.clicks.shape
+    levels = arrays.returns.shape[0]
+    if arrays.observed == STATE:
+        user[place[PERSONA]] = 1.0
+        user[personas + place[LAST]] = 1.0
+        user[personas + lasts + place[LEVEL]] = 1.0
+        user[personas + lasts + levels + place[CLICKS]] = 1.0
         return
     start = 0
-    if shop.observed == SHOP:
-        features[rows.persona[n]] = 1.0
+    if arrays.observed == SHOP:
+        user[place[PERSONA]] = 1.0
         start = personas
-    kinds = shop.clicks.shape[3]
-    for place in range(REMEMBERED):
-        if rows.history[n, place] >= 0:
-            features[start + place * kinds + rows.history[n, place]] = 1.0
-    sums = start + REMEMBERED * kinds
-    features[sums] = rows.last[n] < lasts - 1
-    features[sums + 1] = rows.felt[n] / LARGE_SUM
-    features[sums + 2] = rows.clicks[n] / LARGE_CLICKS
-    features[sums + 3] = rows.visit[n] / LARGE_VISITS
+    for i in range(place[REMEMBERS]):
+        user[start + i * kinds + place[HISTORY + i]] = 1.0
+    start += REMEMBERED * kinds
+    user[start] = 1.0 if place[LAST] < lasts - 1 else 0.0
+    user[start + 1] = place[SUM] / LARGE_SUM
+    user[start + 2] = place[CLICKS] / LARGE_CLICKS
+    user[start + 3] = place[VISIT] / LARGE_VISITS
+
+
+@jit
+def worth(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, float]:
+    """Return the clicks that an action and the best one bring from here on, if the best follows."""
+    values = arrays.values[_period(arrays, place), place[PERSONA], state_of(arrays, place)]
+    return values[arrays.kind_of[action]], values.max()
+
+
+KERNEL = VisitorKernel("sessions", arrive, observe, serve, worth)

@@ -2,43 +2,37 @@
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.rng import uniform
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.core.types import Context, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
+from zoosim.worlds.compiled import GONE, STAYED, CompiledWorld
 from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import Change, RewardScale, changes_of
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.decisions import DRAWS, draw_keys
 from zoosim.worlds.sessions.laws import TEASER
-from zoosim.worlds.sessions.states import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS, REMEMBERED, part_starts
 from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.visitors import (
+    KERNEL,
+    PERSONA,
+    PLACE_SIZE,
+    REMEMBERED,
+    VISITOR,
+    VisitorArrays,
+    arrive,
+    observe,
+    one_period,
+    serve,
+    state_of,
+)
+
+OBSERVATIONS = ("state", "shop", "anonymous")
+"""What the shop may see of a visitor, in the order of the numbers in `visitors`."""
 
 CLICKS_OF_A_VISITOR = RewardScale("reward", "clicks", "clicks")
-
-
-class SessionVisit(NamedTuple):
-    """A visitor at a decision.
-
-    `visitor`, `visit` and `step` number the visitor, the visit, and the decision since the visitor came first;
-    `persona`, `last` clicked category (their number if none), `level` of satisfaction and `clicks` of this visit make
-    the state.
-    `history` holds the last clicked kinds, the newest first, and `felt` the sound clicks less those on teasers.
-    """
-
-    visitor: int
-    persona: int
-    last: int
-    level: int
-    clicks: int = 0
-    visit: int = 0
-    step: int = 0
-    history: tuple[int, ...] = ()
-    felt: int = 0
 
 
 class Sessions(World):
@@ -80,8 +74,6 @@ class Sessions(World):
         self._features = frozen(np.column_stack([one_hot, self._kind_of % 2 == TEASER]).astype(float))
         self._ids = frozen(np.arange(len(self._kind_of)))
         self._open = frozen(np.ones(len(self._kind_of), bool))
-        self._keys = dict(zip(DRAWS, draw_keys(seed), strict=True))
-        self._mix = np.cumsum(config.shares)
 
     @property
     def config(self) -> SessionConfig:
@@ -129,78 +121,54 @@ class Sessions(World):
         history = (f"click {place}: {kind}" for place in range(1, REMEMBERED + 1) for kind in kinds)
         return (*personas, *history, "clicked since arrival", "sound less teasers", "clicks", "visits")
 
-    def arrive(self, step: int) -> SessionVisit:
-        """Return the first decision of visitor number `step`."""
-        draw = uniform(self._keys["personas"], step, 0)
-        persona = min(int(np.searchsorted(self._mix, draw, side="right")), len(self._mix) - 1)
-        return SessionVisit(step, persona, len(self.config.categories), self.config.levels)
+    @cached_property
+    def arrays(self) -> VisitorArrays:
+        """The laws as compiled code reads them, without what is true."""
+        starts, truths = self._periods
+        laws = truths[0].laws
+        return one_period(laws, self.seed)._replace(
+            starts=np.array(starts),
+            clicks=np.array([truth.laws.clicks for truth in truths]),
+            kind_of=self._kind_of,
+            observed=OBSERVATIONS.index(self.config.observe),
+        )
 
-    def context(self, visit: SessionVisit) -> Context:
+    def as_compiled(self) -> CompiledWorld | None:
+        """Return the world as compiled functions."""
+        values = np.array([truth.optimal_values for truth in self._periods[1]])
+        return CompiledWorld(KERNEL, self.arrays._replace(values=values), PLACE_SIZE, self._ids, self._features)
+
+    def arrive(self, step: int) -> IntArray:
+        """Return the first decision of visitor number `step`: its numbers, see `visitors`."""
+        place = np.zeros(PLACE_SIZE, np.int64)
+        arrive(self.arrays, step, place)
+        return place
+
+    def context(self, visit: IntArray) -> Context:
         """Return what the shop knows of the visitor, and all products."""
-        features = self._state_features(visit) if self.config.observe == "state" else self._shop_features(visit)
+        user = np.zeros(len(self.user_columns))
+        observe(self.arrays, visit, user)
         return Context(
-            user_id=visit.visitor,
-            user=frozen(features),
+            user_id=int(visit[VISITOR]),
+            user=frozen(user),
             product_ids=self._ids,
             products=self._features,
             available=self._open,
         )
 
-    def _state_features(self, visit: SessionVisit) -> FloatArray:
-        starts = self._part_starts
-        features = np.zeros(starts[-1])
-        state = np.array([visit.persona, visit.last, visit.level, visit.clicks])
-        features[starts[:-1] + state] = 1.0
-        return features
-
-    @cached_property
-    def _part_starts(self) -> IntArray:
-        return part_starts(self.truth_of(0).laws)
-
-    def _shop_features(self, visit: SessionVisit) -> FloatArray:
-        config = self.config
-        kinds = 2 * len(config.categories)
-        history = np.zeros((REMEMBERED, kinds))
-        history[np.arange(len(visit.history)), list(visit.history)] = 1.0
-        known = np.eye(len(config.personas))[visit.persona] if config.observe == "shop" else np.zeros(0)
-        sums = [
-            float(visit.last < len(config.categories)),
-            visit.felt / LARGE_SUM,
-            visit.clicks / LARGE_CLICKS,
-            visit.visit / LARGE_VISITS,
-        ]
-        return np.concatenate([known, history.ravel(), sums])
-
-    def serve(self, visit: SessionVisit, action: int) -> Outcome:
+    def serve(self, visit: IntArray, action: int) -> Outcome:
         """Return 1.0 for a click, else 0.0, and what comes next for the visitor."""
-        kind = int(self._kind_of[action])
-        laws = self.truth_of(visit.visitor).laws
-        # By the kind, so that products of one kind are clicked alike, and policies that show one meet the same visitor.
-        draw = uniform(self._keys["clicks"], visit.visitor, visit.step * laws.kinds + kind)
-        clicked = draw < laws.clicks[visit.persona, visit.last, kind]
-        after = self._clicked(visit, kind) if clicked else visit
-        later = after._replace(step=visit.step + 1)
-        if uniform(self._keys["goes on"], visit.visitor, visit.step) < laws.goes_on:
-            return Outcome(float(clicked), next=Next(later, same_visit=True))
-        returns = uniform(self._keys["returns"], visit.visitor, visit.visit) < laws.returns[after.level, after.clicks]
-        again = later._replace(visit=visit.visit + 1, last=len(self.config.categories), clicks=0)
-        return Outcome(float(clicked), next=Next(again) if returns else None)
+        place = visit.copy()
+        reward, follows = serve(self.arrays, place, action)
+        if follows == GONE:
+            return Outcome(reward)
+        return Outcome(reward, next=Next(place, same_visit=follows == STAYED))
 
-    def _clicked(self, visit: SessionVisit, kind: int) -> SessionVisit:
-        """Return the visitor after a click on a kind."""
-        return visit._replace(
-            last=kind // 2,
-            level=self.truth_of(visit.visitor).laws.level_after(visit.level, kind),
-            clicks=min(visit.clicks + 1, self.config.most_clicks),
-            history=(kind, *visit.history)[:REMEMBERED],
-            felt=visit.felt + (-1 if kind % 2 == TEASER else 1),
-        )
-
-    def truth(self, visit: SessionVisit) -> Truth:
+    def truth(self, visit: IntArray) -> Truth:
         """Return the clicks that each product brings from here on, if the best follows."""
-        truth = self.truth_of(visit.visitor)
-        state = np.ravel_multi_index((visit.last, visit.level, visit.clicks), truth.laws.shape)
-        return truth_of_candidates(truth.optimal_values[visit.persona, state][self._kind_of])
+        truth = self.truth_of(int(visit[VISITOR]))
+        values = truth.optimal_values[visit[PERSONA], state_of(self.arrays, visit)]
+        return truth_of_candidates(values[self._kind_of])
 
     def all_products(self) -> ProductList:
         """Return all products, so that runs can write logs."""

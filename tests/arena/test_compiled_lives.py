@@ -1,0 +1,51 @@
+"""Visitors who come back, compiled: the same rows and the same learning as decision by decision."""
+
+import numpy as np
+import pytest
+
+from zoosim.arena.loop import play
+from zoosim.policies.base import Policy
+from zoosim.policies.registry import find_class
+from zoosim.worlds.compiled import CompiledWorld
+from zoosim.worlds.sessions.world import Sessions
+
+VISITORS = 120
+NAMES = ["linucb", "q-table", "dqn"]
+
+
+class Plain(Sessions):
+    """The world without its compiled functions."""
+
+    def as_compiled(self) -> CompiledWorld | None:
+        return None
+
+
+def played(world: Sessions, name: str) -> tuple[Policy, dict[str, np.ndarray]]:
+    """Return a policy after a run, and the columns of the run."""
+    policy = find_class(name)(world.spec(VISITORS), np.random.default_rng(5), floor=0.1)
+    blocks = list(play(world, policy, VISITORS))
+    columns = {
+        **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in FIGURES},
+        **{name: np.concatenate([getattr(block.lives, name) for block in blocks]) for name in LIFE},
+    }
+    return policy, columns
+
+
+FIGURES = ("user_ids", "actions", "rewards", "expected_rewards", "best_rewards")
+LIFE = ("visitor", "visit", "step", "ended", "censored")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_and_what_is_learned_are_those_of_the_plain_loop(name: str) -> None:
+    params = {
+        "observe": "shop",
+        "shocks": [{"name": "loud", "step": 60, "set": {"cat_connoisseur": {"Cat Food": 0.05}}}],
+    }
+    policy, columns = played(Sessions(7, VISITORS, **params), name)
+    plain, expected = played(Plain(7, VISITORS, **params), name)
+    for key, column in expected.items():
+        np.testing.assert_array_equal(columns[key], column, strict=True)
+    assert len(columns["rewards"]) > VISITORS
+    learned = plain.state_dict()
+    for key, value in policy.state_dict().items():
+        np.testing.assert_array_equal(value, learned[key], err_msg=key)

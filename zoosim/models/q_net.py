@@ -1,0 +1,251 @@
+"""A network of action values Q(state, kind of product), trained by Q-learning on a memory of transitions.
+
+Its outputs are a value of the state and an advantage for each kind, Q = V + A - mean of A over the kinds that may be
+known (dueling, Wang et al. 2016, eq. 9). A target is r + discount Q'(s', a*), with a* the best at s' by the network
+that learns and Q' by a network that trails it (double DQN, van Hasselt, Guez & Silver 2016; the trailing network of
+Lillicrap et al. 2016). The loss is squared by default: clipped errors (Huber 1964; Mnih et al. 2015) estimate something
+like a median, and where a rare bad end weighs as much as many small gains, medians do not see it.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.limits import ANY_SINGLES, FLAGS, SINGLES, trained_flaws
+from zoosim.core.rng import uniform
+from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.nets.adam import adam_step
+from zoosim.nets.network import (
+    BIAS_STEP,
+    BIASES,
+    INPUTS,
+    LINEAR,
+    OUTPUTS,
+    RELU,
+    Workspace,
+    add_gradient,
+    count_units,
+    descend,
+    fresh_weights,
+    make_layers,
+    new_workspace,
+    rows_up,
+    weights_of,
+    with_moments,
+)
+
+LONGEST = 10.0
+"""The longest gradient of a step (clipped by its norm: Pascanu, Mikolov & Bengio 2013)."""
+
+DRAWN, TRAINED = 0, 1
+
+
+class Transitions(NamedTuple):
+    """The newest C decisions, in a ring, with kinds of products as numbers 0 to H - 1, 0 for all that are unknown.
+
+    `states (C, d)` and `next_states (C, d)`; `kinds (C,)` that were shown; `rewards (C,)`; `ends (C,)`, 1 where nothing
+    follows; `next_open (C, H)` which kinds may be shown next.
+    """
+
+    states: Annotated[Float32Array, SINGLES]
+    next_states: Annotated[Float32Array, SINGLES]
+    kinds: IntArray
+    rewards: Annotated[Float32Array, SINGLES]
+    ends: Annotated[IntArray, FLAGS]
+    next_open: Annotated[IntArray, FLAGS]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if self.kinds.max() >= self.next_open.shape[1]:
+            yield f"kinds holds {self.kinds.max()}, expected a number below {self.next_open.shape[1]}"
+
+
+class QNet(NamedTuple):
+    """The network, the one that trails it, and how it is trained.
+
+    `trained (3, p)` weights and their moments, `target (p,)` the trailing weights, `layers` their table; `counts (2,)`:
+    transitions taken in and steps of training; `key (1,)` numbers the draws.
+    """
+
+    trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
+    target: Annotated[Float32Array, ANY_SINGLES]
+    counts: IntArray
+    key: np.ndarray
+    memory: Transitions
+    layers: IntArray
+    discount: float
+    trail: float
+    longest_error: float
+
+
+def new_transitions(capacity: int, dim: int, kinds: int) -> Transitions:
+    """Return an empty memory."""
+    return Transitions(
+        states=np.zeros((capacity, dim), np.float32),
+        next_states=np.zeros((capacity, dim), np.float32),
+        kinds=np.zeros(capacity, np.int64),
+        rewards=np.zeros(capacity, np.float32),
+        ends=np.zeros(capacity, np.int8),
+        next_open=np.zeros((capacity, kinds), np.int8),
+    )
+
+
+def new_q_net(
+    hidden: tuple[int, ...],
+    memory: Transitions,
+    *,
+    discount: float,
+    trail: float,
+    longest_error: float,
+    key: np.uint64,
+    rng: np.random.Generator,
+) -> QNet:
+    """Return a network that values everything at 0.
+
+    Args:
+        hidden: Units of the hidden layers.
+        memory: The transitions that it will learn from.
+        discount: Weight of what comes after the next decision, 0 to 1.
+        trail: Share of the way to the trained weights that the trailing ones go in a step; 1 for no trailing network.
+        longest_error: Size at which an error's slope stops growing; large for a squared loss.
+        key: Numbers the draws of batches.
+        rng: Draws the weights.
+    """
+    kinds = memory.next_open.shape[1]
+    layers = make_layers([memory.states.shape[1], *hidden, 1 + kinds], [*(RELU for _ in hidden), LINEAR], "by input")
+    weights = fresh_weights(layers, rng=rng).astype(np.float32)
+    # A kind that was never shown must be worth what one is that is not known yet: no advantage.
+    last = int(layers[-1, INPUTS] + 1) * int(layers[-1, OUTPUTS])
+    weights[-last:] = 0.0
+    return QNet(
+        trained=with_moments(weights),
+        target=weights.copy(),
+        counts=np.zeros(2, np.int64),
+        key=np.array([key]),
+        memory=memory,
+        layers=layers,
+        discount=discount,
+        trail=trail,
+        longest_error=longest_error,
+    )
+
+
+@jit
+def write_kind_values(net: QNet, user: FloatArray, kinds: IntArray, values: FloatArray) -> None:
+    """Write Q, by the trailing network, of the `kinds (R,)` of a request at the state `user (d,)` to `values (R,)`."""
+    state = np.zeros((1, net.layers[0, INPUTS]), np.float32)
+    for i in range(user.shape[0]):
+        state[0, i] = user[i]
+    work = new_workspace(net.layers, 1, net.target)
+    _, units, _ = rows_up(net.target, net.layers, state, np.zeros(1, np.int64), work)
+    first = units.shape[0] - net.memory.next_open.shape[1]
+    level = _level(units, first, 0)
+    for r in range(kinds.shape[0]):
+        values[r] = level + units[first + kinds[r], 0]
+
+
+@jit
+def next_place(net: QNet) -> int:
+    """Return where in the memory the next transition goes, and count it."""
+    place = net.counts[DRAWN] % net.memory.kinds.shape[0]
+    net.counts[DRAWN] += 1
+    return int(place)
+
+
+@jit
+def forget_kind(net: QNet, kind: int) -> None:
+    """Value a kind as one that is not known, since its number is another product's from now on."""
+    last = net.layers[-1]
+    unknown = last[OUTPUTS] - net.memory.next_open.shape[1]
+    for params in (net.trained[0], net.target):
+        weights = weights_of(params, last)
+        weights[unknown + kind] = weights[unknown]
+        biases = params[last[BIASES] :]
+        biases[(unknown + kind) * last[BIAS_STEP]] = biases[unknown * last[BIAS_STEP]]
+
+
+@jit
+def train(net: QNet, steps: int, batch: int, rate: float) -> None:
+    """Take some steps of Adam, each on a batch of transitions drawn with replacement, and let the target trail."""
+    held = min(net.counts[DRAWN], net.memory.kinds.shape[0])
+    work = new_workspace(net.layers, batch, net.target)
+    gradient = np.zeros_like(net.target)
+    rows = np.empty(batch, np.int64)
+    goals = np.empty(batch, np.float32)
+    best = np.empty(batch, np.int64)
+    trail = np.float32(net.trail)
+    for _ in range(steps):
+        number = net.counts[TRAINED] + 1
+        for j in range(batch):
+            rows[j] = int(uniform(net.key[0], number, j) * held)
+        _write_goals(net, rows, work, best, goals)
+        _write_gradient(net, rows, goals, work, gradient)
+        _clip(gradient)
+        adam_step(net.trained, gradient, rate, number)
+        params = net.trained[0]
+        for i in range(params.shape[0]):
+            net.target[i] += trail * (params[i] - net.target[i])
+        net.counts[TRAINED] = number
+
+
+@jit
+def _write_goals(net: QNet, rows: IntArray, work: Workspace, best: IntArray, goals: Float32Array) -> None:
+    """Write r + discount Q'(s', a*) of the transitions `rows (w,)` to `goals (w,)`, and each a* to `best (w,)`."""
+    memory = net.memory
+    kinds = memory.next_open.shape[1]
+    _, units, _ = rows_up(net.trained[0], net.layers, memory.next_states, rows, work)
+    first = units.shape[0] - kinds
+    for j in range(rows.shape[0]):
+        best[j] = -1
+        for h in range(kinds):
+            if memory.next_open[rows[j], h] and (best[j] < 0 or units[first + h, j] > units[first + best[j], j]):
+                best[j] = h
+    _, units, _ = rows_up(net.target, net.layers, memory.next_states, rows, work)
+    for j in range(rows.shape[0]):
+        goals[j] = memory.rewards[rows[j]]
+        if not memory.ends[rows[j]] and best[j] >= 0:
+            goals[j] += np.float32(net.discount) * (_level(units, first, j) + units[first + best[j], j])
+
+
+@jit
+def _write_gradient(net: QNet, rows: IntArray, goals: Float32Array, work: Workspace, gradient: Float32Array) -> None:
+    """Add the slopes of the mean loss of Q at what was shown, by its distance from the goals."""
+    memory = net.memory
+    inputs, units, slopes = rows_up(net.trained[0], net.layers, memory.states, rows, work)
+    kinds = memory.next_open.shape[1]
+    first = count_units(net.layers) - kinds
+    longest = np.float32(net.longest_error)
+    for j in range(rows.shape[0]):
+        chosen = first + memory.kinds[rows[j]]
+        error = _level(units, first, j) + units[chosen, j] - goals[j]
+        slope = max(min(error, longest), -longest) / np.float32(rows.shape[0])
+        slopes[first - 1, j] = slope
+        for h in range(kinds):
+            slopes[first + h, j] = -slope / np.float32(kinds)
+        slopes[chosen, j] += slope
+    descend(net.trained[0], net.layers, slopes, work.scratch)
+    add_gradient(net.layers, inputs, units, slopes, work, gradient)
+
+
+@jit
+def _level(units: Float32Array, first: int, j: int) -> float:
+    """Return the value of row j's state less the mean advantage, to which a kind's advantage is added."""
+    total = np.float32(0.0)
+    for h in range(first, units.shape[0]):
+        total += units[h, j]
+    level: float = units[first - 1, j] - total / np.float32(units.shape[0] - first)
+    return level
+
+
+@jit
+def _clip(gradient: Float32Array) -> None:
+    """Shorten a gradient that is longer than `LONGEST`."""
+    square = 0.0
+    for i in range(gradient.shape[0]):
+        square += float(gradient[i]) * float(gradient[i])
+    if square > LONGEST * LONGEST:
+        factor = np.float32(LONGEST / np.sqrt(square))
+        for i in range(gradient.shape[0]):
+            gradient[i] *= factor

@@ -1,0 +1,145 @@
+"""Policies that value kinds of products by all that follows, and decide at random less and less.
+
+Products with the same features are one kind: they are worth the same, and an array over kinds stays small.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.id_table import IdTable, new_id_table
+from zoosim.core.jit import bind, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
+from zoosim.policies.products.segment_state import hash_rows
+
+VISIT, LIFETIME = "visit", "lifetime"
+
+VISITORS = 10_000
+"""The visitors that are planned where nobody says how many there will be."""
+
+
+class Progress(NamedTuple):
+    """How far learning has come: the visitors who have `gone (1,)`, of so many as are `planned`."""
+
+    gone: IntArray
+    planned: int
+
+
+class Exploration(NamedTuple):
+    """The share of random decisions, from `first` to `last` over the first `fall`, a share, of the visitors."""
+
+    first: float
+    last: float
+    fall: float
+
+
+@jit
+def progress_of(progress: Progress) -> float:
+    """Return the share of the planned visitors who have gone, 1 at most."""
+    share: float = min(1.0, progress.gone[0] / progress.planned)
+    return share
+
+
+@jit
+def random_share(exploration: Exploration, progress: Progress) -> float:
+    """Return the share of random decisions now."""
+    remaining = max(0.0, 1.0 - progress_of(progress) / exploration.fall)
+    share: float = exploration.last + (exploration.first - exploration.last) * remaining
+    return share
+
+
+class KindCandidates(NamedTuple):
+    """The R kinds among K candidates: their `ids (R,)`, hashes of their features, and the kind `kind_of (K,)`."""
+
+    ids: IntArray
+    kind_of: IntArray
+
+
+# `look_ahead_kernel` puts a policy's own functions in the place of these.
+write_values: Any = None
+follow: Any = None
+
+
+def look_ahead_kernel(
+    name: str, write_values: Callable[..., None], learn: Callable[..., None], follow: Callable[..., None]
+) -> Kernel:
+    """Return the kernel of a policy that values kinds.
+
+    Args:
+        name: The policy's.
+        write_values: `(state, candidates, user, values)` writes the value of each kind of a request `(R,)`.
+        learn: Learns from a visitor's last decision; see `Kernel`.
+        follow: Learns from one that others follow; see `Kernel`.
+    """
+    best = bind(_best, f"best_{name}", write_values=write_values)
+    return Kernel(
+        name,
+        choose=bind(_choose, f"draw_{name}", best=best),
+        distribution=bind(_distribution, f"shares_{name}", best=best),
+        learn=learn,
+        decided=nothing_decided,
+        follow=follow,
+    )
+
+
+best: Any = None
+
+
+def _best(state: Any, candidates: KindCandidates, user: FloatArray, available: BoolArray) -> int:
+    values = np.empty(candidates.ids.shape[0])
+    write_values(state, candidates, user, values)
+    return best_of(values, candidates.kind_of, available)
+
+
+def _choose(
+    state: Any, candidates: KindCandidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    share = random_share(state.exploration, state.progress)
+    if draw < share:
+        return pick(available, draw / share)
+    return int(best(state, candidates, user, available))
+
+
+def _distribution(
+    state: Any, candidates: KindCandidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    share = random_share(state.exploration, state.progress)
+    out[best(state, candidates, user, available)] = 1.0 - share
+    add_share(available, share, out)
+
+
+class LookAheadPolicy(KernelPolicy):
+    """Base of policies that learn what a visitor brings from a decision on.
+
+    A subclass sets `kernel` to a `look_ahead_kernel`, and its state has `kinds`, `progress` and `exploration`.
+    """
+
+    chooses = ("products",)
+    random_first: float = parameter(1.0, low=0, high=1, help="share of random decisions at first")
+    random_last: float = parameter(0.05, low=0, high=1, help="the share that it falls to")
+    random_fall: float = parameter(0.3, low=1e-9, high=1, help="share of the planned visitors over which it falls")
+    discount: float = parameter(1.0, low=0, high=1, help="weight of what comes after the next decision")
+    horizon: str = parameter(
+        LIFETIME, choices=(LIFETIME, VISIT), help="what is summed up: all that a visitor brings, or this visit's part"
+    )
+    kinds: int = parameter(64, low=2, high=4_096, help="kinds of products that are told apart, at most")
+
+    def _new_kinds(self) -> IdTable:
+        return new_id_table(self.kinds + 1)
+
+    def _new_progress(self) -> Progress:
+        return Progress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
+
+    def _new_exploration(self) -> Exploration:
+        return Exploration(self.random_first, self.random_last, self.random_fall)
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
+        rows, kind_of = distinct_rows(products)
+        return KindCandidates(hash_rows(rows), kind_of)
+
+    def _exploiting(self) -> Any:
+        return self.state._replace(exploration=self.state.exploration._replace(first=0.0, last=0.0))

@@ -405,6 +405,15 @@ def test_policies_are_listed_with_defaults_and_ranges_and_checked(
     assert "FAIL  acts: select_action returned 99" in bad.out
 
 
+def test_a_described_world_is_printed_as_a_table_with_a_sentence_or_as_json(tmp_path: Path) -> None:
+    small = ("describe", "sessions", "--set", "env.levels=1", "--set", "env.most_clicks=1")
+    printed = run_zoosim(*small, cwd=tmp_path).out
+    figures = json.loads(run_zoosim(*small, "--json", cwd=tmp_path).out)
+    assert f"optimum                             {figures['ladder'][-1]['clicks']:9.2f}" in printed
+    assert figures["answer"] in printed
+    assert max(map(len, printed.splitlines()[:-3])) <= 80
+
+
 def test_what_nobody_handles_is_left_to_our_hook() -> None:
     code = "import sys, zoosim.cli as cli; sys.argv[1:] = ['list']; cli.run_command()"
     ask = "import atexit, sys; atexit.register(lambda: print(sys.excepthook.__qualname__, file=sys.stderr))"

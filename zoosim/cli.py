@@ -319,6 +319,7 @@ def describe(
     config: option.Config = None,
     settings: option.Settings = None,
     out: option.PageFolder = None,
+    json: option.PrintFigures = False,
     debug: option.Debug = False,
 ) -> None:
     """Describe a simulated shop, a fitted world or a model.
@@ -332,7 +333,12 @@ def describe(
     description = worlds.describe(
         world, seed=seed, visits=visits, config=config, settings=settings or (), out=out, progress=_print_progress
     )
-    print_description(description, world)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(description.as_dict(), ensure_ascii=False))
+    else:
+        print_description(description, world)
 
 
 @app.command()

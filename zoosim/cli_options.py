@@ -117,7 +117,8 @@ World = Annotated[
     str,
     typer.Argument(
         metavar="WORLD|FILE",
-        help="search, recommendation or an experiment's name; or a fitted world, FILE.world, or a model, FILE.zoosim.",
+        help="search, recommendation, sessions or an experiment's name; or a file: a fitted world, FILE.world, or a "
+        "model, FILE.zoosim.",
     ),
 ]
 SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="`search`, or an experiment with a search world.")]

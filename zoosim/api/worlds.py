@@ -1,5 +1,7 @@
 """The Python calls about worlds: look at one, and ask for the best that a search shop could do."""
 
+import dataclasses
+import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from zoosim.core.tables import Table
     from zoosim.core.types import Progress
-    from zoosim.descriptions import RecommendationDescription, SearchDescription
+    from zoosim.descriptions import RecommendationDescription, SearchDescription, SessionsDescription
     from zoosim.policies.model import Model
     from zoosim.worlds.fitted.shop import FittedShop
 
@@ -33,13 +35,27 @@ class Description(TabularResult):
     """
 
     path: Path
-    facts: "SearchDescription | RecommendationDescription | Model | FittedShop"
+    facts: "SearchDescription | RecommendationDescription | SessionsDescription | Model | FittedShop"
     figures: "dict[str, go.Figure]"
     page: str
 
     def to_polars(self) -> "pl.DataFrame":
         """Return what the file holds as its own `to_polars` does; of another world the figures of its table."""
         return self.facts.to_polars() if isinstance(self.facts, TabularResult) else super().to_polars()
+
+    @property
+    def answer(self) -> str:
+        """What to do in such a world, in one sentence; empty of a file."""
+        return "" if isinstance(self.facts, TabularResult) else self.facts.answer
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data: of a file the rows of its table, of another world its `answer` and facts.
+
+        What is no number, such as the click rate of what is not for sale, is None.
+        """
+        if isinstance(self.facts, TabularResult):
+            return {"table": _plain(self.to_polars().to_dicts())}
+        return {"answer": self.answer, **_plain(self.facts)}
 
     def _headline(self) -> str:
         return self.facts._headline() if isinstance(self.facts, TabularResult) else f"World {self.path.stem}"
@@ -65,8 +81,8 @@ def describe(
     """Look at a world, or at what is in the file of a model or of a fitted world.
 
     Args:
-        world: "search", "recommendation" or an experiment's name, whose page is written to `out`; or a file that ends
-            in `.zoosim` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or in `.world`.
+        world: "search", "recommendation", "sessions" or an experiment's name, whose page is written to `out`; or a file
+            that ends in `.zoosim` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or in `.world`.
         seed: Fills the world.
         visits: How many are simulated in a search world.
         config: Changes to the world: a YAML file, or what it would hold.
@@ -107,6 +123,23 @@ def describe(
     page = facts.render(facts, figures, world, command, write_yaml(kept))
     write_text(folder / f"{world}.html", page)
     return Description(folder / f"{world}.html", facts, figures, page)
+
+
+def _plain(value: Any) -> Any:
+    """Return facts as mappings, lists, words and numbers; None for what is no number."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _name_of_world(call: str, world: Any) -> str:

@@ -2,5 +2,13 @@
 
 from zoosim.descriptions.recommendation import RecommendationDescription, describe_recommendation
 from zoosim.descriptions.search import SearchDescription, describe_search
+from zoosim.descriptions.sessions import SessionsDescription, describe_sessions
 
-__all__ = ["RecommendationDescription", "SearchDescription", "describe_recommendation", "describe_search"]
+__all__ = [
+    "RecommendationDescription",
+    "SearchDescription",
+    "SessionsDescription",
+    "describe_recommendation",
+    "describe_search",
+    "describe_sessions",
+]

@@ -15,7 +15,7 @@ from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import MAX_SEED, RunRequest
 from zoosim.worlds.registry import find_world
 
-WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
+WORLDS = {"search": "template-bandits", "recommendation": "gauntlet", "sessions": "long-term"}
 """Worlds by name, and the experiment whose world each is; the names of experiments do as well."""
 
 MAX_VISITS = 1_000_000

@@ -13,6 +13,9 @@ from zoosim.core.types import FloatArray, Progress
 from zoosim.worlds.base import World
 from zoosim.worlds.table import Period, TableWorld
 
+WORTH_LEARNING = 1.02
+"""Least ratio of the clicks of the best choices to those of one product for all, for learning to be worth it."""
+
 
 class PeriodFacts(NamedTuple):
     """A period of visits in which nothing changes, from `start` on; `name` says which shocks begin it.
@@ -58,6 +61,25 @@ class RecommendationDescription:
 
     draw = Part("zoosim.report.recommendation:recommendation_figures")
     render = Part("zoosim.report.recommendation:render_recommendation")
+
+    @property
+    def answer(self) -> str:
+        """Whether personalising pays in this world, in one sentence."""
+        # Periods count by their visits.
+        visits = np.diff([*(period.start for period in self.periods), self.steps])
+        best, single, chance = (
+            float(np.average([getattr(period, key) for period in self.periods], weights=visits))
+            for key in ("oracle", "single", "random")
+        )
+        if best < WORTH_LEARNING * single:
+            return (
+                f"Show everybody the same product: {single:.1%} click it, and no choice by visitor gets above "
+                f"{best:.1%}."
+            )
+        return (
+            f"Test policies that learn who likes what: up to {best:.1%} clicks, against {single:.1%} with one product "
+            f"for all and {chance:.1%} by chance."
+        )
 
     def table(self) -> Table:
         """Tabulate what visits earn in each period: at best, by the best single product, and at random."""

@@ -23,9 +23,6 @@ from zoosim.report.drawing import (
 from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
-WORTH_LEARNING = 1.02
-"""Least ratio of the clicks of the best choices to those of one product for all, for learning to be worth it."""
-
 RATES = {"oracle": "the best product for each visitor", "single": "one product for all", "random": "random products"}
 
 
@@ -43,29 +40,11 @@ def render_recommendation(
         figures,
         title=title,
         question="A recommendation world: who visits, what is for sale, who clicks what, and when that changes.",
-        answer=answer(world),
+        answer=world.answer,
         world=world,
         rates=RATES,
         command=command,
         config_yaml=config_yaml,
-    )
-
-
-def answer(world: RecommendationDescription) -> str:
-    """Return whether personalising pays in this world, in one sentence."""
-    starts = [*(period.start for period in world.periods), world.steps]
-    visits = np.diff(starts)
-    # Periods count by their visits.
-    best, single, chance = (
-        float(np.average([getattr(period, key) for period in world.periods], weights=visits)) for key in RATES
-    )
-    if best < WORTH_LEARNING * single:
-        return (
-            f"Show everybody the same product: {single:.1%} click it, and no choice by visitor gets above {best:.1%}."
-        )
-    return (
-        f"Test policies that learn who likes what: up to {best:.1%} clicks, against {single:.1%} with one product for "
-        f"all and {chance:.1%} by chance."
     )
 
 

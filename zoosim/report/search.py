@@ -96,7 +96,7 @@ def render_search(
         figures,
         title=title,
         question="A simulated search shop: its catalogue, its users, what they do with a ranking, and what boosts do.",
-        answer=answer(world),
+        answer=world.answer,
         world=world,
         example=world.example,
         config=world.config,
@@ -104,22 +104,6 @@ def render_search(
         replicates=REPLICATES,
         command=command,
         config_yaml=config_yaml,
-    )
-
-
-def answer(world: SearchDescription) -> str:
-    """Return which template to begin with, in one sentence."""
-    values = {name: by_segment[0] for name, by_segment in world.templates.items() if by_segment[0] is not None}
-    best = max(values, key=lambda name: values[name].mean)
-    plain = world.plain
-    low = values[best].low
-    high = plain.high
-    # Rather too careful: rewards are paired by visit, so that intervals may overlap where the difference is sure.
-    if low is None or high is None or low <= high:
-        return f"Begin without boosts: no template is shown to earn more than the EUR {plain.mean:.2f} a visit of none."
-    return (
-        f"Begin with the template {best}: it earns EUR {values[best].mean:.2f} a visit, against {plain.mean:.2f} "
-        "without boosts."
     )
 
 

@@ -94,8 +94,8 @@ class Page:
         return " ".join([self.answer, *self.details])
 
 
-def render_sections(title: str, question: str, page: Page, command: Sequence[str]) -> str:
-    """Render one self-contained HTML page."""
+def render_sections(title: str, question: str, page: Page, command: Sequence[str], *, configuration: str = "") -> str:
+    """Render one self-contained HTML page; `configuration` is YAML of what was run, empty where there is none."""
     figures = {str(number): drawing.figure for number, drawing in enumerate(page.drawings)}
-    words = {"title": title, "question": question, "answer": page.answer}
+    words = {"title": title, "question": question, "answer": page.answer, "configuration": configuration}
     return render("sections.html", figures, **words, page=page, command=shlex.join(command), marks=MARKS)

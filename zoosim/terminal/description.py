@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def print_description(description: "Description", source: str) -> None:
-    """Print the figures, the page's address and, of a file, how to use it.
+    """Print the figures, what they come to, the page's address and, of a file, how to use it.
 
     Args:
         description: The description.
@@ -21,6 +21,8 @@ def print_description(description: "Description", source: str) -> None:
     echo(description._headline(), bold=True)
     for table in description._tables():
         print_table(table)
+    if description.answer:
+        print_lines([description.answer])
     path = Path(file_and_class(source)[0])
     if path.suffix == MODEL:
         print_lines(

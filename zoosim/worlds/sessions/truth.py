@@ -167,6 +167,11 @@ class SessionTruth:
         """The best policy, `(P, states, kinds)`."""
         return _certain(self.best(), self.laws.kinds)
 
+    @property
+    def myopic(self) -> FloatArray:
+        """The policy that shows what is clicked most now, `(P, states, kinds)`."""
+        return _certain(self.clicks.argmax(axis=2), self.laws.kinds)
+
     @cached_property
     def optimal_values(self) -> FloatArray:
         """The clicks from here on by kind, if the best follows, `(P, states, kinds)`."""
@@ -193,7 +198,7 @@ class SessionTruth:
         rungs = {
             "random": np.full((*shape, kinds), 1.0 / kinds),
             "best product": _certain(np.broadcast_to(constant[:, np.newaxis], shape), kinds),
-            "myopic": _certain(self.clicks.argmax(axis=2), kinds),
+            "myopic": self.myopic,
             "best for this visit": _certain(self.best(within_visit=True), kinds),
             "no teasers": _certain(np.where(sound, self.clicks, -1.0).argmax(axis=2), kinds),
             "no teasers, planned": _certain(self.best(sound), kinds),

@@ -1,11 +1,13 @@
 """The world of sessions: visitors who make several visits, and come back, or not, by what they were shown."""
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from zoosim.action_spaces.base import Part
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
@@ -49,6 +51,7 @@ class Sessions(World):
     episodic = True
     reward_scale = CLICKS_OF_A_VISITOR
     oracle_note = "the optimum over visitors' whole lives, which knows how satisfied each visitor is"
+    description = Part("zoosim.descriptions.sessions:describe")
 
     def __init__(self, seed: int, steps: int, **params: Any) -> None:
         """Lay out the products.
@@ -82,15 +85,18 @@ class Sessions(World):
         return config
 
     @cached_property
-    def _periods(self) -> tuple[list[int], list[SessionTruth]]:
-        """The first visitors of stretches with the same laws, and what is true in each."""
-        tables = self.config.tables()
-        return list(tables), [SessionTruth(self.config, table) for table in tables.values()]
+    def periods(self) -> Mapping[int, SessionTruth]:
+        """What is true of the visitors who keep to the same laws, by the first of them."""
+        return {start: SessionTruth(self.config, table) for start, table in self.config.tables().items()}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(self.periods)
 
     def truth_of(self, visitor: int) -> SessionTruth:
         """Return what is true of a visitor, who keeps for life the laws of the first visit."""
-        starts, truths = self._periods
-        return truths[bisect_right(starts, visitor) - 1]
+        starts = self._starts
+        return self.periods[starts[bisect_right(starts, visitor) - 1]]
 
     @property
     def reported_shocks(self) -> tuple[Change, ...]:
@@ -124,18 +130,16 @@ class Sessions(World):
     @cached_property
     def arrays(self) -> VisitorArrays:
         """The laws as compiled code reads them, without what is true."""
-        starts, truths = self._periods
-        laws = truths[0].laws
-        return one_period(laws, self.seed)._replace(
-            starts=np.array(starts),
-            clicks=np.array([truth.laws.clicks for truth in truths]),
+        return one_period(self.truth_of(0).laws, self.seed)._replace(
+            starts=np.array(self._starts),
+            clicks=np.array([truth.laws.clicks for truth in self.periods.values()]),
             kind_of=self._kind_of,
             observed=OBSERVATIONS.index(self.config.observe),
         )
 
     def as_compiled(self) -> CompiledWorld | None:
         """Return the world as compiled functions."""
-        values = np.array([truth.optimal_values for truth in self._periods[1]])
+        values = np.array([truth.optimal_values for truth in self.periods.values()])
         return CompiledWorld(KERNEL, self.arrays._replace(values=values), PLACE_SIZE, self._ids, self._features)
 
     def arrive(self, step: int) -> IntArray:

@@ -1,0 +1,124 @@
+"""The page of a shop whose visitors come back: the ladder, and when teasers are shown."""
+
+import shlex
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+
+from zoosim.descriptions.sessions import ENOUGH, SessionsDescription
+from zoosim.report.drawing import (
+    CHARACTER,
+    COLORS,
+    GREYS,
+    MUTED,
+    axis_style,
+    label_of,
+    layout_style,
+    legend_style,
+    row_axis_style,
+)
+from zoosim.report.sections import Drawing, Page, PageTable, render_sections
+
+LONGEST = 36
+"""Letters of a policy's name."""
+
+TERMS = {
+    "myopic": "Shows what is clicked most now; it knows all click chances and the visitor's whole state.",
+    "best for this visit": "Plans the clicks of one visit, and takes its end for the end of all.",
+    "shaped bandit": "A myopic policy whose reward is click x (1 + w x change of satisfaction), the best w; felt: no "
+    "change counts where satisfaction cannot rise or fall any more.",
+    "persona and last click": "The best that sees these two: no change of one decision makes it better.",
+    "optimum": "The most clicks of a visitor's whole life that a policy can have, by policy iteration (Howard 1960).",
+    "teaser": "A product that is clicked more readily and disappoints.",
+    "% clicked": "Clicks per decision. It may rank policies otherwise than clicks of a visitor do: then an A/B test of "
+    "decisions picks the wrong winner.",
+}
+
+
+def session_figures(shop: SessionsDescription) -> dict[str, go.Figure]:
+    """Draw 'ladder', the worth of each policy, and 'teasers', when they are shown."""
+    return {"ladder": _ladder(shop), "teasers": _teasers(shop)}
+
+
+def render_sessions(
+    shop: SessionsDescription, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str
+) -> str:
+    """Render one self-contained HTML page."""
+    question = "A shop whose visitors come back by what they were shown: does it pay to look ahead?"
+    page = _build_page(shop, figures)
+    return render_sections(title, question, page, shlex.split(command), configuration=config_yaml)
+
+
+def _build_page(shop: SessionsDescription, figures: Mapping[str, go.Figure]) -> Page:
+    table = shop.table()
+    heads = [column.head.replace("\n", " ") for column in table.columns]
+    tables = [PageTable(table.title, heads, table.rows), _personas(shop)]
+    if len(shop.periods) > 1:
+        tables.append(periods_table(shop))
+    drawings = [
+        Drawing(
+            "What policies are worth",
+            f"In % of the most clicks that a visitor can bring; the line is where a policy is enough, {ENOUGH:.0%}.",
+            figures["ladder"],
+        ),
+        Drawing(
+            "When teasers are shown",
+            "Share of decisions with a teaser, by how satisfied the visitor is.",
+            figures["teasers"],
+        ),
+    ]
+    return Page(shop.answer, tables, drawings, TERMS)
+
+
+def _personas(shop: SessionsDescription) -> PageTable:
+    rows = [
+        (name, f"{share:.1%}", f"{optimum:.2f}", f"{myopic:.1%}")
+        for name, (share, optimum, myopic) in shop.personas.items()
+    ]
+    return PageTable("By persona", ("persona", "of visitors", "clicks at the optimum", "myopic, % of it"), rows)
+
+
+def periods_table(shop: SessionsDescription) -> PageTable:
+    """Tabulate what is worth how much after each shock."""
+    rows = [
+        (f"{period.start:,}", period.name, f"{period.optimum:.2f}", f"{period.myopic:.1%}", f"{period.stale:.1%}")
+        for period in shop.periods
+    ]
+    heads = ("from visitor", "shock", "optimum, clicks", "myopic, % of it", "optimum of the opening, % of it")
+    return PageTable("After each shock", heads, rows, n_text=2)
+
+
+def _ladder(shop: SessionsDescription) -> go.Figure:
+    names = [label_of(rung.policy, LONGEST) for rung in shop.ladder]
+    margin = {"l": 24 + CHARACTER * max(len(rung.policy) for rung in shop.ladder), "r": 24, "t": 12, "b": 54}
+    figure = go.Figure(layout=layout_style(height=80 + 28 * len(names), margin=margin))
+    colors = [COLORS[0] if rung.share >= ENOUGH else GREYS[0] for rung in shop.ladder]
+    figure.add_bar(
+        x=[rung.share for rung in shop.ladder],
+        y=list(range(len(names))),
+        orientation="h",
+        width=0.35,  # leaves room for the names, which on a phone stand above
+        marker_color=colors,
+        customdata=[rung.clicks for rung in shop.ladder],
+        hovertemplate="%{x:.1%} of the optimum, %{customdata:.2f} clicks of a visitor<extra></extra>",
+    )
+    figure.add_vline(x=ENOUGH, line={"color": MUTED, "width": 1, "dash": "dot"})
+    figure.update_yaxes(**row_axis_style(names, size=12))
+    figure.update_xaxes(**axis_style(), tickformat="~%", range=[0.0, 1.02], title_text="share of the optimum")
+    return figure
+
+
+def _teasers(shop: SessionsDescription) -> go.Figure:
+    margin = {"l": 64, "r": 16, "t": 40, "b": 54}
+    figure = go.Figure(layout=layout_style(height=320, margin=margin) | legend_style())
+    for color, (name, shares) in zip(COLORS, shop.teasers.items(), strict=False):
+        top = len(shares) // 2
+        line = {"mode": "lines+markers", "line": {"color": color, "width": 2}, "marker": {"size": 7}}
+        hover = f"{name}, level %{{x}}: %{{y:.1%}}<extra></extra>"
+        levels = np.arange(-top, top + 1)
+        reached = ~np.isnan(shares)
+        figure.add_scatter(x=levels[reached], y=shares[reached], name=name, **line, hovertemplate=hover)
+    figure.update_xaxes(**axis_style(), title_text="level of satisfaction", tickformat="d")
+    figure.update_yaxes(**axis_style(), title_text="decisions with a teaser", tickformat="~%", range=[-0.02, 1.02])
+    return figure

@@ -6,18 +6,10 @@ import pytest
 from zoosim.arena.loop import play
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import find_class
-from zoosim.worlds.compiled import CompiledWorld
 from zoosim.worlds.sessions.world import Sessions
 
 VISITORS = 120
 NAMES = ["linucb", "q-table", "dqn"]
-
-
-class Plain(Sessions):
-    """The world without its compiled functions."""
-
-    def as_compiled(self) -> CompiledWorld | None:
-        return None
 
 
 def played(world: Sessions, name: str) -> tuple[Policy, dict[str, np.ndarray]]:
@@ -36,13 +28,14 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_and_what_is_learned_are_those_of_the_plain_loop(name: str) -> None:
+def test_rows_and_what_is_learned_are_those_of_the_plain_loop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params = {
         "observe": "shop",
         "shocks": [{"name": "loud", "step": 60, "set": {"cat_connoisseur": {"Cat Food": 0.05}}}],
     }
     policy, columns = played(Sessions(7, VISITORS, **params), name)
-    plain, expected = played(Plain(7, VISITORS, **params), name)
+    monkeypatch.setattr(Sessions, "as_compiled", lambda world: None)
+    plain, expected = played(Sessions(7, VISITORS, **params), name)
     for key, column in expected.items():
         np.testing.assert_array_equal(columns[key], column, strict=True)
     assert len(columns["rewards"]) > VISITORS

@@ -44,36 +44,54 @@ class LifeRows(NamedTuple):
     best: FloatArray
 
 
-def play_lives(world: World, compiled: CompiledWorld, policy: Any, steps: int, judged: bool) -> Iterator[Block]:
-    """Run a kernel over the lives of visitors, block by block; rewards are learned at once.
+class CompiledLives:
+    """A policy's and a world's kernels in one loop, which visitors are sent through."""
 
-    Args:
-        world: The world, which is blamed for visitors who never leave.
-        compiled: The same world as compiled functions.
-        policy: A `KernelPolicy`.
-        steps: Number of visitors.
-        judged: Whether the worth of actions is computed; NaN where it is not.
+    def __init__(self, world: World, compiled: CompiledWorld, policy: Any, *, judged: bool) -> None:
+        """Compile the loop, or take what was compiled.
 
-    Raises:
-        ValueError: a visitor is still there after `MOST_STEPS` decisions.
-    """
-    run = compiled_lives(policy.kernel, compiled.kernel)
-    rows = _room()
-    place = np.zeros(compiled.place_size, np.int64)
-    users = np.zeros((2, world.spec(steps).user_dim))
-    available = np.ones(len(compiled.product_ids), np.bool_)
-    for start, stop in sections(world, steps, AT_ONCE):
-        blocks = []
+        Args:
+            world: The world.
+            compiled: The same world as compiled functions.
+            policy: A `KernelPolicy`, which decides and learns.
+            judged: Whether the worth of actions is computed; NaN where it is not.
+        """
+        self._run = compiled_lives(policy.kernel, compiled.kernel)
+        self._compiled = compiled
+        self._policy = policy
+        self._judged = judged
+        self._rows = _room()
+        self._place = np.zeros(compiled.place_size, np.int64)
+        self._users = np.zeros((2, world.spec(1).user_dim))
+        self._available = np.ones(len(compiled.product_ids), np.bool_)
+
+    def play(self, start: int, stop: int) -> LifeRows:
+        """Return the decisions of visitors `start` to `stop - 1`, whose rewards are learned at once.
+
+        Raises:
+            ValueError: a visitor is still there after `MOST_STEPS` decisions.
+        """
+        compiled = self._compiled
+        policy = self._policy
+        parts = []
         visitor = start
         while visitor < stop:
             candidates = policy.attach_block(compiled.product_ids, compiled.products, ROOM)
-            now = (place, users, available, visitor, stop, judged)
-            count, visitor = run(policy.state, candidates, policy.draws, policy.floor, compiled.arrays, *now, *rows)
+            learner = (policy.state, candidates, policy.draws, policy.floor)
+            visit = (compiled.arrays, self._place, self._users, self._available, visitor, stop, self._judged)
+            count, visitor = self._run(*learner, *visit, *self._rows)
             if count > ROOM:
                 raise ValueError(f"visitor {visitor} is still there after {MOST_STEPS:,} decisions")
-            blocks.append(LifeRows._make(column[:count].copy() for column in rows))
+            parts.append(LifeRows._make(column[:count].copy() for column in self._rows))
         policy.heed()
-        yield _block(start, LifeRows._make(map(np.concatenate, zip(*blocks, strict=True))))
+        return LifeRows._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def play_lives(world: World, compiled: CompiledWorld, policy: Any, steps: int, *, judged: bool) -> Iterator[Block]:
+    """Run a kernel over the lives of visitors 0 to `steps - 1`, block by block; see `CompiledLives`."""
+    lives = CompiledLives(world, compiled, policy, judged=judged)
+    for start, stop in sections(world, steps, AT_ONCE):
+        yield _block(start, lives.play(start, stop))
 
 
 def _room() -> LifeRows:

@@ -57,7 +57,7 @@ def play(
     compiled = world.as_compiled()
     # A log keeps the context of each decision, which is asked for one at a time.
     if compiled is not None and runs_compiled(type(policy)) and feedback == AT_ONCE and not logged:
-        yield from play_lives(world, compiled, policy, steps, judged)
+        yield from play_lives(world, compiled, policy, steps, judged=judged)
     else:
         yield from _play_visits(world, policy, steps, feedback, logged, judged)
 

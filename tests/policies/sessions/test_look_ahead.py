@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.core.id_table import UNKNOWN, find_slot
 from zoosim.core.types import Context, PolicySpec
-from zoosim.policies.choice import hash_row
 from zoosim.policies.sessions.dqn import DQN
 from zoosim.policies.sessions.q_table import QTable
 
@@ -29,11 +27,7 @@ def table(**params: Any) -> QTable:
 
 def value(policy: QTable, state: float, product: int) -> float:
     """Return the value of a product at a state, 0 where that was never met."""
-    candidates = policy.attach(request(state))
-    slot = find_slot(policy.state.states, hash_row(np.array([state])))
-    kind = find_slot(policy.state.kinds, int(candidates.ids[candidates.kind_of[product]]))
-    assert kind != UNKNOWN
-    return float(policy.state.values[slot, kind])
+    return float(policy.action_values(request(state))[product])
 
 
 def test_a_last_decision_is_worth_its_reward_and_one_before_the_best_that_follows() -> None:

@@ -4,6 +4,7 @@ Products with the same features are one kind: they are worth the same, and an ar
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from zoosim.core.id_table import IdTable, new_id_table
 from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 from zoosim.policies.products.segment_state import hash_rows
+from zoosim.policies.requests import checked_request
 
 VISIT, LIFETIME = "visit", "lifetime"
 
@@ -59,14 +61,21 @@ class KindCandidates(NamedTuple):
     kind_of: IntArray
 
 
+@dataclass(frozen=True, kw_only=True)
+class LookAheadKernel(Kernel):
+    """The compiled functions of a policy that values kinds; see `look_ahead_kernel`."""
+
+    write_values: Callable[..., None]
+
+
 # `look_ahead_kernel` puts a policy's own functions in the place of these.
 write_values: Any = None
-follow: Any = None
+best: Any = None
 
 
 def look_ahead_kernel(
     name: str, write_values: Callable[..., None], learn: Callable[..., None], follow: Callable[..., None]
-) -> Kernel:
+) -> "LookAheadKernel":
     """Return the kernel of a policy that values kinds.
 
     Args:
@@ -76,17 +85,15 @@ def look_ahead_kernel(
         follow: Learns from one that others follow; see `Kernel`.
     """
     best = bind(_best, f"best_{name}", write_values=write_values)
-    return Kernel(
+    return LookAheadKernel(
         name,
         choose=bind(_choose, f"draw_{name}", best=best),
         distribution=bind(_distribution, f"shares_{name}", best=best),
         learn=learn,
         decided=nothing_decided,
         follow=follow,
+        write_values=write_values,
     )
-
-
-best: Any = None
 
 
 def _best(state: Any, candidates: KindCandidates, user: FloatArray, available: BoolArray) -> int:
@@ -119,6 +126,7 @@ class LookAheadPolicy(KernelPolicy):
     """
 
     chooses = ("products",)
+    kernel: LookAheadKernel
     random_first: float = parameter(1.0, low=0, high=1, help="share of random decisions at first")
     random_last: float = parameter(0.05, low=0, high=1, help="the share that it falls to")
     random_fall: float = parameter(0.3, low=1e-9, high=1, help="share of the planned visitors over which it falls")
@@ -127,6 +135,22 @@ class LookAheadPolicy(KernelPolicy):
         LIFETIME, choices=(LIFETIME, VISIT), help="what is summed up: all that a visitor brings, or this visit's part"
     )
     kinds: int = parameter(64, low=2, high=4_096, help="kinds of products that are told apart, at most")
+
+    def action_values(self, context: Context) -> FloatArray:
+        """Return what the policy expects of each candidate `(K,)`: all rewards from here on, if the best follows.
+
+        Args:
+            context: The request.
+
+        Raises:
+            PolicyError: the request is not one of the policy's task.
+        """
+        request = checked_request(context, self.spec)
+        candidates = self.attach(context)
+        of_kinds = np.empty(len(candidates.ids))
+        self.kernel.write_values(self.state, candidates, request.user, of_kinds)
+        values: FloatArray = of_kinds[candidates.kind_of]
+        return values
 
     def _new_kinds(self) -> IdTable:
         return new_id_table(self.kinds + 1)

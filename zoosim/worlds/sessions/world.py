@@ -137,7 +137,7 @@ class Sessions(World):
             observed=OBSERVATIONS.index(self.config.observe),
         )
 
-    def as_compiled(self) -> CompiledWorld | None:
+    def as_compiled(self) -> CompiledWorld:
         """Return the world as compiled functions."""
         values = np.array([truth.optimal_values for truth in self.periods.values()])
         return CompiledWorld(KERNEL, self.arrays._replace(values=values), PLACE_SIZE, self._ids, self._features)

@@ -1,0 +1,146 @@
+"""What a policy has learned after so many visits of visitors who come back: the exact worth of its best actions."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from studies.cache import kept_array
+from zoosim.arena.compiled_lives import CompiledLives, LifeRows
+from zoosim.core.rng import stream
+from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.policies.base import Policy
+from zoosim.policies.registry import make_entry
+from zoosim.policies.sessions.base import LookAheadPolicy
+from zoosim.worlds.sessions.states import all_observations, policy_table
+from zoosim.worlds.sessions.world import Sessions
+
+CHECKPOINTS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+"""Visits after which what was learned is looked at, up to those of a run."""
+
+VISITORS_PER_VISIT = 0.4
+"""Visitors that are planned for a visit: about so many come for the first time while a policy learns."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A policy by name with parameters, under the name that pages give it."""
+
+    name: str
+    policy: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a learner had reached after so many visits, in % of the optimum.
+
+    `percent` is the exact worth of its best actions, without exploring and without learning more; `online` what
+    visitors brought since the checkpoint before, exploration included. `believed` is what the learner expects of a new
+    visitor, None for one that expects nothing.
+    """
+
+    learner: str
+    seed: int
+    visits: int
+    percent: float
+    online: float
+    believed: float | None
+
+
+def kept_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
+    """Return what a learner reaches in a run of so many visits, from disk if it was measured before."""
+    entry = make_entry(learner.policy, params=dict(learner.params))
+    key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, CHECKPOINTS)
+    text = kept_array("session-curves", key, partial(_text, learner, seed, visits))
+    return [Learned(**row) for row in json.loads(str(text))]
+
+
+def _text(learner: Learner, seed: int, visits: int) -> str:
+    return json.dumps([asdict(row) for row in learning_curve(learner, seed, visits)])
+
+
+def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
+    """Let a learner meet visitors until they have made so many visits, and look at it at each checkpoint.
+
+    Schedules of the learner are those of a run of this length.
+
+    Args:
+        learner: Who learns: a policy that decides by a kernel. It observes the whole state.
+        seed: Seed of the visitors, and of the policy.
+        visits: Visits of the run.
+    """
+    world = Sessions(seed, visits, observe="state")
+    compiled = world.as_compiled()
+    planned = max(1, int(VISITORS_PER_VISIT * visits))
+    entry = make_entry(learner.policy, params=dict(learner.params))
+    policy = entry.make(world.spec(planned), stream(seed, "policy", learner.policy), None)
+    lives = CompiledLives(world, compiled, policy, judged=False)
+    truth = world.truth_of(0)
+    optimum = truth.value(truth.optimum)
+    rows = []
+    visitor = 0
+    made = 0
+    for checkpoint in (*(mark for mark in CHECKPOINTS if mark < visits), visits):
+        first = visitor
+        clicks = 0.0
+        while made < checkpoint:
+            # A visitor makes three visits or so: a sixth of what is missing in visitors does not overshoot by much.
+            some = max(1, (checkpoint - made) // 6)
+            played = lives.play(visitor, visitor + min(some, 5_000))
+            visitor += min(some, 5_000)
+            made += count_visits(played)
+            clicks += float(played.rewards.sum())
+        worth = truth.value(policy_table(truth.laws, partial(_best_actions, world, policy)))
+        online = clicks / (visitor - first)
+        believed = believed_worth(world, policy)
+        in_percent = 100.0 / optimum
+        rows.append(
+            Learned(
+                learner.name,
+                seed,
+                checkpoint,
+                percent=in_percent * worth,
+                online=in_percent * online,
+                believed=None if believed is None else in_percent * believed,
+            )
+        )
+    return rows
+
+
+def count_visits(rows: LifeRows) -> int:
+    """Return how many visits began in decisions of visitors, one after another."""
+    is_first = np.r_[True, (np.diff(rows.visitors) != 0) | (np.diff(rows.visits) != 0)]
+    return int(is_first.sum())
+
+
+def believed_worth(world: Sessions, policy: Policy) -> float | None:
+    """Return what a policy expects of a new visitor, in clicks; None where it expects nothing."""
+    if not isinstance(policy, LookAheadPolicy):
+        return None
+    truth = world.truth_of(0)
+    arrivals = all_observations(truth.laws)[:, truth.start]
+    values = [policy.action_values(request).max() for request in _requests(world, arrivals)]
+    return float(np.average(values, weights=truth.laws.shares))
+
+
+def _best_actions(world: Sessions, policy: Policy, observations: FloatArray) -> IntArray:
+    """Return what a policy takes for best at each of the `observations (n, features)`."""
+    return np.array([policy.recommend(request) for request in _requests(world, observations)])
+
+
+def _requests(world: Sessions, observations: FloatArray) -> Iterator[Context]:
+    """Yield a request of all products with each of the `observations (n, features)`."""
+    products = world.all_products()
+    offer = {"product_ids": products.ids, "products": products.features, "available": np.ones(len(products.ids), bool)}
+    for user in observations:
+        yield Context(user_id=0, user=user, **offer)
+
+
+def learned_by(rows: Sequence[Learned], learner: str, visits: int) -> list[float]:
+    """Return what a learner had reached after so many visits, by seed."""
+    here = {row.seed: row.percent for row in rows if (row.learner, row.visits) == (learner, visits)}
+    return [here[seed] for seed in sorted(here)]

@@ -1,0 +1,63 @@
+"""The studies of visitors who come back: what is measured, and what pages say of made-up figures."""
+
+import pytest
+
+from studies.session_curves import Learned, Learner, learned_by, learning_curve
+from studies.session_learners import build_page
+from studies.session_learners.measuring import measure
+from studies.traps import build_page as build_traps
+from studies.traps.measuring import BROKEN, DISCOUNT, RATE, RIGHT, SWEEPS, Diverged, two_states
+from zoosim.core.errors import ConfigError
+
+
+def test_a_curve_is_looked_at_after_so_many_visits() -> None:
+    rows = learning_curve(Learner("a table", "q-table", {}), 3, 1_200)
+    assert [row.visits for row in rows] == [300, 1_000, 1_200]
+    assert all(20.0 < row.percent < 60.0 for row in rows)
+    # It explores at random nearly all the time: visitors bring what a random policy does, 26%, or a little more.
+    assert 20.0 < rows[1].online < 40.0
+    assert rows[0].believed is not None
+    bandit = learning_curve(Learner("a bandit", "d-linucb", {}), 3, 2_000)
+    assert bandit[-1].believed is None
+    assert 55.0 < bandit[-1].percent < 66.7, "a bandit reaches what the best next click is worth, and no more"
+
+
+def made_up(learner: str, percent: float, believed: float | None = None) -> list[Learned]:
+    """Return figures of four seeds at two checkpoints."""
+    return [
+        Learned(learner, seed, visits, percent + seed - (visits == 300), 40.0, believed)
+        for seed in range(4)
+        for visits in (300, 1_000)
+    ]
+
+
+def test_the_page_says_whether_anybody_looks_ahead() -> None:
+    bandit = made_up("linucb", 62.0)
+    page = build_page([*bandit, *made_up("dqn", 90.0)])
+    assert page.answer.startswith("Look ahead: dqn reaches 91.5 (")
+    assert [row[0] for row in page.tables[0].rows] == ["linucb", "dqn"]
+    assert page.tables[0].rows[1][-1] == "90.0"
+    assert build_page(bandit).answer.startswith("Nobody looks ahead yet: linucb")
+
+
+def test_the_page_of_mistakes_tells_the_worst() -> None:
+    rows = made_up(RIGHT.name, 95.0, 96.0)
+    for number, learner in enumerate(BROKEN.values()):
+        rows += made_up(learner.name, 66.0 - number, 100.0)
+    far = [Diverged(uniform, updates, two_states(updates, uniform)) for uniform in (True, False) for updates in SWEEPS]
+    page = build_traps([*rows, *far])
+    assert page.answer.startswith(f"Worst is {list(BROKEN)[-1]}: -33.0 ")
+    assert len(page.tables[0].rows) == 1 + len(BROKEN)
+
+
+def test_a_linear_learner_of_two_states_diverges_where_states_weigh_alike() -> None:
+    growth = 1.0 + (6.0 * DISCOUNT - 5.0) * RATE
+    assert two_states(10, True) == pytest.approx(growth**10)
+    assert two_states(100, True) > 1_000.0
+    assert 0.0 < two_states(1_000, False) < 0.02
+
+
+def test_learners_that_are_none_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"unknown learner 'dqm' \(did you mean dqn"):
+        measure(seeds=1, learners=["dqm"])
+    assert learned_by(made_up("dqn", 90.0), "dqn", 300) == [89.0, 90.0, 91.0, 92.0]

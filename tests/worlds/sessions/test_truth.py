@@ -68,6 +68,27 @@ def test_the_ladder(truth: SessionTruth) -> None:
     np.testing.assert_allclose(100 * myopic, [61, 58, 77, 81], atol=0.5)
 
 
+def test_the_best_product_is_that_of_all_that_are_tried(truth: SessionTruth) -> None:
+    """Against the whole shop; the truth itself looks at one category at a time."""
+    kinds = truth.laws.kinds
+    always = np.eye(kinds)[:, np.newaxis, np.newaxis] * np.ones((1, truth.n_personas, truth.optimum.shape[1], 1))
+    worth = np.array([truth.by_persona(policy) for policy in always])
+    np.testing.assert_allclose(truth.by_persona(truth.rungs["best product"]), worth.max(axis=0))
+
+
+def test_no_change_at_one_last_click_improves_the_best_by_persona_and_last_click(truth: SessionTruth) -> None:
+    policy = truth.rungs["persona and last click"][0]
+    best = truth.values(policy, 0)[truth.start]
+    lasts = truth.laws.shape[0]
+    by_last = policy.reshape(lasts, -1, truth.laws.kinds)
+    assert (by_last == by_last[:, :1]).all()
+    for last in range(lasts):
+        for kind in range(truth.laws.kinds):
+            other = by_last.copy()
+            other[last] = np.eye(truth.laws.kinds)[kind]
+            assert truth.values(other.reshape(policy.shape), 0)[truth.start] <= best + 1e-9
+
+
 def test_where_satisfaction_does_not_matter_looking_ahead_is_worth_nothing() -> None:
     flat = SessionTruth(config(return_by_satisfaction=0.0))
     assert flat.value(flat.rungs["myopic"]) > 0.998 * flat.value(flat.optimum)

@@ -8,7 +8,7 @@ of clicks of a new visitor.
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.laws import TEASER, Laws, laws_of, states_after_click
+from zoosim.worlds.sessions.laws import SOUND, TEASER, Laws, laws_of, states_after_click
 
 MOST_ROUNDS = 1_000
 """Rounds of policy iteration, at most: each is better than the one before, and a dozen are the rule."""
@@ -39,6 +39,13 @@ class Step(NamedTuple):
     share: float
 
 
+class _System(NamedTuple):
+    """The linear system of a policy: its LU `factors`, and the `values (states,)` that solve it."""
+
+    factors: Any
+    values: FloatArray
+
+
 class SessionTruth:
     """The exact values of a shop with visitors who come back."""
 
@@ -49,8 +56,17 @@ class SessionTruth:
             config: The shop.
             table: Click probabilities `(personas, categories)`; those of the first visitor if not given.
         """
-        self.config = config
-        self.laws: Laws = laws_of(config, config.tables()[0] if table is None else table)
+        self._lay_out(laws_of(config, config.tables()[0] if table is None else table))
+
+    @classmethod
+    def of_laws(cls, laws: Laws) -> "SessionTruth":
+        """Return what is true where visitors keep to some laws."""
+        truth = cls.__new__(cls)
+        truth._lay_out(laws)
+        return truth
+
+    def _lay_out(self, laws: Laws) -> None:
+        self.laws = laws
         self._after = states_after_click(self.laws)
         self._n_states = len(self._after)
         # Of each state: its level, its clicks, and the state of the next visit if the visitor returns.
@@ -100,12 +116,13 @@ class SessionTruth:
 
     def values(self, policy: FloatArray, persona: int, *, within_visit: bool = False) -> FloatArray:
         """Return the clicks from each state on, `(states,)`, under a policy `(states, kinds)` of probabilities."""
+        return self._factored(policy, persona, within_visit=within_visit).values
+
+    def _factored(self, policy: FloatArray, persona: int, *, within_visit: bool = False) -> "_System":
         rewards = (policy * self.clicks[persona]).sum(axis=1)
-        system = sparse.identity(self._n_states, format="csc") - self._moves(policy, persona) @ (
-            self._within if within_visit else self._onward
-        )
-        values: FloatArray = splu(system.tocsc()).solve(rewards)
-        return values
+        moves = self._moves(policy, persona) @ (self._within if within_visit else self._onward)
+        factors = splu((sparse.identity(self._n_states, format="csc") - moves).tocsc())
+        return _System(factors, factors.solve(rewards))
 
     def _moves(self, policy: FloatArray, persona: int) -> sparse.csr_matrix:
         """Return the chances from each state to that after the decision."""
@@ -136,8 +153,7 @@ class SessionTruth:
         start[self.start] = 1.0
         found = np.empty((self.n_personas, self._n_states))
         for p in range(self.n_personas):
-            system = sparse.identity(self._n_states, format="csc") - self._moves(policy[p], p) @ self._onward
-            found[p] = self.laws.shares[p] * splu(system.T.tocsc()).solve(start)
+            found[p] = self.laws.shares[p] * self._factored(policy[p], p).factors.solve(start, "T")
         return found
 
     def best(self, allowed: BoolArray | None = None, *, within_visit: bool = False) -> IntArray:
@@ -194,7 +210,7 @@ class SessionTruth:
         shape = (self.n_personas, self._n_states)
         sound = np.broadcast_to(np.arange(kinds) % 2 != TEASER, (self._n_states, kinds))
         is_full = (self._level == len(self.laws.returns) - 1)[:, np.newaxis]
-        constant = np.array([self._best_constant(p) for p in range(self.n_personas)])
+        constant = self._best_constants()
         rungs = {
             "random": np.full((*shape, kinds), 1.0 / kinds),
             "best product": _certain(np.broadcast_to(constant[:, np.newaxis], shape), kinds),
@@ -208,13 +224,28 @@ class SessionTruth:
                 np.where(sound | is_full, self.clicks, -1.0).argmax(axis=2), kinds
             ),
         }
-        if self._n_states <= MOST_TRIED and self.n_personas * self.laws.kinds <= 100:
+        if self._n_states <= MOST_TRIED:
             rungs["persona and last click"] = self._best_by_last_click()
         return rungs
 
-    def _best_constant(self, persona: int) -> int:
-        tables = [_certain(np.full(self._n_states, kind), self.laws.kinds) for kind in range(self.laws.kinds)]
-        return int(np.argmax([self.values(table, persona)[self.start] for table in tables]))
+    def _alone(self, category: int) -> "SessionTruth":
+        """Return what is true of the shop with the products of a category alone."""
+        none = self.laws.shape[0] - 1
+        kinds = [2 * category, 2 * category + 1]
+        clicks = self.laws.clicks[:, [category, none]][:, :, kinds]
+        return SessionTruth.of_laws(self.laws._replace(clicks=clicks))
+
+    def _best_constants(self) -> IntArray:
+        """Return the kind that is best to be shown always to each persona, `(P,)`."""
+        worth = np.empty((self.laws.kinds, self.n_personas))
+        for category in range(self.laws.kinds // 2):
+            # Nothing else is ever clicked, so that a tenth of the states and less will do.
+            alone = self._alone(category)
+            for sort in (SOUND, TEASER):
+                always = _certain(np.full((self.n_personas, alone._n_states), sort), 2)
+                worth[2 * category + sort] = alone.by_persona(always)
+        best: IntArray = worth.argmax(axis=0)
+        return best
 
     def _best_shaped(self, *, is_felt: bool) -> FloatArray:
         """Return the best policy that takes the most of click x (1 + w x change of satisfaction) for any weight w.
@@ -232,31 +263,48 @@ class SessionTruth:
         return max((_certain(table, self.laws.kinds) for table in distinct), key=self.value)
 
     def _best_by_last_click(self) -> FloatArray:
-        """Return a policy by persona and last click that no change at one last click improves."""
+        """Return a policy by persona and last click that no change at one last click promises to improve."""
         kinds = self.laws.kinds
-        found = []
+        tables = []
         for p in range(self.n_personas):
             sound = np.where(np.arange(kinds) % 2 != TEASER, self.laws.clicks[p], -1.0).argmax(axis=1)
             starts = [self.laws.clicks[p].argmax(axis=1), sound]
-            found.append(max((self._climbed(start, p) for start in starts), key=lambda pair: pair[0])[1])
-        return np.array(found)
+            climbed = [self._climbed(start, p) for start in starts]
+            tables.append(max(climbed, key=lambda table: self.values(table, p)[self.start]))
+        return np.array(tables)
 
-    def _climbed(self, chosen: IntArray, persona: int) -> tuple[float, FloatArray]:
-        def worth(kind_of: IntArray) -> float:
-            return float(self.values(_certain(kind_of[self._last], self.laws.kinds), persona)[self.start])
-
-        best = worth(chosen)
+    def _climbed(self, chosen: IntArray, persona: int) -> FloatArray:
+        """Improve what is `chosen (C + 1,)` by last click, one change after another; return the policy."""
+        table = _certain(chosen[self._last], self.laws.kinds)
+        system = self._factored(table, persona)
         while True:
-            before = best
-            for last in range(len(chosen)):
-                for kind in range(self.laws.kinds):
-                    other = chosen.copy()
-                    other[last] = kind
-                    clicks = worth(other)
-                    if clicks > best + BETTER:
-                        best, chosen = clicks, other
-            if best <= before:
-                return best, _certain(chosen[self._last], self.laws.kinds)
+            changes = self._promised(table, system, persona)
+            for last, kind in changes:
+                other = table.copy()
+                other[self._last == last] = np.eye(self.laws.kinds)[kind]
+                other_system = self._factored(other, persona)
+                if other_system.values[self.start] > system.values[self.start] + BETTER:
+                    table = other
+                    system = other_system
+                    break
+            else:
+                return table
+
+    def _promised(self, table: FloatArray, system: "_System", persona: int) -> list[tuple[int, int]]:
+        """Return the changes (last click, kind) that bring more clicks at the rate of the gradient, the most first.
+
+        The gradient is that of Sutton, McAllester, Singh & Mansour (2000), theorem 1: what a kind brings more in a
+        state, by how often visitors are in that state.
+        """
+        start = np.zeros(self._n_states)
+        start[self.start] = 1.0
+        decisions = system.factors.solve(start, "T")
+        advantages = self.action_values(system.values, persona) - system.values[:, np.newaxis]
+        lasts = self.laws.shape[0]
+        gains = (decisions[:, np.newaxis] * advantages).reshape(lasts, -1, self.laws.kinds).sum(axis=1)
+        order = np.argsort(-gains, axis=None)
+        promising = order[gains.ravel()[order] > BETTER]
+        return [(int(place) // self.laws.kinds, int(place) % self.laws.kinds) for place in promising]
 
 
 def _certain(chosen: IntArray, kinds: int) -> FloatArray:

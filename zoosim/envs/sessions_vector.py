@@ -109,7 +109,7 @@ class SessionsVectorEnv(WorldVectorEnv):
         if outside.any():
             n = int(outside.argmax())
             raise ActionError(f"step: got action {chosen[n]} in row {n}, expected 0 to {self._products - 1}")
-        return chosen
+        return chosen.astype(np.int64, copy=False)
 
     def _build(self, seed: int) -> int:
         """Return what tells a row's draws: its seed, since arrays of all rows stand for the worlds."""
@@ -138,9 +138,14 @@ class SessionsVectorEnv(WorldVectorEnv):
 
     def _final(self, decisions: Decisions, over: BoolArray) -> dict[str, Any]:
         """Return the last observations and infos of the visitors who are `over (N,)`, and nothing in other rows."""
+        rows = np.flatnonzero(over)
+        last_observed: Any = decisions.last_observed[rows]
+        if not self._flat:
+            users = zip(rows, last_observed, strict=True)
+            last_observed = [self._last_context(decisions, n, features) for n, features in users]
         observations = np.full(self.num_envs, None, object)
-        for n in np.flatnonzero(over):
-            observations[n] = self._last_observation(decisions, int(n))
+        for n, observed in zip(rows.tolist(), last_observed, strict=True):
+            observations[n] = observed
         numbers = np.where(over[:, np.newaxis], decisions.last_places, 0)
         infos: dict[str, Any] = {name: numbers[:, place] for name, place in NUMBERS.items()}
         infos["visit_ended"] = decisions.last_ended & over
@@ -148,9 +153,6 @@ class SessionsVectorEnv(WorldVectorEnv):
         final_info = infos | {f"_{name}": over.copy() for name in infos}
         return {"final_obs": observations, "_final_obs": over, "final_info": final_info, "_final_info": over.copy()}
 
-    def _last_observation(self, decisions: Decisions, n: int) -> Any:
-        features = decisions.last_observed[n]
-        if self._flat:
-            return features
+    def _last_context(self, decisions: Decisions, n: int, features: FloatArray) -> Context:
         offer = {name: rows[n] for name, rows in self._offer.items()}
         return Context(user_id=int(decisions.last_places[n, VISITOR]), user=frozen(features), **offer)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.compiled import GONE, RETURNED
 from zoosim.worlds.sessions.visitors import (
@@ -121,7 +121,7 @@ def _all_arrive(arrays: VisitorArrays, rows: Rows, visitors: IntArray) -> None:
         arrive(_with_keys(arrays, rows.keys[n]), visitors[n], rows.places[n])
 
 
-@jit
+@inlined
 def _with_keys(arrays: VisitorArrays, keys: np.ndarray) -> VisitorArrays:
     """Return the same shop with draws of another seed."""
     return VisitorArrays(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.compiled import GONE, RETURNED, STAYED, VisitorKernel
@@ -90,16 +90,17 @@ def arrive(arrays: VisitorArrays, visitor: int, place: IntArray) -> None:
     place[LEVEL] = arrays.first
 
 
-@jit
+@inlined
 def state_of(arrays: VisitorArrays, place: IntArray) -> int:
     """Return the number of a visitor's state among those of the persona."""
     levels, counts = arrays.returns.shape
     return int((place[LAST] * levels + place[LEVEL]) * counts + place[CLICKS])
 
 
-@jit
+@inlined
 def serve(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, int]:
     """Return 1.0 for a click on a product, else 0.0, and what follows; move the visitor there."""
+    # Inlined: to pass all arrays to it takes as long as it does.
     kinds = arrays.clicks.shape[3]
     kind = arrays.kind_of[action]
     # By the kind, so that products of one kind are clicked alike, and policies that show one meet the same visitor.
@@ -122,7 +123,7 @@ def serve(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, i
     return reward, RETURNED
 
 
-@jit
+@inlined
 def _period(arrays: VisitorArrays, place: IntArray) -> int:
     """Return the number of the visitor's laws, which stay for life those of the first visit."""
     period = arrays.starts.shape[0] - 1
@@ -131,7 +132,7 @@ def _period(arrays: VisitorArrays, place: IntArray) -> int:
     return int(period)
 
 
-@jit
+@inlined
 def _click(arrays: VisitorArrays, place: IntArray, kind: int) -> None:
     levels, counts = arrays.returns.shape
     is_teaser = kind % 2

@@ -44,6 +44,7 @@ from benchmarks.speed import (
     optimizers,
     search,
     serving,
+    sessions,
     visitors,
 )
 
@@ -74,6 +75,8 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S25": memory.wide_embeddings,
     "S26": listed_candidates.main,
     "S27": visitors.main,
+    "S28": sessions.decisions,
+    "S29": sessions.ladder,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

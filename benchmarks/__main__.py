@@ -26,6 +26,7 @@ from benchmarks.quality import (
     search_fit,
     search_shops,
     search_templates,
+    session_learners,
     trusted_intervals,
     warm_start,
 )
@@ -101,6 +102,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q22": schema_growth.main,
     "Q23": poisoning.main,
     "Q24": planners.main,
+    "Q25": session_learners.main,
 }
 
 

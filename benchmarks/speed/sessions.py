@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -10,7 +11,7 @@ import numpy as np
 from zoosim.core.rng import stream
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.simulation import simulate
-from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.truth import SessionTruth, Step
 from zoosim.worlds.sessions.world import Sessions
 
 VISITORS = 400_000
@@ -90,6 +91,10 @@ def _plain_rate() -> float:
     return PLAIN / _fastest(play)[0]
 
 
+def _ladder_of(config: SessionConfig) -> list[Step]:
+    return SessionTruth(config).ladder()
+
+
 def ladder() -> None:
     """Print how long the exact ladder takes, of the default shop and of one with 10 personas and 25 categories."""
     rng = stream(0, "large shop")
@@ -101,7 +106,7 @@ def ladder() -> None:
     companions = dict(zip(categories[::5], categories[1::5], strict=True))
     shops = {"default": SessionConfig(), "large": SessionConfig(personas=personas, companions=companions)}
     for name, config in shops.items():
-        seconds, rungs = _fastest(lambda config=config: SessionTruth(config).ladder())
+        seconds, rungs = _fastest(partial(_ladder_of, config))
         truth = SessionTruth(config)
         states = truth.optimum.shape[0] * truth.optimum.shape[1]
         print(

@@ -138,13 +138,13 @@ class SessionsVectorEnv(WorldVectorEnv):
 
     def _final(self, decisions: Decisions, over: BoolArray) -> dict[str, Any]:
         """Return the last observations and infos of the visitors who are `over (N,)`, and nothing in other rows."""
-        rows = np.flatnonzero(over)
+        rows = np.flatnonzero(over).tolist()
         last_observed: Any = decisions.last_observed[rows]
         if not self._flat:
             users = zip(rows, last_observed, strict=True)
             last_observed = [self._last_context(decisions, n, features) for n, features in users]
         observations = np.full(self.num_envs, None, object)
-        for n, observed in zip(rows.tolist(), last_observed, strict=True):
+        for n, observed in zip(rows, last_observed, strict=True):
             observations[n] = observed
         numbers = np.where(over[:, np.newaxis], decisions.last_places, 0)
         infos: dict[str, Any] = {name: numbers[:, place] for name, place in NUMBERS.items()}

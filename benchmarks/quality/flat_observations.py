@@ -1,6 +1,6 @@
 """Q7: does a library for reinforcement learning learn from flat observations? PPO in the recommendation world.
 
-Needs stable-baselines3 (Raffin et al. 2021), which no part of zoosim does; without it the benchmark says so.
+Needs stable-baselines3 of the extra `bench` (Raffin et al. 2021); without it the benchmark says so.
 """
 
 from importlib import import_module
@@ -20,7 +20,7 @@ def main() -> None:
     try:
         ppo = import_module("stable_baselines3").PPO
     except ImportError:
-        print("Q7 flat observations: needs stable-baselines3 (pip install stable-baselines3)")
+        print("Q7 flat observations: needs stable-baselines3; run make bench")
         return
     for name, flat in (("whole contexts", False), ("flat=True", True)):
         rates = np.array([_rates(ppo, flat, seed) for seed in SEEDS])

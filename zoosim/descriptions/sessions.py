@@ -134,6 +134,9 @@ class SessionsDescription:
 
 def describe(world: Sessions, visits: int, progress: Progress) -> SessionsDescription:
     """Return what a world is like over its run; see `World.description`."""
+    truth = world.truth_of(0)
+    personas, states, _ = truth.clicks.shape
+    progress(f"solving the states of visitors, {personas * states:,}, for each policy")
     return describe_sessions(world)
 
 

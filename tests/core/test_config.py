@@ -215,7 +215,7 @@ def test_features_that_no_machine_holds_are_refused() -> None:
 
 def test_labelled_knows_its_own_keys_alone() -> None:
     assert refused(LabelledConfig, n_products=5) == "env: unknown key 'n_products'; known: data, label, repeat"
-    assert refused(LabelledConfig, data=3).startswith("env.data: got 3, expected a valid string")
+    assert refused(LabelledConfig, data=3).startswith("env.data: got 3, expected text; put it in quotes")
 
 
 @pytest.fixture

@@ -73,8 +73,8 @@ def test_many_templates_that_mix_many_others_take_no_time() -> None:
     ("templates", "message"),
     [
         ("vektors", "got 'vektors', expected rules, rules-50, vectors, vectors-50, or a mapping of names to templates"),
-        ({"a": {}}, "at least 2 items"),
-        ({str(n): {} for n in range(257)}, "at most 256 items"),
+        ({"a": {}}, "expected at least 2 items, not 1"),
+        ({str(n): {} for n in range(257)}, "expected at most 256 items, not 257"),
         (
             {"a": {}, "b": {"boosts": {"prise": 1.0}}},
             r"templates.b: boosts: unknown feature 'prise' \(did you mean",
@@ -90,6 +90,11 @@ def test_many_templates_that_mix_many_others_take_no_time() -> None:
             "templates.a: got boosts and rule, expected one",
         ),
         ({"a": {"boosts": {"price": float("nan")}}, "b": {}}, "templates.a.boosts.price"),
+        ({"a": {"boosts": [1.0]}, "b": {}}, r"templates.a.boosts: got \[1.0\], expected names with values, such as"),
+        ({True: {}, "b": {}}, "templates: got the name True, expected text; put it in quotes"),
+        ({"": {}, "b": {}}, "templates: got the name '', expected at least 1 character"),
+        ({"a" * 101: {}, "b": {}}, "templates: got the name 'a.*, expected at most 100 characters"),
+        ({"\ud800": {}, "b": {}}, r"templates: got the name '\\ud800', expected text that UTF-8 can write"),
     ],
 )
 def test_what_is_no_library_is_refused_in_one_line(templates: Any, message: str) -> None:

@@ -3,7 +3,7 @@
 Defaults are the shop of 50 products with 4 personas and 5 categories; every figure of it is data.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -31,7 +31,7 @@ UNLISTED = 0.01
 """Click probability of a category that a persona's row leaves out."""
 
 
-def check_known(label: str, names: Iterable[str], known: Iterable[str]) -> None:
+def check_known(label: str, names: Iterable[str], known: Collection[str]) -> None:
     """Raise `ValueError` at the first of `names` that is not `known`."""
     for name in names:
         if name not in known:
@@ -67,6 +67,27 @@ class Shock(Strict):
     step: int = Field(ge=1, description="the visit from which on it applies, before the end of the run")
     name: str = Field(min_length=1, description="what pages call it; each shock has its own")
     set: ClickTable = Field(description="persona -> category -> new click probability")
+
+
+def check_shocks(shocks: Sequence[Shock], personas: Collection[str], categories: Collection[str]) -> None:
+    """Raise `ValueError` for shocks of the same name, of unknown ones, or two at a step that set the same.
+
+    Args:
+        shocks: The changes of click probabilities.
+        personas, categories: Those that the shop has.
+    """
+    names = [shock.name for shock in shocks]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
+    cells: set[tuple[int, str, str]] = set()
+    for shock in shocks:
+        check_known(f"shock {shock.name!r}: unknown persona", shock.set, personas)
+        for persona, row in shock.set.items():
+            check_known(f"shock {shock.name!r}: unknown category", row, categories)
+            for category in row:
+                if (shock.step, persona, category) in cells:
+                    raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
+                cells.add((shock.step, persona, category))
 
 
 class Availability(Strict):
@@ -194,7 +215,7 @@ class EnvConfig(Strict):
     def _fits_together(self) -> "EnvConfig":
         self._check_mix()
         self._check_sizes()
-        self._check_shocks()
+        check_shocks(self.shocks, self.personas, self.categories)
         if self.turnover and self.availability:
             raise ValueError("give availability or turnover, not both: events name products by index")
         if self.shocks and self.random_shocks:
@@ -212,21 +233,6 @@ class EnvConfig(Strict):
                 f"users and products have {user_numbers + product_numbers:,} features in all, expected at most "
                 f"{MOST_NUMBERS:,}; take fewer users, or fewer noise_features"
             )
-
-    def _check_shocks(self) -> None:
-        names = [shock.name for shock in self.shocks]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
-        cells: set[tuple[int, str, str]] = set()
-        categories = self.categories
-        for shock in self.shocks:
-            check_known(f"shock {shock.name!r}: unknown persona", shock.set, self.personas)
-            for persona, row in shock.set.items():
-                check_known(f"shock {shock.name!r}: unknown category", row, categories)
-                for category in row:
-                    if (shock.step, persona, category) in cells:
-                        raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
-                    cells.add((shock.step, persona, category))
 
     def _check_mix(self) -> None:
         if self.persona_mix is None:
@@ -287,8 +293,29 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     if first["type"] == "model_type":
         record_class = _record_in(cls, first["ctx"]["class_name"])
         return f"{path}: got {shown(first['input'])}, expected keys with values: {', '.join(record_class.model_fields)}"
-    expected = message[0].lower() + message[1:]
-    return f"{path}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
+    if first["type"] in ("too_short", "too_long"):
+        limits = first["ctx"]
+        bound = f"at least {limits['min_length']:,}" if "min_length" in limits else f"at most {limits['max_length']:,}"
+        return f"{path}: got {shown(first['input'])}, expected {bound} items, not {len(first['input']):,}"
+    expected = _expected(first["type"], message)
+    if keys[-1] == "[key]":
+        # The name itself stands before that; it may be anything, so that a path of it would mislead.
+        return f"{'.'.join([label, *keys[:-2]])}: got the name {shown(first['input'])}, {expected}"
+    return f"{path}: got {shown(first['input'])}, {expected}"
+
+
+def _expected(kind: str, message: str) -> str:
+    """Return what a value should have been, of a kind of error and pydantic's message about it."""
+    if kind == "dict_type":
+        return "expected names with values, such as {name: value}"
+    if kind == "string_type":
+        return "expected text; put it in quotes"
+    if kind == "string_unicode":
+        return "expected text that UTF-8 can write"
+    for beginning in ("Input should be ", "String should have "):
+        if message.startswith(beginning):
+            return f"expected {message.removeprefix(beginning)}"
+    return message[0].lower() + message[1:]
 
 
 def _record_in(cls: type[BaseModel], name: str) -> type[BaseModel]:

@@ -9,11 +9,13 @@ from zoosim.core.config import PERSONAS
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.laws import laws_of
 from zoosim.worlds.sessions.simulation import simulate
 from zoosim.worlds.sessions.truth import SessionTruth
 from zoosim.worlds.sessions.world import Sessions
 
 VISITORS = 20_000
+SHOCK = {"step": 5, "name": "fish", "set": {"new_puppy_parent": {"Fish Supplies": 0.9}}}
 
 
 @pytest.fixture(scope="module")
@@ -159,11 +161,19 @@ def test_what_is_observed_has_names(observe: str, width: int) -> None:
 
 
 def test_a_shock_changes_the_laws_from_a_visitor_on() -> None:
-    shock = {"step": 5, "name": "fish", "set": {"new_puppy_parent": {"Fish Supplies": 0.9}}}
-    world = Sessions(0, 10, shocks=[shock])
+    world = Sessions(0, 10, shocks=[SHOCK])
     assert [change.step for change in world.reported_shocks] == [5]
     before, after = (world.truth_of(visitor).laws.clicks for visitor in (4, 5))
     assert (before[0, -1, 0], after[0, -1, 0]) == (pytest.approx(0.02), pytest.approx(0.9))
+
+
+def test_chances_that_are_next_to_none_overflow_nowhere() -> None:
+    shop = config(
+        personas={"all": {"books": 1e-300}}, companions={}, teaser=-20.0, return_by_click=-20.0, most_clicks=100
+    )
+    laws = laws_of(shop, shop.tables()[0])
+    assert laws.clicks.max() < 1e-299
+    assert laws.returns.min() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -180,8 +190,25 @@ def test_a_shock_changes_the_laws_from_a_visitor_on() -> None:
         ({"go_on": 1.0}, "go_on"),
         (
             {"return_by_click": 3.0},
-            "visitors return with a probability of up to 1.00000, expected at most 0.999; lower",
+            "visitors return with a probability of up to 1.00000, and come for up to .* expected at most 2,000; lower",
         ),
+        (
+            {"go_on": 0.99, "return_by_satisfaction": 0.0, "comes_back": 0.96},
+            "come for up to 17,834 decisions on average",
+        ),
+        ({"comes_back": 1e-320}, "comes_back: got 1e-320, expected greater than or equal to 0.000001"),
+        ({"personas": {"all": {"books": 0.5}}}, "companions: the default ones are of other categories; give them, too"),
+        (
+            {
+                "personas": {"all": {f"c{n}": 0.1 for n in range(2_000)}},
+                "companions": {},
+                "levels": 1,
+                "most_clicks": 1,
+            },
+            "12,006 states, 4,000 kinds of products and 0 shocks make 48,024,000 values, expected at most 20,000,000",
+        ),
+        ({"shocks": [SHOCK, SHOCK]}, "two shocks are called 'fish'; give each its own name"),
+        ({"shocks": [SHOCK, SHOCK | {"name": "more"}]}, "two shocks at step 5 set new_puppy_parent x Fish Supplies"),
         ({"shocks": [{"step": 10, "name": "late", "set": {}}]}, "shocks.0.set"),
         (
             {"shocks": [{"step": 10, "name": "late", "set": {"cat_connoisseur": {"Cat Toy": 0.1}}}]},

@@ -5,15 +5,28 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from zoosim.core.config import PERSONAS, UNLISTED, ClickTable, Probability, Shock, Strict, check_known, check_shares
+from zoosim.core.config import (
+    PERSONAS,
+    UNLISTED,
+    ClickTable,
+    Probability,
+    Shock,
+    Strict,
+    check_known,
+    check_shares,
+    check_shocks,
+)
 from zoosim.core.types import FloatArray
 
 Weight = Annotated[float, Field(ge=-20, le=20)]
-MOST_RETURNS = 0.999
-"""The most likely that a return may be: visitors who never leave have no worth that is finite."""
+MOST_DECISIONS = 2_000
+"""The most decisions of a visitor on average: one in 1e21 visitors then comes for `MOST_STEPS`, where runs give up."""
 
 MOST_STATES = 200_000
 """The most states of a visitor, of all personas together: the optimum is computed over all of them."""
+
+MOST_VALUES = 20_000_000
+"""The most values of a kind of product in a state, of all shocks together: each takes some 50 bytes, 1 GB in all."""
 
 
 class SessionConfig(Strict):
@@ -41,7 +54,9 @@ class SessionConfig(Strict):
     levels: int = Field(3, ge=1, le=50, description="levels of satisfaction above the first, and as many below")
     level: float = Field(2.0, gt=0, le=20, description="satisfaction of a level")
     go_on: float = Field(0.85, ge=0, le=0.99, description="probability that a visit goes on after a decision")
-    comes_back: float = Field(0.35, gt=0, lt=0.99, description="probability that a visitor without any click returns")
+    comes_back: float = Field(
+        0.35, ge=1e-6, lt=0.99, description="probability that a visitor without any click returns"
+    )
     return_by_click: Weight = Field(0.20, description="added to the logit of a return for each click of the visit")
     most_clicks: int = Field(10, ge=1, le=100, description="clicks of a visit that count for a return, at most")
     return_by_satisfaction: Weight = Field(0.15, description="added to the logit of a return for each satisfaction")
@@ -83,34 +98,53 @@ class SessionConfig(Strict):
     @model_validator(mode="after")
     def _fits_together(self) -> "SessionConfig":
         categories = self.categories
-        check_known("companions: unknown category", [*self.companions, *self.companions.values()], categories)
+        self._check_companions()
         if self.persona_mix is not None:
             check_known("persona_mix: unknown persona", self.persona_mix, self.personas)
             check_shares("persona_mix", self.persona_mix.values())
-        for shock in self.shocks:
-            check_known(f"shock {shock.name!r}: unknown persona", shock.set, self.personas)
-            for row in shock.set.values():
-                check_known(f"shock {shock.name!r}: unknown category", row, categories)
+        check_shocks(self.shocks, self.personas, categories)
         rows = [*self.personas.values(), *(row for shock in self.shocks for row in shock.set.values())]
         extremes = [chance for row in rows for chance in row.values() if not 0.0 < chance < 1.0]
         if extremes:
             raise ValueError(f"got a click probability of {extremes[0]:g}, expected one above 0 and below 1")
-        self._check_returns()
-        states = len(self.personas) * (len(categories) + 1) * (2 * self.levels + 1) * (self.most_clicks + 1)
+        self._check_lives()
+        self._check_size()
+        return self
+
+    def _check_companions(self) -> None:
+        """Refuse categories that no persona has."""
+        named = [*self.companions, *self.companions.values()]
+        if "companions" not in self.model_fields_set and not set(named) <= set(self.categories):
+            raise ValueError(
+                "companions: the default ones are of other categories; give them, too, such as {} for none"
+            )
+        check_known("companions: unknown category", named, self.categories)
+
+    def _check_lives(self) -> None:
+        """Refuse visitors who hardly ever leave for good."""
+        satisfied = self.level * self.levels * abs(self.return_by_satisfaction)
+        logit = np.log(self.comes_back / (1.0 - self.comes_back)) + satisfied
+        leaves = 1.0 / (1.0 + np.exp(min(logit + self.most_clicks * max(self.return_by_click, 0.0), 100.0)))
+        decisions = 1.0 / ((1.0 - self.go_on) * leaves)
+        if decisions > MOST_DECISIONS:
+            raise ValueError(
+                f"visitors return with a probability of up to {1.0 - leaves:.5f}, and come for up to {decisions:,.0f} "
+                f"decisions on average, expected at most {MOST_DECISIONS:,}; lower go_on, comes_back, return_by_click "
+                "or return_by_satisfaction"
+            )
+
+    def _check_size(self) -> None:
+        """Refuse what no machine computes the optimum of."""
+        count = len(self.categories)
+        states = len(self.personas) * (count + 1) * (2 * self.levels + 1) * (self.most_clicks + 1)
         if states > MOST_STATES:
             raise ValueError(
                 f"visitors have {states:,} states, expected at most {MOST_STATES:,}; take fewer personas, categories, "
                 "levels or most_clicks"
             )
-        return self
-
-    def _check_returns(self) -> None:
-        """Refuse visitors who never leave for good."""
-        satisfied = self.level * self.levels * abs(self.return_by_satisfaction)
-        logit = np.log(self.comes_back / (1.0 - self.comes_back)) + satisfied
-        most = 1.0 / (1.0 + np.exp(-logit - self.most_clicks * max(self.return_by_click, 0.0)))
-        if most > MOST_RETURNS:
+        values = states * 2 * count * len({0, *(shock.step for shock in self.shocks)})
+        if values > MOST_VALUES:
             raise ValueError(
-                f"visitors return with a probability of up to {most:.5f}, expected at most {MOST_RETURNS}; lower "
-                "comes_back, return_by_click or return_by_satisfaction"
+                f"{states:,} states, {2 * count:,} kinds of products and {len(self.shocks):,} shocks make {values:,} "
+                f"values, expected at most {MOST_VALUES:,}; take fewer categories or shocks"
             )

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
@@ -62,8 +63,8 @@ def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
     logit = np.log(config.comes_back / (1.0 - config.comes_back))
     logit = logit + config.return_by_satisfaction * levels[:, np.newaxis] + config.return_by_click * counts
     return Laws(
-        clicks=1.0 / (1.0 + np.exp(-by_last)),
-        returns=1.0 / (1.0 + np.exp(-logit)),
+        clicks=special.expit(by_last),
+        returns=special.expit(logit),
         goes_on=config.go_on,
         first=config.levels,
         shares=np.array(config.shares),

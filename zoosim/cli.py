@@ -536,6 +536,7 @@ def evaluate(
     samples: option.Samples = 1_000,
     reward_range: option.RewardRange = None,
     bandwidth: option.Bandwidth = None,
+    gamma: option.Gamma = 1.0,
     propensity_model: option.PropensityModel = None,
     a_max: option.BoostLimit = None,
     data: option.OpenBanditFolder = None,
@@ -555,6 +556,7 @@ def evaluate(
     from zoosim.off_policy.evaluate import EvaluationInterrupted
 
     options: dict[str, Any] = {"interval": interval, "level": level, "samples": samples, "bandwidth": bandwidth}
+    options["gamma"] = gamma
     options["propensity_model"] = propensity_model
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")

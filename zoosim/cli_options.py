@@ -251,6 +251,10 @@ RewardRange = Annotated[
         help="Range of the reward per visit, for bernstein and sequence [default: the range in the log].",
     ),
 ]
+Gamma = Annotated[
+    float,
+    typer.Option(metavar="G", help="What a visitor's next reward counts for, where visitors come back."),
+]
 Bandwidth = Annotated[
     float | None,
     typer.Option(metavar="H", help="Kernel width in units of the boosts [default: chosen from the log]."),

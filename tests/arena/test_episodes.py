@@ -11,7 +11,7 @@ import zoosim
 from zoosim.api.runs import write_log
 from zoosim.arena import loop
 from zoosim.arena.loop import play
-from zoosim.core.errors import ConfigError, DataError, WorldError
+from zoosim.core.errors import ConfigError, WorldError
 from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.logs.parse import read_log, to_log
 from zoosim.logs.schema import LIFE
@@ -245,7 +245,7 @@ def test_the_checks_find_what_breaks_the_contract_of_episodes() -> None:
     assert "gives an action the same reward whatever was asked before" in failed_checks(Wandering)
 
 
-def test_a_log_tells_whose_its_decisions_are_and_is_not_evaluated_yet(tmp_path: Path) -> None:
+def test_a_log_tells_whose_its_decisions_are_and_is_evaluated_by_visitor(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     written = write_log(path, n=300, policy="random", world=NEWSSTAND)
     assert written.decisions == 600
@@ -256,9 +256,9 @@ def test_a_log_tells_whose_its_decisions_are_and_is_not_evaluated_yet(tmp_path: 
     later = log.rows(log.lives.step == 1)
     assert later.lives is not None
     assert later.lives.ended.all()
-    with pytest.raises(DataError, match="600 decisions of 300 visitors who come back") as error:
-        zoosim.evaluate(path, ["random"])
-    assert "\n" not in str(error.value)
+    by_visitor = zoosim.evaluate(path, ["random"], estimators=["per-decision"])
+    assert (by_visitor.unit, by_visitor.n) == ("visitors", 300)
+    assert by_visitor.results[0].value == pytest.approx(float(log.rewards.sum()) / 300)
     alone = to_log(pl.read_parquet(path).drop("visitor"))
     assert alone.lives is None
     by_hand = zoosim.evaluate(pl.read_parquet(path).drop("visitor", "catalogue"), {"even": np.array([0.5, 0.5])})

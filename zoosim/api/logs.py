@@ -69,8 +69,8 @@ def evaluate(
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
             None shows nothing.
-        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth`, `propensity_model` and
-            `compare`, as in `zoosim.off_policy.evaluate`.
+        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth`, `gamma`,
+            `propensity_model` and `compare`, as in `zoosim.off_policy.evaluate`.
 
     Returns:
         Values, intervals and verdicts, one per policy and estimator, and paired differences.
@@ -156,10 +156,10 @@ def _prepared(
 
     With `train`, policies that have not learned are to learn first.
     """
-    from zoosim.off_policy.actions.base import evaluator_of
+    from zoosim.off_policy.actions.base import evaluator_for
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
-    evaluator = evaluator_of(log.action_space)
+    evaluator = evaluator_for(log)
     can_train = evaluator.can_train
     saved = "give a FILE.npz of zoosim.save_policy"
     if evaluator.takes_models:
@@ -412,13 +412,13 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     """
     from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
-    from zoosim.off_policy.actions.base import evaluator_of
+    from zoosim.off_policy.actions.base import evaluator_for
     from zoosim.off_policy.targets.base import naming
     from zoosim.policies.model import Model
     from zoosim.policies.persistence import load_policy
     from zoosim.policies.registry import find_class
 
-    evaluator = evaluator_of(log.action_space)
+    evaluator = evaluator_for(log)
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)

@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.base import evaluator_of
+from zoosim.off_policy.actions.base import evaluator_for
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.findings import EstimateCollector
@@ -47,6 +45,7 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     bandwidth: float | None = None,
     propensity_model: str | None = None,
+    gamma: float = 1.0,
     overlap: bool = False,
     compare: bool = True,
     earlier: Log | None = None,
@@ -55,7 +54,9 @@ def evaluate(
     """Estimate the mean reward per visit that each policy would have earned, from a log of another policy.
 
     No policy is run: logged rewards are reweighted by how much likelier the policy makes the logged actions
-    (Horvitz & Thompson 1952); some estimators add a reward model (Dudik, Langford & Li 2011).
+    (Horvitz & Thompson 1952); some estimators add a reward model (Dudik, Langford & Li 2011). Where visitors come back
+    (`Log.lives`), rows are visitors, and the value is what a new one brings from the first decision to the last
+    (see `zoosim.off_policy.estimators.lives`).
 
     Args:
         log: n visits, with propensities unless a `propensity_model` is named, of products, rankings or boosts.
@@ -80,6 +81,7 @@ def evaluate(
         propensity_model: "multinomial": estimate the propensities of a log of products that has none, by visitors'
             features, cross-fitted. Estimators are then some of "dm", "snips" (default), "dr" (default) and "sndr"; the
             verdict is `weak` at best, and a log that is deterministic gets "dm" alone, and `do not use`.
+        gamma: What the reward of a visitor's next decision counts for, in (0, 1]; for visitors who come back alone.
         overlap: Also tabulate weights by size, action and segment.
         compare: Also compare and rank the policies.
         earlier: Rows of the same products that policies learned from, which `log` does not hold: the mixed model of
@@ -92,21 +94,15 @@ def evaluate(
 
     Raises:
         ConfigError: an option or a policy's name is invalid, or there is no policy.
-        DataError: visitors of the log come back, no estimator applies, or no policy ever chooses a logged action, and
+        DataError: no estimator applies, or no policy ever chooses a logged action, and
             "dm" is not asked for.
         PolicyError: a policy fails, returns invalid probabilities, or changes its state; it is named.
         EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt` with the results so far.
     """
     if LOGGED in policies:
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
-    if log.lives is not None:
-        visitors = len(np.unique(log.lives.visitor))
-        raise DataError(
-            f"{log.source}: holds {len(log):,} decisions of {visitors:,} visitors who come back, and what a choice "
-            "brings later cannot be estimated yet; compare policies in a world by zoosim run, or drop the column "
-            "visitor to have each decision judged by its own reward"
-        )
-    evaluator_class = evaluator_of(log.action_space)
+    evaluator_class = evaluator_for(log)
+    log = evaluator_class.units(log, gamma)
     options = read_options(
         log,
         evaluator_class,

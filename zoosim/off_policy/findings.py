@@ -11,7 +11,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval, cut
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation, evaluator_of
+from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation, evaluator_for
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Compared, EstimateComparison
@@ -119,7 +119,7 @@ class _RewardFindings:
         self._n_clusters = clusters.n_clusters
         self._unit = unit
         self._checks = None
-        if evaluator_of(log.action_space).checks_rows and not options.is_deterministic:
+        if evaluator_for(log).checks_rows and not options.is_deterministic:
             self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)

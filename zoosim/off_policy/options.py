@@ -11,7 +11,7 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.core.statistics import ANY, Limits
 from zoosim.core.types import BoolArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
+from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_for
 from zoosim.off_policy.diagnostics import later_half
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
 from zoosim.off_policy.intervals.intervals import check_samples, checked_level, checked_range
@@ -102,10 +102,11 @@ def check_propensities(log: Log, propensity_model: str | None, interval: str = "
         raise DataError(_without_propensities(log))
     if propensity_model not in PROPENSITY_MODELS:
         raise ConfigError(unknown("unknown propensity_model", f"{propensity_model}", list(PROPENSITY_MODELS)))
-    if not evaluator_of(log.action_space).estimates_propensities:
+    if not evaluator_for(log).estimates_propensities:
+        held = log.action_space if log.lives is None else "visitors who come back"
         raise ConfigError(
-            f"propensity_model: {log.source} is a log of {log.action_space}, expected one of products, the only ones "
-            "whose propensities can be estimated; leave it out"
+            f"propensity_model: {log.source} is a log of {held}, expected one of products for visitors of one "
+            "decision, the only ones whose propensities can be estimated; leave it out"
         )
     if log.has_propensities:
         raise ConfigError(
@@ -119,7 +120,7 @@ def _without_propensities(log: Log) -> str:
     """Say what a log lacks, and what to do."""
     missing = f"{log.source}: got a log without propensities, expected a column propensity"
     advice = "let the shop log it from now on"
-    if not evaluator_of(log.action_space).estimates_propensities:
+    if not evaluator_for(log).estimates_propensities:
         return f"{missing}, how likely each of its {log.action_space} was; {advice}"
     shown_with = "the probability with which each product was shown"
     return f"{missing}, {shown_with}; {advice}, or estimate it: --propensity-model {MULTINOMIAL}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from zoosim.core.number_format import VISIT, VISITOR, per_visit
 from zoosim.core.statistics import Interval
 from zoosim.core.tables import Table
 from zoosim.core.tabular import TabularResult
@@ -91,6 +92,16 @@ class Evaluation(TabularResult):
     propensities: PropensityFigures | None = None
     is_deterministic: bool = False
     randomisation: tuple[Randomisation, ...] = ()
+
+    @property
+    def case(self) -> str:
+        """What a value is of: a visit, or a visitor where these come back."""
+        return VISITOR if self.unit == f"{VISITOR}s" else VISIT
+
+    @property
+    def value_unit(self) -> str:
+        """The unit of values, such as "clicks per visit"."""
+        return per_visit(self.reward, self.case)
 
     @cached_property
     def table(self) -> pl.DataFrame:

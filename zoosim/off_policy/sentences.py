@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import COUNTED, Written, counted, in_percent, per_visit, unit_of, with_interval
+from zoosim.core.number_format import COUNTED, Written, counted, in_percent, unit_of, with_interval
 from zoosim.core.statistics import sign_of
 from zoosim.logs.log import DAYS_PER_MONTH
 from zoosim.off_policy.best_estimates import best_result, over_logged, policies_of
@@ -35,10 +35,10 @@ def share_held(value: float) -> str:
     return f"{100.0 * value:,.0f}%" if value >= 0.01 else "less than 1%"
 
 
-def gain_in_words(reward: str, gain: Lift | Difference) -> str:
-    """Write how much more of a reward a policy earns, such as "+22% clicks (+10% to +35%)"."""
+def gain_in_words(evaluation: "Evaluation", gain: Lift | Difference) -> str:
+    """Write how much more of the reward a policy earns, such as "+22% clicks (+10% to +35%)"."""
     written = _written(gain)
-    unit = unit_of(reward) if isinstance(gain, Lift) else per_visit(reward)
+    unit = unit_of(evaluation.reward) if isinstance(gain, Lift) else evaluation.value_unit
     return f"{written.value} {unit} ({written.interval})"
 
 
@@ -89,15 +89,15 @@ def _evidence(result: "Result") -> str:
 def _gain_clause(evaluation: "Evaluation", gain: Lift | Difference) -> str:
     """Say how much more of one reward a policy earns, or that it is not told apart, and how many rows would."""
     if sign_of(gain.low, gain.high) != 0:
-        clause = gain_in_words(evaluation.reward, gain)
+        clause = gain_in_words(evaluation, gain)
         if evaluation.per_day is None:
             return clause
         visits = evaluation.per_day * DAYS_PER_MONTH
-        return f"{clause}{monthly_gain(evaluation, gain)} at today's {visits:,.0f} visits"
+        return f"{clause}{monthly_gain(evaluation, gain)} at today's {visits:,.0f} {evaluation.case}s"
     written = _written(gain)
     apart = f"{unit_of(evaluation.reward)} not told apart from today's: {written.interval}"
     if not isinstance(gain, Lift):
-        return f"{apart} per visit"
+        return f"{apart} per {evaluation.case}"
     is_zero = not any(digit in written.value for digit in "123456789")
     if gain.held is None or is_zero:
         return apart

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zoosim.core.number_format import p_value, per_visit, unit_of, weight, with_interval
+from zoosim.core.number_format import p_value, unit_of, weight, with_interval
 from zoosim.core.tables import Column, Table, two_lines
 from zoosim.off_policy.best_estimates import best_differences
 from zoosim.off_policy.compare import Difference
@@ -30,7 +30,7 @@ def estimates_table(evaluation: "Evaluation") -> Table:
     columns = (
         Column("policy", ["logged choices", *(row.policy for row in results)], is_text=True, is_essential=True),
         Column("estimator", ["mean", *(row.estimator for row in results)], is_text=True, is_essential=True),
-        Column(two_lines(per_visit(evaluation.reward)), [each.value for each in values], is_essential=True),
+        Column(two_lines(evaluation.value_unit), [each.value for each in values], is_essential=True),
         _interval_column(evaluation, [each.interval for each in values]),
         Column("verdict", ["", *(row.verdict for row in results)], is_text=True, is_essential=True),
         Column("effective\nsample size", ["", *(f"{row.ess:,.0f}" for row in results)]),
@@ -47,7 +47,7 @@ def _differences_table(rows: Sequence[Difference], evaluation: "Evaluation") -> 
     columns = [
         Column("policy", [row.policy for row in rows], is_text=True, is_essential=True),
         Column("baseline", [row.other for row in rows], is_text=True, is_essential=True),
-        Column(f"more {two_lines(per_visit(evaluation.reward))}", [each.value for each in values], is_essential=True),
+        Column(f"more {two_lines(evaluation.value_unit)}", [each.value for each in values], is_essential=True),
         _interval_column(evaluation, [each.interval for each in values]),
         Column("rows\nneeded", list(map(_rows_needed, rows))),
         Column("p", [p_value(row.p) for row in rows]),

@@ -130,7 +130,7 @@ def judge_weighted(
     findings.below(rewards.evidence, EFFECTIVE_REWARDS, few)
     largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
     findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")
-    _check_error(findings, errors, interval, n_clusters, min_groups)
+    check_error(findings, errors, interval, n_clusters, min_groups)
     if errors.clip_shift is not None:
         shift = f"cutting the largest weights moves the value by {errors.clip_shift:.1f} standard errors"
         findings.above(errors.clip_shift, CLIP_SHIFT, shift)
@@ -160,7 +160,7 @@ def judge_direct(
         min_groups: How few effective groups its kind of interval bears.
     """
     findings = VerdictReasons()
-    _check_error(findings, errors, interval, n_clusters, min_groups)
+    check_error(findings, errors, interval, n_clusters, min_groups)
     rewards = f"calibration rests on {model.rewards.effective:,.0f} rewards with predictions like the policy's"
     findings.below(model.rewards.evidence, CALIBRATION_REWARDS, rewards)
     unsupported = f"no held-out rows have predictions as high as {100 * model.unsupported:.0f}% of its choices"
@@ -230,9 +230,10 @@ def matters(share: float, interval: Interval) -> bool:
     return not share * abs(interval.mean) <= FAULT * (interval.high - interval.low) / 2.0
 
 
-def _check_error(
+def check_error(
     findings: VerdictReasons, errors: ErrorFigures, interval: Interval, n_clusters: int, min_groups: VerdictLimits
 ) -> None:
+    """Take in how few groups an estimate's error rests on, open ends of its interval, and drift."""
     findings.below(
         n_clusters,
         CLUSTERS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from zoosim.core.number_format import per_visit, with_interval
+from zoosim.core.number_format import with_interval
 from zoosim.off_policy.best_estimates import (
     best_result,
     lies_above_logged,
@@ -170,9 +170,9 @@ def _gain(evaluation: Evaluation, result: Result) -> str:
     """Write how much more a policy earns than today's choices, with its interval."""
     gain = over_logged(evaluation, result)
     if gain is not None:
-        return gain_in_words(evaluation.reward, gain)
+        return gain_in_words(evaluation, gain)
     value = with_interval(result.value, result.low, result.high)
-    return f"{value.value} {per_visit(evaluation.reward)} ({value.interval})"
+    return f"{value.value} {evaluation.value_unit} ({value.interval})"
 
 
 def details(evaluation: Evaluation) -> list[str]:
@@ -180,7 +180,7 @@ def details(evaluation: Evaluation) -> list[str]:
     logged = evaluation.logged
     value = with_interval(logged.mean, logged.low, logged.high)
     lines = [DETERMINISTIC[:1].upper() + DETERMINISTIC[1:] + "."] if evaluation.is_deterministic else []
-    lines.append(f"Today's choices earn {value.value} {per_visit(evaluation.reward)} ({value.interval}).")
+    lines.append(f"Today's choices earn {value.value} {evaluation.value_unit} ({value.interval}).")
     said = sentences_of(evaluation)
     for policy in policies_of(evaluation):
         best = best_result(evaluation, policy)
@@ -191,7 +191,7 @@ def details(evaluation: Evaluation) -> list[str]:
         else:
             earned = with_interval(best.value, best.low, best.high)
             lines.append(
-                f"{policy} would earn {earned.value} {per_visit(evaluation.reward)} "
+                f"{policy} would earn {earned.value} {evaluation.value_unit} "
                 f"({earned.interval}; {best.estimator}: {best.verdict})."
             )
     return lines

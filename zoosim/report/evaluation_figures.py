@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from zoosim.core.number_format import per_visit
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.best_estimates import policies_of
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
@@ -52,7 +51,7 @@ def values_figure(evaluation: Evaluation) -> go.Figure:
     names = policies_of(evaluation)
     rewards = list(evaluation.by_reward)
     across = min(2, len(rewards))
-    figure = panels(names, [per_visit(reward) for reward in rewards], across)
+    figure = panels(names, [each.value_unit for each in evaluation.by_reward.values()], across)
     for reward, row in best_results(evaluation):
         place = panel_of(rewards.index(reward), len(rewards), across)
         y = names.index(row.policy)

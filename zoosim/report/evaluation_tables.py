@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from zoosim.core import number_format
-from zoosim.core.number_format import counted, decimals, fixed, in_percent, p_value, per_visit, with_interval
+from zoosim.core.number_format import counted, decimals, fixed, in_percent, p_value, with_interval
 from zoosim.off_policy.best_estimates import (
     best_differences,
     best_ranking,
@@ -56,7 +56,7 @@ def decisions_table(evaluation: Evaluation) -> PageTable:
     interval = f"{100.0 * evaluation.level:g}% interval"
     heads = (
         *("policy", "reward", "verdict", "more than today, %", interval),
-        *("per visit", interval, "rewards behind it", "estimator"),
+        *(f"per {evaluation.case}", interval, "rewards behind it", "estimator"),
     )
     unit = evaluation.unit
     independent = counted(evaluation.n_clusters, f"independent user or {unit[:-1]}", f"independent users or {unit}")
@@ -135,7 +135,7 @@ def results_table(evaluation: Evaluation) -> PageTable:
         for row in evaluation.results
     ]
     heads = (
-        *("policy", "estimator", "verdict", per_visit(evaluation.reward), f"{100.0 * evaluation.level:g}% interval"),
+        *("policy", "estimator", "verdict", evaluation.value_unit, f"{100.0 * evaluation.level:g}% interval"),
         *("effective sample size", "mean weight", "largest weight"),
     )
     heading = f"All estimators: {evaluation.reward}"
@@ -227,7 +227,7 @@ def ranking_table(evaluation: Evaluation) -> list[PageTable]:
         may_be_best = "yes" if row.may_be_best else "no"
         rows.append((row.policy, row.estimator, may_be_best, value, least, p_value(row.p_better)))
     heads = (
-        *("policy", "estimator", "may be best", per_visit(evaluation.reward)),
+        *("policy", "estimator", "may be best", evaluation.value_unit),
         *("lower bound of the gain", "p"),
     )
     caption = (
@@ -253,7 +253,7 @@ def differences_table(evaluation: Evaluation) -> PageTable:
         for row in best_differences(evaluation)
     ]
     interval = f"{100.0 * evaluation.level:g}% interval"
-    more = f"more {per_visit(evaluation.reward)}"
+    more = f"more {evaluation.value_unit}"
     heads = ("policy", "compared with", "estimator", "verdict", more, interval, "p", "rows needed")
     heading = f"Differences: {evaluation.reward}"
     caption = (

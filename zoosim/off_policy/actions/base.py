@@ -110,9 +110,9 @@ class PolicyEvaluation(ABC):
         """Return the evaluation by one of the log's other rewards, which shares the weights."""
         raise NotImplementedError(f"{type(self).__name__}: its logs have one reward")
 
-    @abstractmethod
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)` than its own."""
+        raise NotImplementedError(f"{type(self).__name__}: its weights are not one per row")
 
     def terms(self, estimator: str) -> Terms:
         """Return the terms of an estimate."""
@@ -160,6 +160,19 @@ def evaluator_of(action_space: str) -> "type[ActionSpaceEvaluator]":
     if evaluator is None:
         raise ConfigError(f"log: its actions are {action_space}, on which no policies can be judged")
     return evaluator
+
+
+def evaluator_for(log: Log) -> "type[ActionSpaceEvaluator]":
+    """Return the class that evaluates policies on a log: its action space's, or that of visitors who come back.
+
+    Raises:
+        ConfigError: its action space has none.
+    """
+    if log.lives is None:
+        return evaluator_of(log.action_space)
+    from zoosim.off_policy.actions.lives import LifeEvaluator  # which itself needs this file
+
+    return LifeEvaluator
 
 
 class ActionSpaceEvaluator(ABC):
@@ -215,6 +228,13 @@ class ActionSpaceEvaluator(ABC):
 
     estimates_propensities: ClassVar[bool] = False
     """True where propensities that a log lacks can be estimated."""
+
+    @classmethod
+    def units(cls, log: Log, gamma: float) -> Log:
+        """Return the log of what is judged, a row each, such as its visitors; raises `ConfigError` or `DataError`."""
+        if gamma != 1.0:
+            raise ConfigError(f"gamma: got {gamma!r}, expected none; it goes with logs of visitors who come back")
+        return log
 
     @classmethod
     def action_shown(cls, log: Log, row: int) -> str:

@@ -23,7 +23,7 @@ class WeightsAndPredictions(NamedTuple):
 
     `predicted (n,)` are a reward model's predictions for the logged products, `expected (n,)` their means under the
     target, `mass (K,)` the target's probabilities of each product, summed over rows; `drawn` is what `draw_products`
-    drew for some visits. None where they are not known.
+    drew for some visits, `mean_shown (n, d)` the mean features of what the target shows. None where they are not known.
     """
 
     weights: FloatArray
@@ -31,6 +31,7 @@ class WeightsAndPredictions(NamedTuple):
     expected: FloatArray | None = None
     mass: FloatArray | None = None
     drawn: IntArray | None = None
+    mean_shown: FloatArray | None = None
 
 
 class DrawnVisits(NamedTuple):
@@ -41,12 +42,17 @@ class DrawnVisits(NamedTuple):
 
 
 def weigh_and_predict(
-    log: Log, target: Target, models: Sequence[RewardModel], visits: DrawnVisits | None = None
+    log: Log,
+    target: Target,
+    models: Sequence[RewardModel],
+    visits: DrawnVisits | None = None,
+    shown: FloatArray | None = None,
 ) -> list[WeightsAndPredictions]:
     """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
     Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
-    without models, one of weights alone. For `visits` the target's choices are drawn, too.
+    without models, one of weights alone. For `visits` the target's choices are drawn, too. Of the products' features
+    `shown (K, d)` the mean over the target's choices is returned.
     """
     n = len(log)
     k = log.n_actions
@@ -56,7 +62,9 @@ def weigh_and_predict(
     if visits is None or not target.whole:
         visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
-    out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn)
+    features = np.zeros((k, 0)) if shown is None else shown
+    mean_shown = np.empty((n, features.shape[1]))
+    out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn, features, mean_shown)
 
     def work(number: int) -> None:
         for start, stop in pieces[number].tolist():
@@ -71,7 +79,7 @@ def weigh_and_predict(
     # Each piece has sums of its own, added in order, so that the number of threads changes no bit.
     mass = out.mass.sum(axis=0) if target.whole else None
     if not predictions:
-        return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn)] * max(1, len(models))
+        return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn, mean_shown=mean_shown)] * max(1, len(models))
     return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass, drawn) for each in predictions]
 
 
@@ -107,6 +115,8 @@ class _Blocks(NamedTuple):
     predictions: Sequence[Predictions]
     visits: DrawnVisits
     drawn: IntArray
+    features: FloatArray
+    mean_shown: FloatArray
 
 
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
@@ -124,6 +134,8 @@ def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, o
     if last > first:
         rows = out.visits.rows[first:last] - start
         draw_products(asked.rows(rows), out.visits.uniforms[first:last], out.drawn[first:last])
+    if out.features.shape[1]:
+        out.mean_shown[start:stop] = asked.matrix(log.n_actions) @ out.features
     for model, predicted, expected in out.predictions:
         model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
 

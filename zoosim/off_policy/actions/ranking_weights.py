@@ -126,7 +126,7 @@ def weigh_positions(
 
 def _stacked(by_position: Sequence[WeightsAndPredictions], whole: bool, with_model: bool) -> PositionWeights:
     """Put what is known of each position side by side."""
-    weights, predicted, expected, mass, _ = zip(*by_position, strict=True)
+    weights, predicted, expected, mass, *_ = zip(*by_position, strict=True)
     predictions = None
     if with_model:
         predictions = ModelPredictions(np.stack(predicted, axis=1), np.stack(expected, axis=1))

@@ -138,7 +138,7 @@ class PolicyTarget(Target):
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
         with_users = not self._runs_compiled or self.policy.needs_user_ids or self.policy.reads_user_ids
-        rows, place = _distinct_contexts(log, start, stop, with_users)
+        rows, place = distinct_contexts(log, start, stop, with_users)
         answers = _zeros(log, rows)
         ask = self._ask_kernel if self._runs_compiled and answers.are_dense else self._ask_policy
         for first, end in timed_chunks(len(rows)):
@@ -286,7 +286,7 @@ def _runs_compiled(policy: Policy) -> bool:
     return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 
-def _distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tuple[IntArray, IntArray]:
+def distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tuple[IntArray, IntArray]:
     """Return rows that stand for all from `start` to `stop - 1`, and for each of these which one stands for it.
 
     Rows are alike that have the same features, candidates and, `with_users`, user.

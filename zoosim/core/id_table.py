@@ -1,7 +1,9 @@
 """A table from ids to slots in arrays, as compiled code reads and extends it: what is kept for each id seen so far.
 
 Open addressing with linear probing (Knuth 1998, section 6.4, algorithms L and R). Slot 0 belongs to no id: it holds
-what is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room.
+what is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room. The order
+of use is a doubly linked list (Knuth 1997, section 2.2.5), so that finding that id takes the same few steps whatever
+the number of slots.
 """
 
 from collections.abc import Iterator
@@ -22,29 +24,44 @@ class IdTable(NamedTuple):
     """Slots 1 to C - 1 for ids, C the capacity.
 
     `places (P,)` slots by hashed place, P a power of two of at least 2 C, 0 where there is none; `ids (C,)` by slot;
-    `used (C,)` when each slot was used last, by the clock; `counts (3,)`: slots in use, clock, and a version that
-    changes whenever an id gets or loses a slot.
+    `older (C,)` and `newer (C,)` the slots that were used last before and first after each; `counts (2,)`: slots in
+    use, and a version that changes whenever an id gets or loses a slot. Slot 0 stands between the ends of the list:
+    `older[0]` was used last, `newer[0]` longest ago.
     """
 
     places: IntArray
     ids: Annotated[IntArray, IDS]
-    used: IntArray
+    older: IntArray
+    newer: IntArray
     counts: IntArray
 
     def flaws(self) -> Iterator[str]:
         """Yield what does not fit together."""
-        in_use, clock, _ = self.counts
+        in_use = self.counts[IN_USE]
         if not 1 <= in_use <= len(self.ids):
             yield f"counts holds {in_use:,} slots in use, expected 1 to {len(self.ids):,}"
         elif len(np.unique(self.ids[1:in_use])) < in_use - 1:
             yield "ids holds one id twice"
+        elif not _is_one_ring(self.older, self.newer, in_use):
+            yield "older and newer do not put the slots in use in one order"
         if self.places.max() >= len(self.ids):
             yield f"places holds {self.places.max()}, expected slots below {len(self.ids):,}"
-        if self.used.max() > clock:
-            yield f"used holds {self.used.max()}, expected at most the clock, {clock}"
 
 
-IN_USE, CLOCK, VERSION = range(3)
+IN_USE, VERSION = range(2)
+
+
+@jit
+def _is_one_ring(older: IntArray, newer: IntArray, in_use: int) -> bool:
+    """Return whether `newer` leads from slot 0 through each slot in use once and back, and `older` the other way."""
+    slot = 0
+    for step in range(in_use):
+        following = newer[slot]
+        # Back at slot 0 before all were seen, or not then: some are in a ring of their own, or none.
+        if not 0 <= following < in_use or older[following] != slot or (following == 0) != (step == in_use - 1):
+            return False
+        slot = following
+    return True
 
 
 def new_id_table(capacity: int) -> IdTable:
@@ -52,8 +69,8 @@ def new_id_table(capacity: int) -> IdTable:
     # At most half full, so that a search by linear probing looks at few places; a power of two, so that a mask replaces
     # the remainder.
     places = 1 << int(np.ceil(np.log2(2 * capacity)))
-    counts = np.array([1, 0, 0])
-    return IdTable(np.zeros(places, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), counts)
+    ids, older, newer = (np.zeros(capacity, np.int64) for _ in range(3))
+    return IdTable(np.zeros(places, np.int64), ids, older, newer, counts=np.array([1, 0]))
 
 
 def grown(table: IdTable, capacity: int) -> IdTable:
@@ -61,7 +78,8 @@ def grown(table: IdTable, capacity: int) -> IdTable:
     larger = new_id_table(capacity)
     held = len(table.ids)
     larger.ids[:held] = table.ids
-    larger.used[:held] = table.used
+    larger.older[:held] = table.older
+    larger.newer[:held] = table.newer
     larger.counts[:] = table.counts
     index_ids(larger)
     return larger
@@ -100,7 +118,8 @@ def forget_ids(table: IdTable) -> None:
     table.counts[IN_USE] = 1
     table.counts[VERSION] += 1
     table.ids[:] = 0
-    table.used[:] = 0
+    table.older[:] = 0
+    table.newer[:] = 0
     table.places[:] = UNKNOWN
 
 
@@ -157,9 +176,27 @@ def count_unknown(table: IdTable, ids: IntArray) -> int:
 
 @jit
 def use_slot(table: IdTable, slot: int) -> None:
-    """Note that a slot is used now."""
-    table.counts[CLOCK] += 1
-    table.used[slot] = table.counts[CLOCK]
+    """Note that a slot in use is used now."""
+    if table.older[0] != slot:
+        _unlink(table, slot)
+        _link_last(table, slot)
+
+
+@jit
+def _unlink(table: IdTable, slot: int) -> None:
+    """Take a slot out of the order of use."""
+    table.newer[table.older[slot]] = table.newer[slot]
+    table.older[table.newer[slot]] = table.older[slot]
+
+
+@jit
+def _link_last(table: IdTable, slot: int) -> None:
+    """Put a slot that is not in the order of use at its end: it is used now."""
+    last = table.older[0]
+    table.older[slot] = last
+    table.newer[slot] = 0
+    table.newer[last] = slot
+    table.older[0] = slot
 
 
 @jit
@@ -176,8 +213,9 @@ def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
         if table.counts[IN_USE] < table.ids.shape[0]:
             slot = table.counts[IN_USE]
             table.counts[IN_USE] += 1
+            _link_last(table, slot)
         else:
-            slot = 1 + int(np.argmin(table.used[1:]))
+            slot = table.newer[0]
             _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
             # Looked up again: the ids that moved up may have freed a place nearer by.
             place = _place_of(table.places, table.ids, key)
@@ -195,12 +233,20 @@ def release_slot(table: IdTable, slot: int) -> int:
     last = int(table.counts[IN_USE])
     # First, since it may move the place of the last slot's id, which is looked up after it.
     _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
+    _unlink(table, slot)
     if slot != last:
         table.places[_place_of(table.places, table.ids, table.ids[last])] = slot
         table.ids[slot] = table.ids[last]
-        table.used[slot] = table.used[last]
+        # Its neighbours in the order of use, read after `_unlink`, since `slot` may have been one of them.
+        older = table.older[last]
+        newer = table.newer[last]
+        table.older[slot] = older
+        table.newer[slot] = newer
+        table.newer[older] = slot
+        table.older[newer] = slot
     table.ids[last] = 0
-    table.used[last] = 0
+    table.older[last] = 0
+    table.newer[last] = 0
     return last
 
 

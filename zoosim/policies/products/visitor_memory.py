@@ -40,8 +40,8 @@ EVIDENCE = 9.0
 LARGEST_ERROR = 1e30
 """Largest squared error that is summed: with features of 1e9 some values of rho predict by rounding errors alone."""
 
-OVERHEAD = 56
-"""Bytes per visitor beside visits and rewards: id, count, and at most six numbers in the id table."""
+OVERHEAD = 64
+"""Bytes per visitor beside visits and rewards: a count, and in the id table the id, two links and at most 4 places."""
 
 
 class VisitorMemory(NamedTuple):

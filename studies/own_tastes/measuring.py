@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from studies.cache import kept_array
-from studies.own_tastes.world import OwnTastes
+from studies.own_tastes.world import PRODUCTS, own_tastes
 from studies.work import rows_by_task
 from zoosim.arena.loop import play
 from zoosim.core.checks import check_whole
@@ -93,13 +93,14 @@ def _text(visits: int, task: tuple[str, int, float]) -> str:
 
 def reached_by(policy: str, seed: int, own: float, visits: int) -> list[Reached]:
     """Let a policy serve `visits` of as many visitors as come ten times each."""
-    world = OwnTastes(seed, visits, visitors=max(1, visits // 10), own=own)
+    world = own_tastes(seed, visitors=max(1, visits // 10), own=own)
     made = make_entry(policy).make(world.spec(visits), stream(seed, "policy", policy))
     blocks = list(play(world, made, visits))
-    reached, best = (
-        np.concatenate([getattr(block, name) for block in blocks]) for name in ("expected_rewards", "best_rewards")
+    reached, best, visitors = (
+        np.concatenate([getattr(block, name) for block in blocks])
+        for name in ("expected_rewards", "best_rewards", "user_ids")
     )
-    numbers = visit_numbers(world.coming)
+    numbers = visit_numbers(visitors)
     rows = []
     for comes, (first, stop) in COMES.items():
         here = (numbers >= first) & (numbers < stop)
@@ -122,20 +123,18 @@ def visit_numbers(coming: IntArray) -> IntArray:
 def fill(visitors: int) -> Filled:
     """Teach `visitor-linucb` eight visits of each of so many visitors, and time it then."""
     # Each visitor comes eight times in a row, so that all of them fill their places.
-    world = OwnTastes(0, 1, visitors=visitors)
+    world = own_tastes(0, visitors=visitors, own=1.0)
     policy = VisitorLinUCB(world.spec(8 * visitors), stream(0, "policy"))
-    context = world.context((0, 0))
     ids = np.repeat(np.arange(visitors), policy.visits)
-    users = np.array([world.context((0, visitor)).user for visitor in range(2)])[ids % 2]
-    actions = stream(0, "shown").integers(world.products, size=len(ids))
+    actions = stream(0, "shown").integers(PRODUCTS, size=len(ids))
     rewards = stream(0, "clicks").random(len(ids)).round()
     for start in range(0, len(ids), 10_000):
         part = slice(start, start + 10_000)
-        candidates = policy.attach_block(context.product_ids, context.products, len(ids[part]))
-        policy.teach(candidates, ids[part], users[part], actions[part], rewards[part])
+        candidates = policy.attach_block(world.product_ids, world.products, len(ids[part]))
+        policy.teach(candidates, ids[part], world.users[ids[part]], actions[part], rewards[part])
     spans = np.empty((CALLS, 2))
-    for call, visitor in enumerate(stream(0, "coming").integers(visitors, size=CALLS)):
-        request = world.context((0, int(visitor)))
+    for call in range(CALLS):
+        request = world.context(world.arrive(call))
         began = time.perf_counter()
         action = policy.select_action(request)
         chosen = time.perf_counter()

@@ -4,8 +4,7 @@ import numpy as np
 
 from studies.own_tastes import build_page
 from studies.own_tastes.measuring import COMES, OWN, POLICIES, Filled, Reached, fill, reached_by, visit_numbers
-from studies.own_tastes.world import OwnTastes
-from zoosim.worlds.check import LONG, check_worlds_of
+from studies.own_tastes.world import own_tastes
 
 
 def test_visits_are_numbered_by_visitor() -> None:
@@ -13,10 +12,10 @@ def test_visits_are_numbered_by_visitor() -> None:
 
 
 def test_own_tastes_are_beside_those_of_all() -> None:
-    alike, apart = (OwnTastes(0, 100, visitors=9, own=own) for own in (0.0, 1.0))
-    assert np.array_equal(alike.chances(0), alike.chances(2))  # of one segment
-    assert not np.array_equal(apart.chances(0), apart.chances(2))
-    assert apart.truth((0, 2)).best_reward == apart.chances(2).max()
+    alike, apart = (own_tastes(0, visitors=9, own=own).periods[0].table for own in (0.0, 1.0))
+    assert np.array_equal(alike[0], alike[2])  # of one segment
+    assert not np.array_equal(alike[0], alike[1])
+    assert not np.array_equal(apart[0], apart[2])
 
 
 def test_deviations_pay_for_those_who_come_back() -> None:
@@ -43,7 +42,3 @@ def test_the_page_tells_gains_by_visit() -> None:
     assert len(table.rows) == len(OWN) * len(POLICIES)
     assert memory.rows[0] == ("100,000", "230.4", "61", "90")
 
-
-def test_the_world_keeps_the_contract() -> None:
-    results = check_worlds_of(OwnTastes, lambda seed: OwnTastes(seed, LONG, visitors=30))
-    assert [result.message for result in results if not result.ok] == []

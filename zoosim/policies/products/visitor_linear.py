@@ -57,7 +57,7 @@ def _choose(
     draw: float,
 ) -> int:
     mean, spread = see_products(state, candidates, user)
-    add_deviation(state.visitors, user_id, state.ridge.theta[0], mean, spread)
+    add_deviation(state.visitors, user_id, state.ridge.theta[0], mean)
     return best_by_bound(mean, spread, candidates, state.alpha, available)
 
 
@@ -91,11 +91,16 @@ def _learn(
 class VisitorLinUCB(SharedLinear):
     """LinUCB on one linear model for all, and for each visitor a deviation from it by the last rewarded visits.
 
-    Score: the mean and `alpha` standard deviations of x'(theta + delta), x = [1, product]: theta what the model of all
-    visitors says of this one's features, delta the visitor's own. Visitors are known by their id; one without any is
-    as one who comes for the first time. A visitor's last `visits` rewarded visits are held, and all visitors take 1 GB
-    at most: then the one who was rewarded longest ago is dropped, and begins anew from the model of all. How much
-    visitors differ is learned; where they do not, decisions are those of the shared model, `d-linucb`.
+    Score: the mean of x'(theta + delta) and `alpha` standard deviations of x'theta, x = [1, product]: theta what the
+    model of all visitors says of this one's features, delta the visitor's own. The width is that of theta alone: a look
+    at what a visitor's own tastes might be would cost one of the few visits that it is good for. Visitors are known by
+    their id; one without any is as one who comes for the first time. A visitor's last `visits` rewarded visits are
+    held, and all visitors take 1 GB at most: then the one who was rewarded longest ago is dropped, and begins anew from
+    the model of all. How much visitors differ is learned; where they do not, decisions are those of the shared model,
+    `d-linucb`.
+
+    The shared model forgets over so many visits as it has weights, times `memory`: with fewer it would know the weights
+    less well, and with more it would follow a market that changes later.
     """
 
     name = "visitor-linucb"
@@ -103,8 +108,14 @@ class VisitorLinUCB(SharedLinear):
     learned = ("ridge", "widths", "visitors")
     reads_user_ids = True
     alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
-    discount: float = parameter(1 - 1 / 8000, low=0.9, high=1, help="weight that an observation keeps, a visit")
+    memory: float = parameter(512.0, low=1, high=1e12, help="visits per weight of the model of all that it learns from")
     visits: int = parameter(8, low=1, high=64, help="rewarded visits that are held of each visitor, the last ones")
+
+    @property
+    def discount(self) -> float:
+        """The weight that an observation of the shared model keeps from a visit to the next."""
+        weights = (1 + self.spec.user_dim) * (1 + self.spec.product_dim)
+        return 1.0 - 1.0 / (self.memory * weights)
 
     @property
     def _visit_dim(self) -> int:

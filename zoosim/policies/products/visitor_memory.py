@@ -3,12 +3,12 @@
 A visitor's rewards are r = x'(theta + delta) + noise: x = [1, product], theta what the shared model says of the
 visitor's features, and delta ~ N(0, tau^2 I) the visitor's own deviation, shrunk towards the model of all (Lindley &
 Smith 1972, "Bayes estimates for the linear model"). With X `(n, w)` the visits held, e their residuals r - X theta and
-rho = tau^2 / sigma^2, the posterior of delta is kept in its dual form (Rasmussen & Williams 2006, equations 2.25 and
-2.26):
+rho = tau^2 / sigma^2, the posterior mean of delta is computed in its dual form (Rasmussen & Williams 2006, equation
+2.25):
 
-    mean X' (X X' + I / rho)^-1 e,   covariance in units of sigma^2: rho (I - X' (X X' + I / rho)^-1 X)
+    X' (X X' + I / rho)^-1 e
 
-These are the numbers that A = X'X + I / rho and b = X'e give, and with n < w they take less memory and time.
+That is A^-1 b of A = X'X + I / rho and b = X'e, and with n < w it takes less memory and time.
 
 How much visitors differ, rho, is learned: each reward is first predicted from the visitor's earlier ones by each of
 `RATIOS`, and that with the smallest squared errors lately is used (the prequential choice, Dawid 1984). The prediction
@@ -155,40 +155,27 @@ def _dual_inverse(gram: FloatArray, ratio: float) -> FloatArray:
 
 
 @jit
-def add_deviation(memory: VisitorMemory, user_id: int, theta: FloatArray, mean: FloatArray, spread: FloatArray) -> None:
-    """Add a visitor's deviation to what is known of the weights of [1, product].
+def add_deviation(memory: VisitorMemory, user_id: int, theta: FloatArray, mean: FloatArray) -> None:
+    """Add the posterior mean of a visitor's deviation to that of the weights of [1, product].
 
     Args:
         memory: The visitors.
         user_id: The visitor's id, below 0 for nobody in particular.
         theta: The shared model's weights of [1, user] (x) [1, product].
-        mean, spread: Mean `(w,)` and covariance `(w, w)`, in units of the noise's variance; added to.
+        mean: Mean of the shared model for the visitor `(w,)`; added to.
     """
     ratio = ratio_of(memory)
-    if ratio == 0.0:
-        return
-    width = mean.shape[0]
-    for i in range(width):
-        spread[i, i] += ratio
     slot = find_slot(memory.table, user_id) if user_id >= 0 else UNKNOWN
     count = min(memory.counts[slot], memory.rewards.shape[1])  # 0 for UNKNOWN
-    if count == 0:
+    if ratio == 0.0 or count == 0:
         return
-    rows = np.empty((count, width))
+    rows = np.empty((count, mean.shape[0]))
     residuals = _read_visits(memory, slot, theta, rows)
     inverse = _dual_inverse(_gram_of(rows), ratio)
-    scaled = np.empty(width)
     for n in range(count):
         weight = dot(inverse[n], residuals)
-        scaled[:] = 0.0
-        for m in range(count):
-            for j in range(width):
-                scaled[j] += inverse[n, m] * rows[m, j]
-        for i in range(width):
+        for i in range(mean.shape[0]):
             mean[i] += weight * rows[n, i]
-            factor = ratio * rows[n, i]
-            for j in range(width):
-                spread[i, j] -= factor * scaled[j]
 
 
 @jit

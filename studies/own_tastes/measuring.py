@@ -2,9 +2,10 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,17 +14,23 @@ from studies.own_tastes.world import PRODUCTS, own_tastes
 from studies.work import rows_by_task
 from zoosim.arena.loop import play
 from zoosim.core.checks import check_whole
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
 from zoosim.core.types import IntArray, Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.products.visitor_linear import VisitorLinUCB
 from zoosim.policies.registry import make_entry
 
+T = TypeVar("T")
+
+COMPARED = ("linucb", "visitor-linucb")
 POLICIES = ("random", "linucb", "d-linucb", "visitor-linucb")
 OWN = (0.0, 0.5, 1.0)
 """How much visitors differ, in units of the tastes that all share."""
 
-COMES = {"1st": (0, 1), "2nd to 4th": (1, 4), "5th to 9th": (4, 9), "10th and later": (9, 10**9)}
+ALL = "all"
+COMES = {"1st": (0, 1), "2nd to 4th": (1, 4), "5th to 9th": (4, 9), "10th and later": (9, 10**9), ALL: (0, 10**9)}
 """Visits of a visitor by their number, from 0."""
 
 VISITS = 30_000
@@ -62,11 +69,20 @@ def measure(
     seeds: Any = "1000:1004",
     jobs: Any = None,
     visits: int = VISITS,
+    own: Any = OWN,
+    policies: Any = POLICIES,
     progress: Progress = lambda line: None,
 ) -> list[Reached | Filled]:
-    """Let every policy serve so many `visits` of each seed and difference, then fill the memory; kept on disk."""
+    """Let policies serve so many `visits` of each seed and difference, then fill the memory; kept on disk.
+
+    `own` are some of `OWN`, and `policies` some of `POLICIES`, `COMPARED` among them.
+    """
     count = check_whole("own-tastes: visits", visits, 100, 100_000_000)
-    tasks = [(policy, seed, own) for own in OWN for seed in parse_seeds(seeds) for policy in POLICIES]
+    differences = _chosen("own", own, OWN)
+    names = _chosen("policies", policies, POLICIES, COMPARED)
+    tasks = [
+        (policy, seed, difference) for difference in differences for seed in parse_seeds(seeds) for policy in names
+    ]
     work = partial(_kept, count)
     rows: list[Reached | Filled] = []
     rows += rows_by_task(work, tasks, jobs=jobs, words=_words, progress=progress)
@@ -75,6 +91,16 @@ def measure(
         progress(f"filling a memory of {visitors:,} visitors")
         rows.append(fill(visitors))
     return rows
+
+
+def _chosen(label: str, values: Any, known: Sequence[T], needed: Sequence[T] = ()) -> list[T]:
+    """Return the `known` values that a list names; raises `ConfigError` for others, and where a needed one lacks."""
+    is_list = isinstance(values, Sequence) and not isinstance(values, str) and len(values) > 0
+    if not is_list or not all(value in known for value in values) or not all(value in values for value in needed):
+        with_needed = f", with {' and '.join(map(str, needed))}" if needed else ""
+        expected = f"a list of some of {', '.join(map(str, known))}{with_needed}"
+        raise ConfigError(f"own-tastes: {label}: got {shown(values)}, expected {expected}")
+    return [value for value in known if value in values]
 
 
 def _words(task: tuple[str, int, float]) -> str:
@@ -94,7 +120,11 @@ def _text(visits: int, task: tuple[str, int, float]) -> str:
 def reached_by(policy: str, seed: int, own: float, visits: int) -> list[Reached]:
     """Let a policy serve `visits` of as many visitors as come ten times each."""
     world = own_tastes(seed, visitors=max(1, visits // 10), own=own)
-    made = make_entry(policy).make(world.spec(visits), stream(seed, "policy", policy))
+    spec = world.spec(visits)
+    rng = stream(seed, "policy", policy)
+    # The same model for all as that of `visitor-linucb`, which forgets as slowly.
+    params = {"discount": VisitorLinUCB(spec, rng).discount} if policy == "d-linucb" else {}
+    made = make_entry(policy, params=params).make(spec, rng)
     blocks = list(play(world, made, visits))
     reached, best, visitors = (
         np.concatenate([getattr(block, name) for block in blocks])

@@ -1,10 +1,24 @@
 """The study of visitors with tastes of their own: its world, whose visit is which, and its page."""
 
-import numpy as np
+from typing import Any
 
-from studies.own_tastes import build_page
-from studies.own_tastes.measuring import COMES, OWN, POLICIES, Filled, Reached, fill, reached_by, visit_numbers
+import numpy as np
+import pytest
+
+from studies.own_tastes import build_page, measure
+from studies.own_tastes.measuring import (
+    COMES,
+    COMPARED,
+    OWN,
+    POLICIES,
+    Filled,
+    Reached,
+    fill,
+    reached_by,
+    visit_numbers,
+)
 from studies.own_tastes.world import own_tastes
+from zoosim.core.errors import ConfigError
 
 
 def test_visits_are_numbered_by_visitor() -> None:
@@ -35,10 +49,21 @@ def test_the_page_tells_gains_by_visit() -> None:
                 gain = float(n * place) if policy == "visitor-linucb" else 0.0
                 rows += [Reached(policy, seed, own, comes, 70.0 + seed + gain) for seed in range(3)]
     page = build_page(rows)
-    assert page.answer.startswith("Take visitor-linucb where visitors come back: +6.0 points from the 10th visit on")
-    assert "10th and later visit +6.0 (+6.0 to +6.0)" in page.verdict
+    assert page.answer.endswith(
+        "brings more than linucb: +8.0 at own tastes 1, +4.0 at own tastes 0.5, +0.0 at own tastes 0."
+    )
+    assert "10th and later +6.0 (+6.0 to +6.0)" in page.verdict
     assert "100,000 visitors take 230 MB" in page.verdict
+    some = [row for row in rows if isinstance(row, Filled) or (row.policy in COMPARED and row.own == 1.0)]
+    assert len(build_page(some).tables[0].rows) == len(COMPARED)
     table, memory = page.tables
     assert len(table.rows) == len(OWN) * len(POLICIES)
     assert memory.rows[0] == ("100,000", "230.4", "61", "90")
 
+
+@pytest.mark.parametrize(
+    "options", [{"own": [2]}, {"own": 1}, {"policies": ["visitor-linucb"]}, {"policies": "linucb"}]
+)
+def test_what_is_no_choice_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"own-tastes: (own|policies): got .*, expected a list of some of"):
+        measure(seeds="0:1", **options)

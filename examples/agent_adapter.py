@@ -6,6 +6,7 @@ For an agent of yours write a class as `DisjointLinUCB` below, whose `make_agent
 their simulator is in `Simulator`: who a visitor is and what the products are, and no click probability.
 """
 
+import operator
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,7 +90,8 @@ class AgentPolicy(zoosim.Policy):
         raise NotImplementedError
 
     def select_action(self, context: zoosim.Context) -> int:
-        return int(self.prepared(context).predict(context.user_id, self.sim))
+        # `int` would take 2.7 for 2.
+        return operator.index(self.prepared(context).predict(context.user_id, self.sim))
 
     def update(
         self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None

@@ -23,6 +23,8 @@ import polars as pl
 from rich.console import Console
 from rich.progress import track
 
+from zoosim.core.checks import SMALLEST_RADIUS, check_optional, check_whole
+from zoosim.core.errors import ConfigError
 from zoosim.core.files import make_folder, write_text
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
@@ -30,6 +32,7 @@ from zoosim.core.search_names import FEATURES
 from zoosim.core.statistics import mean_interval
 from zoosim.core.tables import fit_table
 from zoosim.core.types import Context, FloatArray
+from zoosim.experiments.request import MAX_SEED
 from zoosim.optimizers import CEMConfig, cem_optimize
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.report.drawing import COLORS, axis_style, layout_style, legend_style
@@ -219,9 +222,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--out", type=Path, default=Path("runs/continuous-actions"), help="folder of page and decisions"
     )
     options = parser.parse_args(arguments)
-    if options.episodes < 2:
-        parser.error(f"--episodes: got {options.episodes}, expected at least 2")
-    make_folder(options.out)
+    try:
+        check_whole("--episodes", options.episodes, 2, 1_000_000)
+        check_whole("--products", options.products, 1, 100_000)
+        check_whole("--seed", options.seed, 0, MAX_SEED)
+        check_optional("--radius", options.radius, SMALLEST_RADIUS, 1e9)
+        make_folder(options.out)
+    except ConfigError as error:
+        parser.error(str(error))
     rows = run(options.episodes, options.products, options.seed, options.radius)
     page = build_page(rows)
     given = list(sys.argv[1:] if arguments is None else arguments)

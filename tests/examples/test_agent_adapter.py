@@ -1,6 +1,7 @@
 """Agents of another interface in the arena: they decide as the built-in policy of their formula does."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,16 @@ def test_the_policy_itself_makes_no_agent() -> None:
     _, context = _shop()
     with pytest.raises(NotImplementedError):
         AgentPolicy(_spec(), np.random.default_rng(0)).select_action(context)
+
+
+@pytest.mark.parametrize("arm", [2.7, float("nan"), "2", None])
+def test_an_arm_that_is_no_whole_number_is_refused(arm: Any) -> None:
+    class Nonsense(AgentPolicy):
+        def make_agent(self, sim: Simulator) -> Any:
+            return SimpleNamespace(predict=lambda user_id, sim: arm)
+
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        Nonsense(_spec(), np.random.default_rng(0)).select_action(_shop()[1])
 
 
 def _shop() -> tuple[Simulator, zoosim.Context]:

@@ -44,11 +44,25 @@ def test_a_trust_region_holds() -> None:
     assert np.linalg.norm(chosen - demo.static_best(), axis=1).max() <= 0.1 + 1e-9
 
 
-def test_too_few_visits_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--episodes", "1"], "--episodes: got 1, expected a whole number, 2 to"),
+        (["--products", "0"], "--products: got 0, expected a whole number, 1 to"),
+        (["--products", "99999999999"], "--products: got 99999999999, expected a whole number, 1 to"),
+        (["--seed", "-1"], "--seed: got -1, expected a whole number, 0 to"),
+        (["--radius", "nan"], "--radius: got nan, expected a number"),
+        (["--radius", "0"], "--radius: got 0.0, expected a number"),
+        (["--out", __file__], "cannot be written"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     with pytest.raises(SystemExit) as refused:
-        demo.main(["--episodes", "1"])
+        demo.main(["--out", str(tmp_path), *arguments])
     assert refused.value.code == 2
-    assert "--episodes: got 1, expected at least 2" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def _play(agent: demo.CemAgent, episodes: int) -> FloatArray:

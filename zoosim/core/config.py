@@ -371,6 +371,8 @@ def with_tables(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def read_setting(text: str) -> tuple[list[str], Any]:
     """Split `a.b=c` into its path and its value, the value read as YAML."""
+    if not isinstance(text, str):
+        raise ConfigError(f"--set: got {shown(text)}, expected PATH=VALUE, such as env.n_products=500")
     path, equals, value = text.partition("=")
     parts = [part.strip() for part in path.split(".")]
     if not equals or not all(parts):

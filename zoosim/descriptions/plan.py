@@ -9,7 +9,7 @@ from zoosim.arena.plan import Plan
 from zoosim.core.checks import check_whole
 from zoosim.core.config import read_config, read_setting
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import MAX_SEED, RunRequest
@@ -44,6 +44,8 @@ def read_world(
         raise ConfigError(unknown("unknown world", name, [*WORLDS, *experiments]) + files)
     check_whole("seed", seed, 0, MAX_SEED)
     check_whole("visits", visits, 1, MAX_VISITS)
+    if isinstance(settings, str) or not isinstance(settings, Sequence):
+        raise ConfigError(f"settings: got {shown(settings)}, expected a list such as ['env.n_products=500']")
     for text in settings:
         path, _ = read_setting(text)
         if path[0] != "env":
@@ -51,7 +53,9 @@ def read_world(
     values: Mapping[str, Any] = {}
     if isinstance(config, Mapping):
         values = config
-    elif config is not None:
+    elif isinstance(config, str | os.PathLike):
         values = read_config(Path(config))
+    elif config is not None:
+        raise ConfigError(f"config: got {shown(config)}, expected the path of a YAML file, or what it would hold")
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
     return make_plan(RunRequest(experiment, [seed], steps=steps, config=world, settings=settings))

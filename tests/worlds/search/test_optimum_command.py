@@ -100,3 +100,18 @@ def test_refused_with_one_line(arguments: tuple[str, ...], line: str, tmp_path: 
 def test_keys_in_the_place_of_the_world_are_refused_with_one_line(call: Callable[[Any], object]) -> None:
     with pytest.raises(ConfigError, match=r"got \{'n_products': 5\} as the world, expected its name; give .* config="):
         call({"n_products": 5})
+
+
+@pytest.mark.parametrize("call", [zoosim.optimum, zoosim.describe])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"config": 3}, "config: got 3, expected the path of a YAML file"),
+        ({"settings": 3}, "settings: got 3, expected a list"),
+        ({"settings": "env.n_products=60"}, "settings: got 'env.n_products=60', expected a list"),
+        ({"settings": [3]}, "--set: got 3, expected PATH=VALUE"),
+    ],
+)
+def test_options_of_other_types_are_refused(call: Callable[..., object], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        call("search", **options)

@@ -153,7 +153,7 @@ def read_boosts(label: str, text: str, spec: BoostSpec) -> FloatArray:
     except ValueError:
         numbers = np.zeros(0)
     if len(numbers) not in (1, spec.product_dim) or not (np.abs(numbers) <= 1.0).all():
-        expected = f"{spec.product_dim} numbers from -1 to 1, or one for all"
+        expected = f"{spec.product_dim} numbers from -1 to 1 with spaces between, or one for all"
         raise ConfigError(f"{label}: got {shown(text)}, expected {expected}")
     boosts: FloatArray = spec.a_max * np.broadcast_to(numbers, spec.product_dim)
     return boosts

@@ -7,7 +7,7 @@ from zoosim.arena.experiment import Experiment
 
 STUDIES = (
     *("action-shaping", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
-    *("cold-start", "devices", "late-rewards", "latency", "ope-accuracy", "ope-coverage"),
+    *("cold-start", "devices", "late-rewards", "latency", "ope-accuracy", "ope-coverage", "ope-sessions"),
     *("ope-verdict", "open-bandit", "optimism", "overestimation", "own-tastes", "parameter-sensitivity"),
     *("product-effects", "q-sanity", "reward-kinds", "swapped-personas", "trust-region", "ucb-or-thompson"),
 )

@@ -1,20 +1,23 @@
 """What a policy has learned after so many visits of visitors who come back: the exact worth of its best actions."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from studies.cache import kept_array
+from zoosim.arena.compiled import runs_compiled
 from zoosim.arena.compiled_lives import CompiledLives, LifeRows
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.policies.sessions.base import LookAheadPolicy
+from zoosim.policies.sessions.planner import Planner
+from zoosim.worlds.episodes import feedback_of
 from zoosim.worlds.sessions.states import all_observations, policy_table
 from zoosim.worlds.sessions.world import Sessions
 
@@ -69,16 +72,15 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
     Schedules of the learner are those of a run of this length.
 
     Args:
-        learner: Who learns: a policy that decides by a kernel. It observes the whole state.
+        learner: Who learns. It observes the whole state.
         seed: Seed of the visitors, and of the policy.
         visits: Visits of the run.
     """
     world = Sessions(seed, visits, observe="state")
-    compiled = world.as_compiled()
     planned = max(1, int(VISITORS_PER_VISIT * visits))
     entry = make_entry(learner.policy, params=dict(learner.params))
     policy = entry.make(world.spec(planned), stream(seed, "policy", learner.policy), None)
-    lives = CompiledLives(world, compiled, policy, judged=False)
+    meet = _meeting(world, policy)
     truth = world.truth_of(0)
     optimum = truth.value(truth.optimum)
     rows = []
@@ -90,10 +92,10 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
         while made < checkpoint:
             # A visitor makes three visits or so: a sixth of what is missing in visitors does not overshoot by much.
             some = max(1, (checkpoint - made) // 6)
-            played = lives.play(visitor, visitor + min(some, 5_000))
+            met = meet(visitor, visitor + min(some, 5_000))
             visitor += min(some, 5_000)
-            made += count_visits(played)
-            clicks += float(played.rewards.sum())
+            made += met.visits
+            clicks += met.clicks
         worth = truth.value(policy_table(truth.laws, partial(_best_actions, world, policy)))
         online = clicks / (visitor - first)
         believed = believed_worth(world, policy)
@@ -111,6 +113,47 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
     return rows
 
 
+class Met(NamedTuple):
+    """The visits and the clicks of some visitors."""
+
+    visits: int
+    clicks: float
+
+
+def _meeting(world: Sessions, policy: Policy) -> Callable[[int, int], Met]:
+    """Return what lets a policy meet visitors `start` to `stop - 1`, compiled where that can be."""
+    if not runs_compiled(type(policy)):
+        return partial(_meet_one_by_one, world, policy)
+    lives = CompiledLives(world, world.as_compiled(), policy, judged=False)
+
+    def meet(start: int, stop: int) -> Met:
+        rows = lives.play(start, stop)
+        return Met(count_visits(rows), float(rows.rewards.sum()))
+
+    return meet
+
+
+def _meet_one_by_one(world: Sessions, policy: Policy, start: int, stop: int) -> Met:
+    """Let a policy meet visitors decision by decision; the policy is taught at once."""
+    visits = 0
+    clicks = 0.0
+    for visitor in range(start, stop):
+        visit: Any = world.arrive(visitor)
+        context = world.context(visit)
+        while visit is not None:
+            action = policy.select_action(context)
+            outcome = world.serve(visit, action)
+            visit = outcome.next.visit if outcome.next else None
+            following = world.context(visit) if outcome.next else None
+            feedback: Any = feedback_of(world, outcome)
+            policy.update(context, action, outcome.reward, feedback, following)
+            clicks += outcome.reward
+            visits += feedback["visit_ended"]
+            if following is not None:
+                context = following
+    return Met(visits, clicks)
+
+
 def count_visits(rows: LifeRows) -> int:
     """Return how many visits began in decisions of visitors, one after another."""
     is_first = np.r_[True, (np.diff(rows.visitors) != 0) | (np.diff(rows.visits) != 0)]
@@ -119,7 +162,7 @@ def count_visits(rows: LifeRows) -> int:
 
 def believed_worth(world: Sessions, policy: Policy) -> float | None:
     """Return what a policy expects of a new visitor, in clicks; None where it expects nothing."""
-    if not isinstance(policy, LookAheadPolicy):
+    if not isinstance(policy, LookAheadPolicy | Planner):
         return None
     truth = world.truth_of(0)
     arrivals = all_observations(truth.laws)[:, truth.start]

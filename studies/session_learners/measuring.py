@@ -11,7 +11,9 @@ from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 
-LEARNERS = tuple(Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn"))
+LEARNERS = tuple(
+    Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "planner")
+)
 
 VISITS = 30_000
 

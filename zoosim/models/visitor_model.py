@@ -1,0 +1,247 @@
+"""A model of visitors who come back, learned from their decisions, and the values that follow from it by planning.
+
+States are tuples of parts: groups of features of which exactly one is 1, such as a persona, the category clicked last,
+or a level. Three logistic regressions say how likely a click is in a state on each kind of product, with variances that
+the data choose (`zoosim.models.glm`), how likely a visit ends where a decision leaves a visitor, and how likely the
+visitor then comes back; each has an effect per value of a part, and a trend over the part's values, so that what grows
+with a level is learned from a few of them. How a click moves each part is counted. Values are those of the best policy
+in this model, by value iteration (Bellman 1957), or in one that is drawn from the posterior (Osband, Russo & Van Roy
+2013): to plan by that explores over visits what single random decisions never reach.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.logistic import draw_weights, new_logistic, newton_step
+from zoosim.models.glm import Response, fit_glm
+from zoosim.models.hierarchy import make_design
+
+STAYS, RETURNS, GOES = range(3)
+"""What follows a decision: another one in the same visit, or in the next one, or none ever."""
+
+ROUNDS = 8
+"""Passes over the rows of a regression."""
+
+
+class Prior(NamedTuple):
+    """Prior standard deviations of effects, in logits: of the level, of the trend of a part, of each of its values."""
+
+    level: float
+    trend: float
+    value: float
+
+
+ENDS, COMES = Prior(3.0, 0.3, 0.05), Prior(3.0, 1.0, 0.1)
+"""Of whether a visit ends, and whether the visitor then comes back. Few leave for good: too few to choose these by."""
+
+MOST_SWEEPS = 3_000
+SETTLED = 1e-4
+"""Change of values, in clicks, at which they are settled."""
+
+MOST_ALIVE = 0.998
+"""The most likely that a visitor's life goes on after a decision, so that values are finite."""
+
+MOST_STATES = 100_000
+"""The most states that are planned over; of more, visitors are taken to be all alike."""
+
+
+class Decisions(NamedTuple):
+    """Decisions of visitors: features `before (n, d)` and `after (n, d)`, the `kinds (n,)` shown, and what came of it.
+
+    `clicked (n,)`; `follows (n,)` is STAYS, RETURNS or GOES, and `after` means nothing where a visitor GOES.
+    """
+
+    before: FloatArray
+    after: FloatArray
+    kinds: IntArray
+    clicked: BoolArray
+    follows: IntArray
+
+
+def find_parts(rows: FloatArray) -> IntArray:
+    """Return where the groups of features `(n, d)` begin of which exactly one is 1 in each row, and d: `(B + 1,)`.
+
+    A feature that was never 1 belongs to the group before it. Features of another kind, and too many states, make one
+    group: no feature is told apart then, and the result is empty.
+    """
+    none = np.zeros(0, np.int64)
+    counts = (rows == 1.0).sum(axis=1)
+    if not len(rows) or counts[0] == 0 or (counts != counts[0]).any() or ((rows != 0.0) & (rows != 1.0)).any():
+        return none
+    # Column b is where each row has its b-th 1.
+    places = np.nonzero(rows)[1].reshape(len(rows), -1)
+    first = places.min(axis=0)
+    if (places.max(axis=0)[:-1] >= first[1:]).any():
+        return none
+    starts = np.concatenate([[0], first[1:], [rows.shape[1]]])
+    return starts if np.prod(np.diff(starts).astype(float)) <= MOST_STATES else none
+
+
+def sizes_of(starts: IntArray) -> tuple[int, ...]:
+    """Return how many values each part has; one part of one value where no feature is told apart."""
+    return tuple(int(size) for size in np.diff(starts)) or (1,)
+
+
+def values_of_parts(rows: FloatArray, starts: IntArray) -> IntArray:
+    """Return the value of each part `(n, B)`; -1 in rows where a part has no 1, or more than one."""
+    if not len(starts):
+        return np.zeros((len(rows), 1), np.int64)
+    values = []
+    for start, stop in pairwise(starts):
+        part = rows[:, start:stop]
+        is_one = (part == 1.0).sum(axis=1) == 1
+        values.append(np.where(is_one, part.argmax(axis=1), -1))
+    return np.stack(values, axis=1)
+
+
+class Plan(NamedTuple):
+    """What a visitor brings from each state on, `(states, K)`, by the kind that is shown, if the best follows.
+
+    `expected` is by the most likely model; `drawn` by one in which whether visitors end their visits and come back is
+    drawn from the posterior.
+    """
+
+    expected: FloatArray
+    drawn: FloatArray
+
+
+def make_plan(decisions: Decisions, starts: IntArray, products: FloatArray, *, rng: np.random.Generator) -> Plan:
+    """Return the values of the best policies in two models.
+
+    Args:
+        decisions: What was seen.
+        starts: Where the parts begin.
+        products: Features of each kind `(K, d_p)`.
+        rng: Draws the second model.
+    """
+    sizes = sizes_of(starts)
+    before = values_of_parts(decisions.before, starts)
+    stays = decisions.follows == STAYS
+    returns = decisions.follows == RETURNS
+    states = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+    clicks = _click_chances(before, decisions, states, sizes, products)
+    after = values_of_parts(decisions.after, starts)
+    outcomes = 2 * decisions.kinds + decisions.clicked
+    moves = _moves(before[stays], after[stays], outcomes[stays], sizes, 2 * len(products))
+    # Where a decision leaves a visitor, which is not seen if the visit ends there.
+    left = np.stack([move[value, outcomes] for move, value in zip(moves, before.T, strict=True)], axis=1)
+    ends = _chances_of(left, ~stays, states, sizes, ENDS, rng=rng)
+    comes = _chances_of(left[~stays], returns[~stays], states, sizes, COMES, rng=rng)
+    again = _moves(left[returns], after[returns], np.zeros(returns.sum(), np.int64), sizes, 1)
+    next_states = _numbers([move[value] for move, value in zip(moves, states.T, strict=True)], sizes)
+    next_states = next_states.reshape(len(states), len(products), 2)
+    next_visits = _numbers([move[value, 0] for move, value in zip(again, states.T, strict=True)], sizes)
+    return Plan(*(_iterate(clicks, next_states, ends[n], comes[n], next_visits) for n in range(2)))
+
+
+def _numbers(values: list[IntArray], sizes: tuple[int, ...]) -> IntArray:
+    """Return the numbers of states by the values of their parts."""
+    return np.asarray(np.ravel_multi_index(tuple(values), sizes))
+
+
+def _features(values: IntArray, sizes: tuple[int, ...]) -> FloatArray:
+    """Return for each row of values `(n, B)` a 1, an indicator of each value of each part, and a trend of each."""
+    indicators = [np.eye(size)[column] for column, size in zip(values.T, sizes, strict=True)]
+    # From -1.5 to 1.5, nearly: about as wide as a standard normal.
+    middles = (np.array(sizes) - 1) / 2
+    trends = 3.0 * (values - middles) / np.array(sizes)
+    return np.hstack([np.ones((len(values), 1)), *indicators, trends])
+
+
+def _click_chances(
+    before: IntArray, decisions: Decisions, states: IntArray, sizes: tuple[int, ...], products: FloatArray
+) -> FloatArray:
+    """Return how likely a click is in each of the `states` on each kind `(states, K)`."""
+    # Indicators of a part share a variance, and its trend has one of its own.
+    blocks = np.concatenate([np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(sizes))])
+    design = make_design(products, blocks, np.zeros(products.shape[1], np.int64))
+    clicked = decisions.clicked.astype(float)
+    fitted = fit_glm(Response.CLICKS, _features(before, sizes), decisions.kinds, clicked, design, rounds=ROUNDS)
+    chances: FloatArray = special.expit(_features(states, sizes) @ fitted.mean.T)
+    return chances
+
+
+def _chances_of(
+    values: IntArray,
+    happened: BoolArray,
+    states: IntArray,
+    sizes: tuple[int, ...],
+    prior: Prior,
+    *,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return how likely it is in each of the `states (S, B)` that happened or not in rows of values `(n, B)`.
+
+    The first row of `(2, S)` is by the most likely weights, the second by weights drawn from the posterior.
+    """
+    deviations = np.concatenate([[prior.level], np.full(sum(sizes), prior.value), np.full(len(sizes), prior.trend)])
+    model = new_logistic(np.zeros(len(deviations)), deviations)
+    # Rows that are alike count together.
+    cells, counts = np.unique(np.column_stack([values, happened]), axis=0, return_counts=True)
+    features = _features(cells[:, :-1], sizes)
+    for _ in range(ROUNDS):
+        newton_step(model, features, cells[:, -1].astype(float), counts.astype(float))
+    drawn = draw_weights(model, rng.standard_normal(len(deviations)), 1.0)
+    chances: FloatArray = special.expit(np.stack([model.mean, drawn]) @ _features(states, sizes).T)
+    return chances
+
+
+def _moves(
+    before: IntArray, after: IntArray, outcomes: IntArray, sizes: tuple[int, ...], n_outcomes: int
+) -> list[IntArray]:
+    """Return for each part what most often follows a value after an outcome, `(size, outcomes)`.
+
+    What was never seen goes where other values went after the outcome, or moves as far as they did, whichever says
+    more of what was seen.
+    """
+    return [_move(before[:, part], after[:, part], outcomes, size, n_outcomes) for part, size in enumerate(sizes)]
+
+
+def _move(before: IntArray, after: IntArray, outcomes: IntArray, size: int, n_outcomes: int) -> IntArray:
+    counts = np.zeros((size, n_outcomes, size))
+    np.add.at(counts, (before, outcomes, after), 1.0)
+    places = counts.sum(axis=0)
+    values = np.arange(size)
+    # The shortest first, so that nothing moves where nothing was seen.
+    steps = np.array(sorted(range(1 - size, size), key=abs))
+    # A step stops at the first and the last value: from there it is seen as a shorter one.
+    ends = np.clip(values + steps[:, np.newaxis], 0, size - 1)
+    kept = np.stack([counts[values, :, end].sum(axis=0) for end in ends])
+    moved = ends[kept.argmax(axis=0)].T
+    by_step = np.zeros(n_outcomes, bool)
+    for same in (slice(0, None, 2), slice(1, None, 2)):
+        # Of all kinds together: after one click on a kind, both say as much.
+        by_step[same] = kept[:, same].max(axis=0).sum() >= places[same].max(axis=1).sum()
+    unseen = np.where(by_step, moved, places.argmax(axis=1))
+    following: IntArray = np.where(counts.sum(axis=2) > 0.0, counts.argmax(axis=2), unseen)
+    return following
+
+
+def _iterate(
+    clicks: FloatArray, next_states: IntArray, ends: FloatArray, comes: FloatArray, next_visits: IntArray
+) -> FloatArray:
+    """Return the action values `(states, K)` of the best policy.
+
+    Args:
+        clicks: Chances of a click `(states, K)`.
+        next_states: Where a decision leaves a visitor `(states, K, 2)`, without and with a click.
+        ends: How likely the visit ends there `(states,)`.
+        comes: How likely the visitor then comes back `(states,)`.
+        next_visits: In which state `(states,)`.
+    """
+    comes = np.minimum(comes, MOST_ALIVE)
+    ends = np.maximum(ends, 1.0 - MOST_ALIVE)
+    worth = np.zeros(len(clicks))
+    values = clicks
+    for _ in range(MOST_SWEEPS):
+        left = (1.0 - ends) * worth + ends * comes * worth[next_visits]
+        values = clicks * (1.0 + left[next_states[:, :, 1]]) + (1.0 - clicks) * left[next_states[:, :, 0]]
+        best = values.max(axis=1)
+        if np.abs(best - worth).max() < SETTLED:
+            break
+        worth = best
+    return values

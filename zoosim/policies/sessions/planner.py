@@ -1,0 +1,227 @@
+"""Model-based planning: learn how visitors click, stay and come back, and show what is best if that is how it is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from zoosim.core.claims import claim
+from zoosim.core.limits import FLAGS, IDS, INPUTS, SINGLES
+from zoosim.core.parameters import parameter
+from zoosim.core.state import blank, saved_length
+from zoosim.core.types import Context, Float32Array, FloatArray, IntArray, PolicySpec
+from zoosim.models.visitor_model import (
+    GOES,
+    RETURNS,
+    STAYS,
+    Decisions,
+    find_parts,
+    make_plan,
+    sizes_of,
+    values_of_parts,
+)
+from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
+from zoosim.policies.kernel import DrawingPolicy, new_draws
+from zoosim.policies.products.segment_state import hash_rows
+from zoosim.policies.requests import CheckedRequest, checked_action, checked_request, checked_reward
+from zoosim.policies.sessions.base import KindCandidates
+
+TAKEN, GONE, DUE, KINDS = range(4)
+"""Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
+
+FIRST_PLAN, NEXT_PLAN = 10, 1.2
+"""Visitors who have gone when the first plan is made, and the factor from one plan to the next."""
+
+
+class Planner(DrawingPolicy):
+    """Learn how visitors click, stay and come back, and plan over all of their visits.
+
+    It wants states: groups of features of which exactly one is 1, such as a persona, a category, a level; it finds the
+    groups by itself (see `zoosim.models.visitor_model`). Of other features it tells none apart. Rewards are clicks. A
+    new plan is made whenever the visitors who have gone are 1.2 times as many as at the last one. Decisions follow a
+    plan in a model that is drawn from the posterior, recommendations one in the most likely model.
+    """
+
+    name = "planner"
+    chooses = ("products",)
+    rewards: ClassVar = (0.0, 1.0)
+    learned: ClassVar = (
+        *("_before", "_after", "_shown", "_clicked", "_follows", "_kind_ids", "_kind_rows", "_counts"),
+        *("_starts", "_expected", "_drawn", "draws"),
+    )
+    _before: Annotated[Float32Array, SINGLES]
+    _after: Annotated[Float32Array, SINGLES]
+    _clicked: Annotated[IntArray, FLAGS]
+    _kind_ids: Annotated[IntArray, IDS]
+    _kind_rows: Annotated[FloatArray, INPUTS]
+    explore: float = parameter(0.1, low=0, high=1, help="share of random decisions")
+    memory: int = parameter(50_000, low=100, high=10_000_000, help="decisions that are learned from, the newest ones")
+    kinds: int = parameter(64, low=1, high=1_000, help="kinds of products that are told apart, the first ones met")
+
+    def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that knows nothing of visitors, and decides at random until it has met some.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
+        super().__init__(spec, rng, **params)
+        claim(2 * self.memory * spec.user_dim)
+        self._before = np.zeros((self.memory, spec.user_dim), np.float32)
+        self._after = np.zeros((self.memory, spec.user_dim), np.float32)
+        self._shown = np.zeros(self.memory, np.int64)
+        self._clicked = np.zeros(self.memory, np.int8)
+        self._follows = np.zeros(self.memory, np.int64)
+        self._kind_ids = np.zeros(self.kinds, np.int64)
+        self._kind_rows = np.zeros((self.kinds, spec.product_dim))
+        self._counts = np.array([0, 0, FIRST_PLAN, 0])
+        self._starts = np.zeros(0, np.int64)
+        self._expected = np.zeros((0, 0))
+        self._drawn = np.zeros((0, 0))
+        self.draws = new_draws(rng)
+
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Remember a decision and what followed, and plan anew when that is due."""
+        request = checked_request(context, self.spec)
+        chosen = checked_action(action, len(request.available))
+        earned = checked_reward(reward, *self.rewards)
+        following = None if next_context is None else checked_request(next_context, self.spec)
+        candidates = self.attach(context)
+        kind = self._number(context, int(candidates.ids[candidates.kind_of[chosen]]), chosen)
+        follows = GOES
+        if following is not None:
+            follows = RETURNS if (feedback or {}).get("visit_ended") else STAYS
+        if kind >= 0:
+            place = int(self._counts[TAKEN]) % self.memory
+            self._before[place] = request.user
+            self._after[place] = 0.0 if following is None else following.user
+            self._shown[place] = kind
+            self._clicked[place] = earned > 0.0
+            self._follows[place] = follows
+            self._counts[TAKEN] += 1
+        self._counts[GONE] += follows == GOES
+        if self._counts[GONE] >= self._counts[DUE]:
+            self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
+            self._plan()
+
+    def _number(self, context: Context, kind_id: int, chosen: int) -> int:
+        """Return the number of a kind, a new one for one that is new, -1 if there is no room for it."""
+        count = int(self._counts[KINDS])
+        known = np.flatnonzero(self._kind_ids[:count] == kind_id)
+        if len(known):
+            return int(known[0])
+        if count == self.kinds:
+            return -1
+        self._kind_ids[count] = kind_id
+        self._kind_rows[count] = context.products[chosen]
+        self._counts[KINDS] += 1
+        return count
+
+    def _plan(self) -> None:
+        """Learn the model from all decisions that are held, and plan in it."""
+        held = slice(0, min(int(self._counts[TAKEN]), self.memory))
+        if not held.stop:
+            return
+        follows = self._follows[held]
+        before = self._before[held].astype(float)
+        after = self._after[held].astype(float)
+        self._starts = find_parts(np.vstack([before, after[follows != GOES]]))
+        shown = self._shown[held]
+        decisions = Decisions(before, after, shown, self._clicked[held] == 1, follows)
+        products = self._kind_rows[: int(self._counts[KINDS])]
+        rng = np.random.default_rng([int(self.draws.key[0]), int(self._counts[GONE])])
+        self._expected, self._drawn = make_plan(decisions, self._starts, products, rng=rng)
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
+        rows, kind_of = distinct_rows(products)
+        return KindCandidates(hash_rows(rows), kind_of)
+
+    def action_values(self, context: Context) -> FloatArray:
+        """Return what the policy expects of each candidate `(K,)`: all clicks from here on, if the best follows.
+
+        0 for all where there is no plan, or none for such a visitor; products of unknown kinds count as the worst.
+
+        Args:
+            context: The request.
+
+        Raises:
+            PolicyError: the request is not one of the policy's task.
+        """
+        request = checked_request(context, self.spec)
+        candidates = self.attach(context)
+        values: FloatArray = self._values_of(request, candidates, self._expected)[candidates.kind_of]
+        return values
+
+    def _values_of(self, request: CheckedRequest, candidates: KindCandidates, plan: FloatArray) -> FloatArray:
+        """Return the value of each kind of a request `(R,)` by a plan."""
+        values = np.zeros(len(candidates.ids))
+        parts = values_of_parts(request.user[np.newaxis], self._starts)[0]
+        if not plan.size or (parts < 0).any():
+            return values
+        planned = plan[np.ravel_multi_index(tuple(parts), sizes_of(self._starts))]
+        values[:] = planned.min()
+        for number, kind_id in enumerate(self._kind_ids[: len(planned)]):
+            values[candidates.ids == kind_id] = planned[number]
+        return values
+
+    def _draw_action(self, request: CheckedRequest, candidates: KindCandidates, draw: float) -> int:
+        values = self._values_of(request, candidates, self._drawn)
+        share = self._random_share(values)
+        if draw < share:
+            return int(pick(request.available, draw / share))
+        return int(best_of(values, candidates.kind_of, request.available))
+
+    def _distribution(self, request: CheckedRequest, candidates: KindCandidates) -> FloatArray:
+        values = self._values_of(request, candidates, self._drawn)
+        share = self._random_share(values)
+        chances = np.zeros(len(request.available))
+        chances[best_of(values, candidates.kind_of, request.available)] = 1.0 - share
+        add_share(request.available, share, chances)
+        return chances
+
+    def _random_share(self, values: FloatArray) -> float:
+        """Return the share of random decisions: all of them where nothing is known."""
+        return max(self.explore, self.floor) if values.any() else 1.0
+
+    def _exploit(self, request: CheckedRequest, candidates: KindCandidates) -> int:
+        values = self._values_of(request, candidates, self._expected)
+        return int(best_of(values, candidates.kind_of, request.available))
+
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        starts = saved_length(saved, "starts")
+        sizes = {"starts": blank(np.int64, starts)}
+        for name in ("expected", "drawn"):
+            plan = saved.get(name)
+            shape = plan.shape if isinstance(plan, np.ndarray) and plan.ndim == 2 else (0, 0)
+            sizes[name] = blank(np.float64, *shape)
+        return sizes
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        counts = values["counts"]
+        starts = values["starts"]
+        if counts[KINDS] > self.kinds:
+            yield f"counts holds {counts[KINDS]} kinds, expected at most {self.kinds}"
+        if len(starts) and (starts[0] != 0 or starts[-1] != self.spec.user_dim or (np.diff(starts) < 1).any()):
+            yield "starts holds no rising numbers from 0 to the number of a visitor's features"
+        else:
+            states = int(np.prod(sizes_of(starts)))
+            for name in ("expected", "drawn"):
+                rows, kinds = values[name].shape
+                if rows not in (0, states) or kinds > counts[KINDS]:
+                    yield f"{name} has the shape {(rows, kinds)}, expected {states} states and {counts[KINDS]} kinds"
+        if values["shown"].max() >= max(1, counts[KINDS]) or values["follows"].max() > GOES:
+            yield "shown or follows holds a number that stands for nothing"
+
+    def _state_loaded(self) -> None:
+        self._forget_candidates()

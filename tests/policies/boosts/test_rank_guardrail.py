@@ -145,6 +145,24 @@ def test_density_is_that_along_the_ray_from_the_last_boosts() -> None:
         guarded.density(context, limit)
 
 
+def test_density_of_a_decision_against_the_last_ranking_is_that_of_before_it_was_taken() -> None:
+    shop = open_shop({**CONFIG, "a_max": 0.4}, seed=3)
+    policy = RandomBoosts(spec_of(shop, 10), np.random.default_rng(0))
+    guarded = RankGuardrail.around(policy, limit=7, against="previous")
+    held_back = 0
+    for step in range(40):
+        context = context_of(shop, shop.arrive(step))
+        action = guarded.select_action(context)
+        assert guarded.last is not None
+        if guarded.last.why:
+            held_back += 1
+            with pytest.raises(PolicyError, match="on the limit have no density"):
+                guarded.density(context, action)
+        else:
+            assert guarded.density(context, action) == pytest.approx(0.8**-10)
+    assert 0 < held_back < 40
+
+
 def test_bad_wishes_and_bad_insides_are_refused() -> None:
     shop = open_shop(CONFIG, seed=3)
     spec, rng = spec_of(shop, 10), np.random.default_rng(0)

@@ -92,11 +92,15 @@ class RankGuardrail(BoostPolicy):
         self.inside = policy
         self.last = None
         self._last = LastBoosts(self.spec, np.zeros(self.spec.product_dim))
+        self._decided = None
         self.n_decisions = 0
         self.n_changed = 0
 
     last: GuardrailDecision | None
     """The last decision that was to be served."""
+
+    _decided: tuple[Context, FloatArray] | None
+    """The request of that decision, and the boosts that it was held against; None before the first one."""
 
     def _learned_attributes(self) -> Mapping[str, str]:
         # Of those that ask for them alone, so that states which others have saved are read as before.
@@ -105,7 +109,9 @@ class RankGuardrail(BoostPolicy):
 
     def select_action(self, context: Context) -> FloatArray:
         """Return what the policy inside asks for, held back where need be; `last` tells of it until the next one."""
+        start, _ = self._origin(context)
         self.last = self.held(context, self.inside.select_action(context))
+        self._decided = context, start
         self.n_decisions += 1
         if self.last.why:
             self.n_changed += 1
@@ -147,6 +153,16 @@ class RankGuardrail(BoostPolicy):
         start = self._last.of(context)
         return start, context.base_scores + context.boost_features @ start
 
+    def _origin_of(self, context: Context, boosts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the origin that boosts are or were held against: of the last decision that of before it was taken."""
+        # A decision becomes the next origin as soon as it is taken; a log asks for its density only then.
+        if self.against == "base" or self._decided is None or self.last is None:
+            return self._origin(context)
+        request, start = self._decided
+        if request is not context or not np.array_equal(boosts, self.last.done):
+            return self._origin(context)
+        return start, context.base_scores + context.boost_features @ start
+
     def _params(self) -> dict[str, Any]:
         return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}
 
@@ -164,11 +180,12 @@ class RankGuardrail(BoostPolicy):
     def density(self, context: Context, action: Any) -> float:
         """Return the density of what is done: that of the policy inside, 0 beyond the limit.
 
-        Raises `PolicyError` on the limit itself, where all larger wishes in that direction end: no density exists.
+        Of the last decision it is the density with which that was taken. Raises `PolicyError` on the limit itself,
+        where all larger wishes in that direction end: no density exists.
         """
         boosts = check_array("rank-guardrail: action", action, (self.spec.product_dim,))
         k = self._k(context)
-        start, old = self._origin(context)
+        start, old = self._origin_of(context, boosts)
         step = (1.0 + ROOM) * (boosts - start)
         further = largest_scale(old, context.boost_features, step, min(self.limit, k), k)
         if further == 1.0:
@@ -193,3 +210,4 @@ class RankGuardrail(BoostPolicy):
 
     def _state_loaded(self) -> None:
         self.last = None
+        self._decided = None

@@ -9,7 +9,8 @@ STUDIES = (
     *("action-shaping", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
     *("cold-start", "devices", "late-rewards", "latency", "ope-accuracy", "ope-coverage", "ope-sessions"),
     *("ope-verdict", "open-bandit", "optimism", "overestimation", "own-tastes", "parameter-sensitivity"),
-    *("product-effects", "q-sanity", "reward-kinds", "swapped-personas", "trust-region", "ucb-or-thompson"),
+    *("product-effects", "q-sanity", "reward-kinds", "session-learners", "swapped-personas", "traps"),
+    *("trust-region", "ucb-or-thompson"),
 )
 """The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""
 

@@ -37,7 +37,13 @@ class HeldOutVisits(Stateful):
         self._count = np.zeros(1, np.int64)
 
     def add(self, mean: float, std: float, target: float, shift: float, unit: float) -> None:
-        """Take in a visit; a number y on the critic's scale is shift + unit y in EUR."""
+        """Take in a visit; a number y on the critic's scale is shift + unit y in EUR.
+
+        Args:
+            mean, std: What the critic expected of it, and how surely, on its scale.
+            target: What it earned, on the critic's scale.
+            shift, unit: The scale, in EUR.
+        """
         self._rows[int(self._count[0]) % len(self._rows)] = mean, std, target, shift, unit
         self._count += 1
 
@@ -50,6 +56,9 @@ class HeldOutVisits(Stateful):
         """Return the beta at which mean + beta std bounds a share `level` of them; None where there are too few.
 
         It is the upper end of a conformal limit on the reward of the next visit (Vovk et al. 2005).
+
+        Args:
+            level: The share, between 0 and 1.
         """
         mean, std, target, _, _ = self._in_order().T
         if len(mean) < FEWEST:

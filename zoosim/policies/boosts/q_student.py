@@ -46,7 +46,12 @@ class Student(Stateful):
         return bool(self._count[0] >= FIRST)
 
     def teach(self, state: FloatArray, boosts: FloatArray) -> None:
-        """Take in a lesson, and train on all that are remembered."""
+        """Take in a lesson, and train on all that are remembered.
+
+        Args:
+            state: What the search began from.
+            boosts: Where it ended, `(product_dim,)`.
+        """
         place = int(self._count[0]) % CAPACITY
         self._states[place] = state
         self._boosts[place] = boosts
@@ -59,6 +64,6 @@ class Student(Stateful):
         self._actor.imitate(self._states[held], self._boosts[held], steps, BATCH)
 
     def act(self, state: FloatArray) -> FloatArray:
-        """Return the boosts that a search might end at."""
+        """Return the boosts `(product_dim,)` that a search from a `state` might end at."""
         boosts: FloatArray = self._actor.act(state)
         return boosts

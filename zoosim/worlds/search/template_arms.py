@@ -20,6 +20,7 @@ from zoosim.core.digests import value_digest
 from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.market_shift import in_force
+from zoosim.core.memory import check_memory
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import SearchConfig
@@ -262,8 +263,12 @@ def _all_earnings(config_json: str, files: str, seed: int, steps: int) -> Earnin
     """Return the parts of the reward of each template at each visit; from disk where they were computed before."""
 
     def make() -> dict[str, FloatArray]:
-        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(config_json), seed=seed))
-        return earnings(shop, 0, steps)._asdict()
+        config = SearchConfig.model_validate_json(config_json)
+        count = len(config.templates)
+        # Twice, as the parts of all markets are put together.
+        n_bytes = 2 * np.dtype(float).itemsize * len(Earnings._fields) * steps * count
+        check_memory(n_bytes, f"rewards of {count} templates at {steps:,} visits", "take fewer of either")
+        return earnings(SearchShop(build_search_world(config, seed=seed)), 0, steps)._asdict()
 
     saved = kept("templates", (config_json, files, seed, steps), Earnings._fields, make)
     return Earnings(**{name: frozen(array) for name, array in saved.items()})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.types import Context, PolicySpec
+from zoosim.logs.lives import Lives
 from zoosim.policies.sessions.dqn import DQN
 from zoosim.policies.sessions.q_table import QTable
 
@@ -93,3 +94,47 @@ def test_a_kind_that_makes_room_leaves_nothing_to_the_next_one() -> None:
     weights = state.net.target.reshape(-1)
     assert np.isfinite(weights).all()
     assert int(state.kinds.counts[0]) == 3, "two kinds and the unknown one"
+
+
+class LifeLog:
+    """A log of two visitors, the second cut off, whose rows stand in no order."""
+
+    actions = np.array([2, 0, 0, 2, 0])
+    rewards = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    propensities = np.full(5, 0.5)
+    features = np.array([[1.0], [0.0], [0.0], [1.0], [2.0]])
+    products = PRODUCTS
+    user_ids = None
+    product_ids = IDS
+    # Visitor 1: rows 1, 3 and, in another visit, 2, where it ended. Visitor 2: rows 4 and 0, then cut off.
+    lives = Lives(
+        visitor=np.array([2, 1, 1, 1, 2]),
+        visit=np.array([1, 0, 1, 0, 0]),
+        step=np.array([1, 0, 2, 1, 0]),
+        ended=np.array([False, False, True, False, False]),
+        censored=np.array([True, False, False, False, False]),
+    )
+
+    def __len__(self) -> int:
+        return 5
+
+    def available(self, start: int, stop: int) -> np.ndarray:
+        """Return that everything may be shown, but product 2 in row 3."""
+        masks = np.ones((stop - start, 3), bool)
+        masks[:, 2] = start != 3
+        return masks
+
+
+@pytest.mark.parametrize("cls", [QTable, DQN])
+@pytest.mark.parametrize("horizon", ["lifetime", "visit"])
+def test_a_log_of_lives_teaches_what_these_decisions_would(cls: Any, horizon: str) -> None:
+    logged, taught = (cls(SPEC, np.random.default_rng(0), horizon=horizon) for _ in range(2))
+    logged.fit(LifeLog())
+    end, same, other = {"ended": True}, {"visit_ended": False}, {"visit_ended": True}
+    taught.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
+    taught.update(request(1.0), 2, 4.0, other, request(0.0))
+    taught.update(request(0.0), 0, 3.0, end)
+    taught.update(request(2.0), 0, 5.0, other, request(1.0))
+    expected = taught.state_dict()
+    for name, array in logged.state_dict().items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)

@@ -12,11 +12,12 @@ import numpy as np
 from zoosim.core.id_table import IdTable, new_id_table
 from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, IntArray, PastLog, Progress, frozen_view
+from zoosim.policies.base import FIT_CHUNK
 from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 from zoosim.policies.products.segment_state import hash_rows
-from zoosim.policies.requests import checked_request
+from zoosim.policies.requests import checked_past_features, checked_request, checked_reward
 
 VISIT, LIFETIME = "visit", "lifetime"
 
@@ -24,7 +25,7 @@ VISITORS = 10_000
 """The visitors that are planned where nobody says how many there will be."""
 
 
-class Progress(NamedTuple):
+class LearningProgress(NamedTuple):
     """How far learning has come: the visitors who have `gone (1,)`, of so many as are `planned`."""
 
     gone: IntArray
@@ -40,14 +41,14 @@ class Exploration(NamedTuple):
 
 
 @jit
-def progress_of(progress: Progress) -> float:
+def progress_of(progress: LearningProgress) -> float:
     """Return the share of the planned visitors who have gone, 1 at most."""
     share: float = min(1.0, progress.gone[0] / progress.planned)
     return share
 
 
 @jit
-def random_share(exploration: Exploration, progress: Progress) -> float:
+def random_share(exploration: Exploration, progress: LearningProgress) -> float:
     """Return the share of random decisions now."""
     remaining = max(0.0, 1.0 - progress_of(progress) / exploration.fall)
     share: float = exploration.last + (exploration.first - exploration.last) * remaining
@@ -66,6 +67,7 @@ class LookAheadKernel(Kernel):
     """The compiled functions of a policy that values kinds; see `look_ahead_kernel`."""
 
     write_values: Callable[..., None]
+    follow: Callable[..., None]
 
 
 # `look_ahead_kernel` puts a policy's own functions in the place of these.
@@ -152,11 +154,38 @@ class LookAheadPolicy(KernelPolicy):
         values: FloatArray = of_kinds[candidates.kind_of]
         return values
 
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Take the logged decisions as its own, each visitor's one after another where the log tells lives.
+
+        Decisions of which nobody knows what followed are left out.
+        """
+        lives = getattr(log, "lives", None)
+        if lives is None:
+            return super().fit(log, progress)
+        users = checked_past_features(log, self.spec)
+        for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
+            checked_reward(float(reward), *self.rewards)
+        candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
+        order = np.lexsort((lives.step, lives.visitor))
+        for place, row in enumerate(order):
+            user = frozen_view(users[row])
+            decision = (NOBODY, user, int(log.actions[row]), float(log.rewards[row]))
+            later = int(order[place + 1]) if place + 1 < len(order) else -1
+            if lives.ended[row]:
+                self.kernel.learn(self.state, candidates, *decision)
+            elif later >= 0 and lives.visitor[later] == lives.visitor[row]:
+                visit_ended = bool(lives.visit[later] != lives.visit[row])
+                following = (candidates, frozen_view(users[later]), frozen_view(log.available(later, later + 1)[0]))
+                self.kernel.follow(self.state, candidates, *decision, visit_ended, *following)
+            if (place + 1) % FIT_CHUNK == 0:
+                progress(f"learned from {place + 1:,} of {len(order):,} decisions")
+        return {}
+
     def _new_kinds(self) -> IdTable:
         return new_id_table(self.kinds + 1)
 
-    def _new_progress(self) -> Progress:
-        return Progress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
+    def _new_progress(self) -> LearningProgress:
+        return LearningProgress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
 
     def _new_exploration(self) -> Exploration:
         return Exploration(self.random_first, self.random_last, self.random_fall)

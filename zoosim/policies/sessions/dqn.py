@@ -25,8 +25,8 @@ from zoosim.policies.sessions.base import (
     VISIT,
     Exploration,
     KindCandidates,
+    LearningProgress,
     LookAheadPolicy,
-    Progress,
     look_ahead_kernel,
     progress_of,
 )
@@ -47,7 +47,7 @@ class DQNState(NamedTuple):
 
     net: QNet
     kinds: IdTable
-    progress: Progress
+    progress: LearningProgress
     exploration: Exploration
     training: Training
     within_visit: bool

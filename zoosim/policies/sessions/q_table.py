@@ -14,8 +14,8 @@ from zoosim.policies.sessions.base import (
     VISIT,
     Exploration,
     KindCandidates,
+    LearningProgress,
     LookAheadPolicy,
-    Progress,
     look_ahead_kernel,
 )
 
@@ -30,7 +30,7 @@ class QTableState(NamedTuple):
     kinds: IdTable
     values: Annotated[FloatArray, SINGLES]
     counts: IntArray
-    progress: Progress
+    progress: LearningProgress
     exploration: Exploration
     power: float
     discount: float

@@ -96,7 +96,7 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
             visitor += min(some, 5_000)
             made += met.visits
             clicks += met.clicks
-        worth = truth.value(policy_table(truth.laws, partial(_best_actions, world, policy)))
+        worth = best_worth(world, policy)
         online = clicks / (visitor - first)
         believed = believed_worth(world, policy)
         in_percent = 100.0 / optimum
@@ -158,6 +158,12 @@ def count_visits(rows: LifeRows) -> int:
     """Return how many visits began in decisions of visitors, one after another."""
     is_first = np.r_[True, (np.diff(rows.visitors) != 0) | (np.diff(rows.visits) != 0)]
     return int(is_first.sum())
+
+
+def best_worth(world: Sessions, policy: Policy) -> float:
+    """Return what it is worth, in clicks of a new visitor, to show what a policy takes for best; exact."""
+    truth = world.truth_of(0)
+    return truth.value(policy_table(truth.laws, partial(_best_actions, world, policy)))
 
 
 def believed_worth(world: Sessions, policy: Policy) -> float | None:

@@ -15,6 +15,7 @@ from zoosim.core.id_table import (
     new_id_table,
     release_slot,
     use_slot,
+    with_lists_of_use,
 )
 
 
@@ -84,3 +85,19 @@ def test_an_order_that_is_none_is_told(newer: list[int], older: list[int]) -> No
     assert (table.newer.tolist(), table.older.tolist()) == ([1, 2, 0, 0], [2, 0, 1, 0])
     damaged = table._replace(newer=np.array(newer), older=np.array(older))
     assert list(damaged.flaws()) == ["older and newer do not put the slots in use in one order"]
+
+
+def test_tables_of_earlier_releases_which_hold_times_of_use_are_read() -> None:
+    saved = {"t.ids": [0, 7, 8, 9, 0], "t.used": [0, 5, 2, 9, 0], "t.counts": [4, 9, 3], "other": 1}
+    read = with_lists_of_use(saved)
+    assert sorted(read) == ["other", "t.counts", "t.ids", "t.newer", "t.older"]
+    table = new_id_table(5)
+    for key in (7, 8, 9):
+        claim_slot(table, key)
+    for slot in (2, 1, 3):  # by their times of use
+        use_slot(table, slot)
+    np.testing.assert_array_equal(read["t.older"], table.older)
+    np.testing.assert_array_equal(read["t.newer"], table.newer)
+    np.testing.assert_array_equal(read["t.counts"], [4, 3])
+    for broken in ({**saved, "t.counts": [6, 9, 3]}, {**saved, "t.used": [[1]]}, {**saved, "t.counts": [4, 9]}):
+        assert with_lists_of_use(broken) == broken

@@ -2,6 +2,8 @@
 
 import pytest
 
+from studies.offline_sessions import build_page as build_offline
+from studies.offline_sessions.measuring import Trained, trained_on
 from studies.session_curves import Learned, Learner, learned_by, learning_curve
 from studies.session_learners import build_page
 from studies.session_learners.measuring import measure
@@ -61,3 +63,12 @@ def test_learners_that_are_none_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"unknown learner 'dqm' \(did you mean dqn"):
         measure(seeds=1, learners=["dqm"])
     assert learned_by(made_up("dqn", 90.0), "dqn", 300) == [89.0, 90.0, 91.0, 92.0]
+
+
+def test_the_log_of_a_bandit_is_enough_for_a_model() -> None:
+    row = trained_on("planner", 3, 2_000)
+    assert 2_500 < row.visits < 3_500
+    assert 90.0 < row.percent < 100.5
+    page = build_offline([row, Trained("linucb", 3, 2_000, row.visits, 60.0)])
+    assert page.answer.startswith("From a bandit's log planner learns ")
+    assert [cells[0] for cells in page.tables[0].rows] == ["planner", "linucb"]

@@ -6,8 +6,8 @@ of use is a doubly linked list (Knuth 1997, section 2.2.5), so that finding that
 the number of slots.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,32 @@ def grown(table: IdTable, capacity: int) -> IdTable:
     larger.counts[:] = table.counts
     index_ids(larger)
     return larger
+
+
+def with_lists_of_use(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved state whose id tables hold lists of use, where an earlier release saved when each slot was used.
+
+    Args:
+        saved: A saved state, fields of a table under NAME.FIELD; what is malformed stays as it is.
+    """
+    read = dict(saved)
+    for name in saved:
+        table = name.removesuffix(".used")
+        counts = np.asarray(saved.get(f"{table}.counts", ()))
+        if table == name or f"{table}.older" in saved or counts.shape != (3,):
+            continue
+        used = np.asarray(saved[name])
+        in_use = int(counts[IN_USE])
+        if used.ndim != 1 or not 1 <= in_use <= len(used):
+            continue
+        # From slot 0 to the one used longest ago, and on to the newest and back.
+        ring = np.concatenate([[0], 1 + np.argsort(used[1:in_use], kind="stable"), [0]])
+        older, newer = np.zeros((2, len(used)), np.int64)
+        newer[ring[:-1]] = ring[1:]
+        older[ring[1:]] = ring[:-1]
+        del read[name]
+        read |= {f"{table}.older": older, f"{table}.newer": newer, f"{table}.counts": counts[[0, 2]]}
+    return read
 
 
 def capacity_for(table: IdTable, ids: IntArray, claims: int, most: int) -> int:

@@ -7,8 +7,16 @@ from zoosim.arena.experiment import Experiment
 
 STUDIES = (
     *("action-shaping", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
-    *("cold-start", "devices", "late-rewards", "latency", "ope-accuracy", "ope-coverage", "ope-sessions"),
-    *("ope-verdict", "open-bandit", "optimism", "overestimation", "own-tastes", "parameter-sensitivity"),
+    *("cold-start", "devices", "late-rewards", "latency", "offline-sessions", "ope-accuracy", "ope-coverage"),
+    *(
+        "ope-sessions",
+        "ope-verdict",
+        "open-bandit",
+        "optimism",
+        "overestimation",
+        "own-tastes",
+        "parameter-sensitivity",
+    ),
     *("product-effects", "q-sanity", "reward-kinds", "session-learners", "swapped-personas", "traps"),
     *("trust-region", "ucb-or-thompson"),
 )

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.id_table import IdTable, index_ids
+from zoosim.core.id_table import IdTable, index_ids, with_lists_of_use
 from zoosim.core.jit import bind, jit
 from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, shown
@@ -429,6 +429,7 @@ class KernelPolicy(DrawingPolicy):
         if isinstance(saved, Mapping):
             parts = {name: f"{name}".partition(".")[0] for name in saved}
             saved = {name: value for name, value in saved.items() if parts[name] not in self.once_learned}
+            saved = with_lists_of_use(saved)
         return super()._checked_state(saved)
 
     def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:

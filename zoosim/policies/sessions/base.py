@@ -62,6 +62,18 @@ class KindCandidates(NamedTuple):
     kind_of: IntArray
 
 
+def rows_of_lives(lives: Any) -> tuple[IntArray, IntArray]:
+    """Return the rows of a log visitor by visitor `(n,)`, and the row that follows each, -1 after a visitor's last one.
+
+    Args:
+        lives: Where in visitors' lives the rows stand; see `zoosim.logs.lives.Lives`.
+    """
+    order = np.lexsort((lives.step, lives.visitor))
+    next_rows = np.append(order[1:], -1)
+    is_last = np.append(np.diff(lives.visitor[order]) != 0, True)
+    return order, np.where(is_last, -1, next_rows)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LookAheadKernel(Kernel):
     """The compiled functions of a policy that values kinds; see `look_ahead_kernel`."""
@@ -166,14 +178,14 @@ class LookAheadPolicy(KernelPolicy):
         for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
         candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
-        order = np.lexsort((lives.step, lives.visitor))
-        for place, row in enumerate(order):
+        order, next_rows = rows_of_lives(lives)
+        for place, (row, later) in enumerate(zip(order, next_rows, strict=True)):
             user = frozen_view(users[row])
             decision = (NOBODY, user, int(log.actions[row]), float(log.rewards[row]))
             later = int(order[place + 1]) if place + 1 < len(order) else -1
             if lives.ended[row]:
                 self.kernel.learn(self.state, candidates, *decision)
-            elif later >= 0 and lives.visitor[later] == lives.visitor[row]:
+            elif later >= 0:
                 visit_ended = bool(lives.visit[later] != lives.visit[row])
                 following = (candidates, frozen_view(users[later]), frozen_view(log.available(later, later + 1)[0]))
                 self.kernel.follow(self.state, candidates, *decision, visit_ended, *following)

@@ -9,7 +9,7 @@ from zoosim.core.claims import claim
 from zoosim.core.limits import FLAGS, IDS, INPUTS, SINGLES
 from zoosim.core.parameters import parameter
 from zoosim.core.state import blank, saved_length
-from zoosim.core.types import Context, Float32Array, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import Context, Float32Array, FloatArray, IntArray, PastLog, PolicySpec, Progress
 from zoosim.models.visitor_model import (
     GOES,
     RETURNS,
@@ -20,11 +20,17 @@ from zoosim.models.visitor_model import (
     sizes_of,
     values_of_parts,
 )
-from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
+from zoosim.policies.choice import add_share, best_of, distinct_rows, hash_row, pick
 from zoosim.policies.kernel import DrawingPolicy, new_draws
 from zoosim.policies.products.segment_state import hash_rows
-from zoosim.policies.requests import CheckedRequest, checked_action, checked_request, checked_reward
-from zoosim.policies.sessions.base import KindCandidates
+from zoosim.policies.requests import (
+    CheckedRequest,
+    checked_action,
+    checked_past_features,
+    checked_request,
+    checked_reward,
+)
+from zoosim.policies.sessions.base import KindCandidates, rows_of_lives
 
 TAKEN, GONE, DUE, KINDS = range(4)
 """Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
@@ -97,8 +103,8 @@ class Planner(DrawingPolicy):
         chosen = checked_action(action, len(request.available))
         earned = checked_reward(reward, *self.rewards)
         following = None if next_context is None else checked_request(next_context, self.spec)
-        candidates = self.attach(context)
-        kind = self._number(context, int(candidates.ids[candidates.kind_of[chosen]]), chosen)
+        self.attach(context)
+        kind = self._number(context.products[chosen])
         follows = GOES
         if following is not None:
             follows = RETURNS if (feedback or {}).get("visit_ended") else STAYS
@@ -115,8 +121,42 @@ class Planner(DrawingPolicy):
             self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
             self._plan()
 
-    def _number(self, context: Context, kind_id: int, chosen: int) -> int:
-        """Return the number of a kind, a new one for one that is new, -1 if there is no room for it."""
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Remember the logged decisions, the newest ones visitor by visitor, and plan.
+
+        Without lives in the log each decision is a visitor's last. Decisions of which nobody knows what followed are
+        left out.
+        """
+        users = checked_past_features(log, self.spec).astype(np.float32)
+        rows = np.arange(len(log))
+        next_rows = np.full(len(log), -1)
+        follows = np.full(len(log), GOES)
+        lives = getattr(log, "lives", None)
+        if lives is not None:
+            rows, next_rows = rows_of_lives(lives)
+            is_known = lives.ended[rows] | (next_rows >= 0)
+            rows, next_rows = rows[is_known], next_rows[is_known]
+            stays = lives.visit[rows] == lives.visit[next_rows]
+            follows = np.where(next_rows < 0, GOES, np.where(stays, STAYS, RETURNS))
+        kinds = np.array([self._number(row) for row in log.products])[log.actions[rows]]
+        taken = np.flatnonzero(kinds >= 0)[-self.memory :]
+        # In the places that single decisions would have gone to.
+        places = (int(self._counts[TAKEN]) + np.arange(len(taken))) % self.memory
+        self._before[places] = users[rows[taken]]
+        self._after[places] = np.where((follows[taken] == GOES)[:, np.newaxis], 0.0, users[next_rows[taken]])
+        self._shown[places] = kinds[taken]
+        self._clicked[places] = log.rewards[rows[taken]] > 0.0
+        self._follows[places] = follows[taken]
+        self._counts[TAKEN] += len(taken)
+        self._counts[GONE] += int((follows == GOES).sum())
+        self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
+        progress(f"planning by {len(taken):,} decisions")
+        self._plan()
+        return {}
+
+    def _number(self, product: FloatArray) -> int:
+        """Return the number of a kind by its features, a new one for one that is new, -1 if there is no room for it."""
+        kind_id = int(hash_row(np.ascontiguousarray(product, float)))
         count = int(self._counts[KINDS])
         known = np.flatnonzero(self._kind_ids[:count] == kind_id)
         if len(known):
@@ -124,7 +164,7 @@ class Planner(DrawingPolicy):
         if count == self.kinds:
             return -1
         self._kind_ids[count] = kind_id
-        self._kind_rows[count] = context.products[chosen]
+        self._kind_rows[count] = product
         self._counts[KINDS] += 1
         return count
 

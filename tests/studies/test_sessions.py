@@ -19,7 +19,7 @@ def test_a_curve_is_looked_at_after_so_many_visits() -> None:
     # It explores at random nearly all the time: visitors bring what a random policy does, 26%, or a little more.
     assert 20.0 < rows[1].online < 40.0
     assert rows[0].believed is not None
-    bandit = learning_curve(Learner("a bandit", "d-linucb", {}), 3, 2_000)
+    bandit = learning_curve(Learner("a bandit", "linucb", {}), 3, 2_000)
     assert bandit[-1].believed is None
     assert 55.0 < bandit[-1].percent < 66.7, "a bandit reaches what the best next click is worth, and no more"
 

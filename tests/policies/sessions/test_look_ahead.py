@@ -97,26 +97,27 @@ def test_a_kind_that_makes_room_leaves_nothing_to_the_next_one() -> None:
 
 
 class LifeLog:
-    """A log of two visitors, the second cut off, whose rows stand in no order."""
+    """A log of three visitors, the first and the last cut off, whose rows stand in no order."""
 
-    actions = np.array([2, 0, 0, 2, 0])
-    rewards = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    propensities = np.full(5, 0.5)
-    features = np.array([[1.0], [0.0], [0.0], [1.0], [2.0]])
+    actions = np.array([2, 0, 0, 2, 0, 2])
+    rewards = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    propensities = np.full(6, 0.5)
+    features = np.array([[1.0], [0.0], [0.0], [1.0], [2.0], [2.0]])
     products = PRODUCTS
     user_ids = None
     product_ids = IDS
-    # Visitor 1: rows 1, 3 and, in another visit, 2, where it ended. Visitor 2: rows 4 and 0, then cut off.
+    # Visitor 0: row 5, then cut off. Visitor 1: rows 1, 3 and, in another visit, 2, where it ended. Visitor 2: rows 4
+    # and 0, then cut off.
     lives = Lives(
-        visitor=np.array([2, 1, 1, 1, 2]),
-        visit=np.array([1, 0, 1, 0, 0]),
-        step=np.array([1, 0, 2, 1, 0]),
-        ended=np.array([False, False, True, False, False]),
-        censored=np.array([True, False, False, False, False]),
+        visitor=np.array([2, 1, 1, 1, 2, 0]),
+        visit=np.array([1, 0, 1, 0, 0, 0]),
+        step=np.array([1, 0, 2, 1, 0, 0]),
+        ended=np.array([False, False, True, False, False, False]),
+        censored=np.array([True, False, False, False, False, True]),
     )
 
     def __len__(self) -> int:
-        return 5
+        return 6
 
     def available(self, start: int, stop: int) -> np.ndarray:
         """Return that everything may be shown, but product 2 in row 3."""

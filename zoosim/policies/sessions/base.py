@@ -62,6 +62,12 @@ class KindCandidates(NamedTuple):
     kind_of: IntArray
 
 
+def kinds_among(products: FloatArray) -> KindCandidates:
+    """Return the kinds among candidates with the features `products (K, d_p)`."""
+    rows, kind_of = distinct_rows(products)
+    return KindCandidates(hash_rows(rows), kind_of)
+
+
 def rows_of_lives(lives: Any) -> tuple[IntArray, IntArray]:
     """Return the rows of a log visitor by visitor `(n,)`, and the row that follows each, -1 after a visitor's last one.
 
@@ -182,7 +188,6 @@ class LookAheadPolicy(KernelPolicy):
         for place, (row, later) in enumerate(zip(order, next_rows, strict=True)):
             user = frozen_view(users[row])
             decision = (NOBODY, user, int(log.actions[row]), float(log.rewards[row]))
-            later = int(order[place + 1]) if place + 1 < len(order) else -1
             if lives.ended[row]:
                 self.kernel.learn(self.state, candidates, *decision)
             elif later >= 0:
@@ -203,8 +208,7 @@ class LookAheadPolicy(KernelPolicy):
         return Exploration(self.random_first, self.random_last, self.random_fall)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
-        rows, kind_of = distinct_rows(products)
-        return KindCandidates(hash_rows(rows), kind_of)
+        return kinds_among(products)
 
     def _exploiting(self) -> Any:
         return self.state._replace(exploration=self.state.exploration._replace(first=0.0, last=0.0))

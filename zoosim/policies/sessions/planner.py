@@ -20,9 +20,8 @@ from zoosim.models.visitor_model import (
     sizes_of,
     values_of_parts,
 )
-from zoosim.policies.choice import add_share, best_of, distinct_rows, hash_row, pick
+from zoosim.policies.choice import add_share, best_of, hash_row, pick
 from zoosim.policies.kernel import DrawingPolicy, new_draws
-from zoosim.policies.products.segment_state import hash_rows
 from zoosim.policies.requests import (
     CheckedRequest,
     checked_action,
@@ -30,7 +29,7 @@ from zoosim.policies.requests import (
     checked_request,
     checked_reward,
 )
-from zoosim.policies.sessions.base import KindCandidates, rows_of_lives
+from zoosim.policies.sessions.base import KindCandidates, kinds_among, rows_of_lives
 
 TAKEN, GONE, DUE, KINDS = range(4)
 """Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
@@ -118,7 +117,6 @@ class Planner(DrawingPolicy):
             self._counts[TAKEN] += 1
         self._counts[GONE] += follows == GOES
         if self._counts[GONE] >= self._counts[DUE]:
-            self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
             self._plan()
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
@@ -149,7 +147,6 @@ class Planner(DrawingPolicy):
         self._follows[places] = follows[taken]
         self._counts[TAKEN] += len(taken)
         self._counts[GONE] += int((follows == GOES).sum())
-        self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
         progress(f"planning by {len(taken):,} decisions")
         self._plan()
         return {}
@@ -169,7 +166,8 @@ class Planner(DrawingPolicy):
         return count
 
     def _plan(self) -> None:
-        """Learn the model from all decisions that are held, and plan in it."""
+        """Learn the model from all decisions that are held, and plan in it; say when the next plan is due."""
+        self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
         held = slice(0, min(int(self._counts[TAKEN]), self.memory))
         if not held.stop:
             return
@@ -184,8 +182,7 @@ class Planner(DrawingPolicy):
         self._expected, self._drawn = make_plan(decisions, self._starts, products, rng=rng)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
-        rows, kind_of = distinct_rows(products)
-        return KindCandidates(hash_rows(rows), kind_of)
+        return kinds_among(products)
 
     def action_values(self, context: Context) -> FloatArray:
         """Return what the policy expects of each candidate `(K,)`: all clicks from here on, if the best follows.

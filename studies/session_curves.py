@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from studies.cache import kept_array
+from studies.work import rows_by_task
 from zoosim.arena.compiled import runs_compiled
 from zoosim.arena.compiled_lives import CompiledLives, LifeRows
 from zoosim.core.rng import stream
-from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.core.types import Context, FloatArray, IntArray, Progress
+from zoosim.experiments.request import parse_seeds
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.policies.sessions.base import LookAheadPolicy
@@ -54,8 +56,28 @@ class Learned:
     believed: float | None
 
 
-def kept_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
-    """Return what a learner reaches in a run of so many visits, from disk if it was measured before."""
+def measure_curves(
+    learners: Sequence[Learner], visits: int, *, seeds: Any, jobs: Any, progress: Progress
+) -> list[Learned]:
+    """Return what each learner reaches in a run of so many visits, for each seed; kept on disk.
+
+    Args:
+        learners: Who learns.
+        visits: Visits of a run.
+        seeds: Such as "1000:1008".
+        jobs: Processes; None for one per core.
+        progress: Called with a line for each run that is done.
+    """
+    tasks = [(learner, seed) for learner in learners for seed in parse_seeds(seeds)]
+    return rows_by_task(partial(_kept_curve, visits), tasks, jobs=jobs, words=_words, progress=progress)
+
+
+def _words(task: tuple[Learner, int]) -> str:
+    return f"{task[0].name}, seed {task[1]}"
+
+
+def _kept_curve(visits: int, task: tuple[Learner, int]) -> list[Learned]:
+    learner, seed = task
     entry = make_entry(learner.policy, params=dict(learner.params))
     key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, CHECKPOINTS)
     text = kept_array("session-curves", key, partial(_text, learner, seed, visits))

@@ -1,15 +1,12 @@
 """Let learners meet visitors who come back, and look at them after so many visits."""
 
-from functools import partial
 from typing import Any
 
-from studies.session_curves import Learned, Learner, kept_curve
-from studies.work import rows_by_task
+from studies.session_curves import Learned, Learner, measure_curves
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
-from zoosim.experiments.request import parse_seeds
 
 LEARNERS = tuple(
     Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "planner")
@@ -28,8 +25,7 @@ def measure(
 ) -> list[Learned]:
     """Let each of the `learners`, by default all, meet visitors until these have made so many `visits`."""
     count = check_whole("session-learners: visits", visits, 300, 100_000_000)
-    tasks = [(learner, seed) for learner in _chosen(learners) for seed in parse_seeds(seeds)]
-    return rows_by_task(partial(_curve, count), tasks, jobs=jobs, words=_words, progress=progress)
+    return measure_curves(_chosen(learners), count, seeds=seeds, jobs=jobs, progress=progress)
 
 
 def _chosen(names: Any) -> list[Learner]:
@@ -41,11 +37,3 @@ def _chosen(names: Any) -> list[Learner]:
         if name not in known:
             raise ConfigError(unknown("session-learners: unknown learner", name, list(known)))
     return [known[name] for name in wanted]
-
-
-def _words(task: tuple[Learner, int]) -> str:
-    return f"{task[0].name}, seed {task[1]}"
-
-
-def _curve(visits: int, task: tuple[Learner, int]) -> list[Learned]:
-    return kept_curve(*task, visits)

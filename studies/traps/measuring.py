@@ -1,14 +1,11 @@
 """Let learners with one mistake each meet visitors who come back, and the divergence of a linear one in two states."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from studies.session_curves import Learned, Learner, kept_curve
-from studies.work import rows_by_task
+from studies.session_curves import Learned, Learner, measure_curves
 from zoosim.core.checks import check_whole
 from zoosim.core.types import Progress
-from zoosim.experiments.request import parse_seeds
 
 RIGHT = Learner("dqn, as it is", "dqn", {})
 BROKEN = {
@@ -44,21 +41,13 @@ def measure(
 ) -> list[Learned | Diverged]:
     """Let each learner meet visitors until these have made so many `visits`, for each seed; kept on disk."""
     count = check_whole("traps: visits", visits, 300, 100_000_000)
-    tasks = [(learner, seed) for learner in (RIGHT, *BROKEN.values()) for seed in parse_seeds(seeds)]
     rows: list[Learned | Diverged] = []
-    rows += rows_by_task(partial(_curve, count), tasks, jobs=jobs, words=_words, progress=progress)
+    learners = (RIGHT, *BROKEN.values())
+    rows += measure_curves(learners, count, seeds=seeds, jobs=jobs, progress=progress)
     rows += [
         Diverged(uniform, updates, two_states(updates, uniform)) for uniform in (True, False) for updates in SWEEPS
     ]
     return rows
-
-
-def _words(task: tuple[Learner, int]) -> str:
-    return f"{task[0].name}, seed {task[1]}"
-
-
-def _curve(visits: int, task: tuple[Learner, int]) -> list[Learned]:
-    return kept_curve(*task, visits)
 
 
 def two_states(updates: int, uniform: bool) -> float:

@@ -45,7 +45,7 @@ class Description(TabularResult):
 
     @property
     def answer(self) -> str:
-        """What to do in such a world, in one sentence; empty of a file."""
+        """The advice for such a world, in one sentence; empty of a file."""
         return "" if isinstance(self.facts, TabularResult) else self.facts.answer
 
     def as_dict(self) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class SessionsDescription:
 
     @property
     def advice(self) -> str:
-        """What it takes to be near the optimum: the simplest of four ways, in a word or two."""
+        """The simplest of four ways that comes near the optimum, in a word or two."""
         if self.share("myopic") >= ENOUGH:
             return LOOKS_AT_CLICKS
         if self.rule is not None:
@@ -96,7 +96,7 @@ class SessionsDescription:
 
     @property
     def answer(self) -> str:
-        """Whether planning is worth it in this shop, in one sentence."""
+        """The verdict on planning in this shop, in one sentence."""
         myopic = f"{self.share('myopic'):.1%}"
         if self.advice == LOOKS_AT_CLICKS:
             return (

@@ -99,7 +99,7 @@ def values_of_parts(rows: FloatArray, starts: IntArray) -> IntArray:
 
 
 class Plan(NamedTuple):
-    """What a visitor brings from each state on, `(states, K)`, by the kind that is shown, if the best follows.
+    """The clicks of a visitor from each state on, `(states, K)`, by the kind that is shown, if the best follows.
 
     `expected` is by the most likely model; `drawn` by one in which whether visitors end their visits and come back is
     drawn from the posterior.

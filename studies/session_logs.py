@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.rng import stream_key, uniform
+from zoosim.core.rng import stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.lives import Lives
@@ -13,6 +13,7 @@ from zoosim.logs.log import Log
 from zoosim.worlds.compiled import GONE
 from zoosim.worlds.episodes import MOST_STEPS
 from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.simulation import added_up, shown_kind
 from zoosim.worlds.sessions.states import all_observations
 from zoosim.worlds.sessions.truth import SessionTruth
 from zoosim.worlds.sessions.visitors import (
@@ -73,11 +74,8 @@ class SessionLogs:
         numbers = np.empty((room, 6), np.int64)
         clicks = np.empty(room)
         ended = np.empty(room, np.bool_)
-        # Down to rounding 1 at the last kind: a draw below 1 then always finds one.
-        up_to = np.cumsum(self.logging, axis=2)
-        up_to[:, :, -1] = 1.0
         arrays = one_period(self.truth.laws, seed)
-        n = _record(arrays, up_to, stream_key(seed, "shown"), visitors, numbers, clicks, ended)
+        n = _record(arrays, added_up(self.logging), stream_key(seed, "shown"), visitors, numbers, clicks, ended)
         visitor, visit, step, persona, state, kind = numbers[:n].T
         places = np.column_stack([persona, state])
         kinds = self.truth.laws.kinds
@@ -127,11 +125,7 @@ def _record(
         arrive(arrays, visitor, place)
         for step in range(MOST_STEPS):
             state = state_of(arrays, place)
-            chances = up_to[place[PERSONA], state]
-            draw = uniform(key, visitor, step)
-            kind = 0
-            while draw >= chances[kind]:
-                kind += 1
+            kind = shown_kind(up_to[place[PERSONA], state], key, visitor, step)
             numbers[row, 0] = visitor
             numbers[row, 1] = place[VISIT]
             numbers[row, 2] = step

@@ -44,11 +44,26 @@ def simulate(laws: Laws, policy: FloatArray, visitors: int, *, seed: int) -> Liv
         seed: Seed of all draws.
     """
     lives = Lives(*(np.zeros(visitors, np.int64) for _ in range(3)))
-    # Down to rounding 1 at the last kind: a draw below 1 then always finds one.
-    up_to = np.cumsum(policy, axis=2)
-    up_to[:, :, -1] = 1.0
-    _live(one_period(laws, seed), up_to, stream_key(seed, "shown"), *lives)
+    _live(one_period(laws, seed), added_up(policy), stream_key(seed, "shown"), *lives)
     return lives
+
+
+def added_up(policy: FloatArray) -> FloatArray:
+    """Return for each kind the probability of it and those before it, from which `shown_kind` draws."""
+    up_to = np.cumsum(policy, axis=2)
+    # Down to rounding 1 at the last kind: a draw below 1 then always finds one.
+    up_to[:, :, -1] = 1.0
+    return up_to
+
+
+@jit
+def shown_kind(up_to: FloatArray, key: np.uint64, visitor: int, step: int) -> int:
+    """Return the kind that is drawn for a visitor's decision by probabilities that are `added_up`, `(kinds,)`."""
+    draw = uniform(key, visitor, step)
+    kind = 0
+    while draw >= up_to[kind]:
+        kind += 1
+    return kind
 
 
 @jit
@@ -64,11 +79,7 @@ def _live(
     for visitor in range(clicks.shape[0]):
         arrive(arrays, visitor, place)
         for step in range(MOST_STEPS):
-            draw = uniform(key, visitor, step)
-            row = up_to[place[PERSONA], state_of(arrays, place)]
-            kind = 0
-            while draw >= row[kind]:
-                kind += 1
+            kind = shown_kind(up_to[place[PERSONA], state_of(arrays, place)], key, visitor, step)
             reward, follows = serve(arrays, place, kind)
             clicks[visitor] += int(reward)
             if follows == GONE:

@@ -93,6 +93,8 @@ def with_lists_of_use(saved: Mapping[str, Any]) -> dict[str, Any]:
     """
     read = dict(saved)
     for name in saved:
+        if not isinstance(name, str):
+            continue
         table = name.removesuffix(".used")
         counts = np.asarray(saved.get(f"{table}.counts", ()))
         if table == name or f"{table}.older" in saved or counts.shape != (3,):

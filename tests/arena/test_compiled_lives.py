@@ -1,5 +1,7 @@
 """Visitors who come back, compiled: the same rows and the same learning as decision by decision."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,11 @@ from zoosim.policies.registry import find_class
 from zoosim.worlds.sessions.world import Sessions
 
 VISITORS = 120
-NAMES = ["linucb", "q-table", "dqn"]
+SHOCKED = {
+    "observe": "shop",
+    "shocks": [{"name": "loud", "step": 60, "set": {"cat_connoisseur": {"Cat Food": 0.05}}}],
+}
+HARD = {"observe": "state", "paid": 0.25, "followed": 8}
 
 
 def played(world: Sessions, name: str) -> tuple[Policy, dict[str, np.ndarray]]:
@@ -27,18 +33,19 @@ FIGURES = ("user_ids", "actions", "rewards", "expected_rewards", "best_rewards")
 LIFE = ("visitor", "visit", "step", "ended", "censored")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_and_what_is_learned_are_those_of_the_plain_loop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = {
-        "observe": "shop",
-        "shocks": [{"name": "loud", "step": 60, "set": {"cat_connoisseur": {"Cat Food": 0.05}}}],
-    }
+@pytest.mark.parametrize(
+    ("name", "params"), [("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("linucb", HARD), ("dqn", HARD)]
+)
+def test_rows_and_what_is_learned_are_those_of_the_plain_loop(
+    name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy, columns = played(Sessions(7, VISITORS, **params), name)
     monkeypatch.setattr(Sessions, "as_compiled", lambda world: None)
     plain, expected = played(Sessions(7, VISITORS, **params), name)
     for key, column in expected.items():
         np.testing.assert_array_equal(columns[key], column, strict=True)
     assert len(columns["rewards"]) > VISITORS
+    assert columns["step"].max() == 7 or "followed" not in params
     learned = plain.state_dict()
     for key, value in policy.state_dict().items():
         np.testing.assert_array_equal(value, learned[key], err_msg=key)

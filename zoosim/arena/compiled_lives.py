@@ -38,6 +38,7 @@ class LifeRows(NamedTuple):
     visits: IntArray
     steps: IntArray
     ended: BoolArray
+    censored: BoolArray
     actions: IntArray
     rewards: FloatArray
     expected: FloatArray
@@ -78,8 +79,8 @@ class CompiledLives:
         while visitor < stop:
             candidates = policy.attach_block(compiled.product_ids, compiled.products, ROOM)
             learner = (policy.state, candidates, policy.draws, policy.floor)
-            visit = (compiled.arrays, self._place, self._users, self._available, visitor, stop, self._judged)
-            count, visitor = self._run(*learner, *visit, *self._rows)
+            visit = (compiled.arrays, compiled.followed, self._place, self._users, self._available)
+            count, visitor = self._run(*learner, *visit, visitor, stop, self._judged, *self._rows)
             if count > ROOM:
                 raise ValueError(f"visitor {visitor} is still there after {MOST_STEPS:,} decisions")
             parts.append(LifeRows._make(column[:count].copy() for column in self._rows))
@@ -95,7 +96,7 @@ def play_lives(world: World, compiled: CompiledWorld, policy: Any, steps: int, *
 
 
 def _room() -> LifeRows:
-    types = {"rewards": float, "expected": float, "best": float, "ended": bool}
+    types = {"rewards": float, "expected": float, "best": float, "ended": bool, "censored": bool}
     return LifeRows._make(np.empty(ROOM, types.get(name, np.int64)) for name in LifeRows._fields)
 
 
@@ -108,7 +109,7 @@ def _block(start: int, rows: LifeRows) -> Block:
         np.full(len(rows.actions), np.nan),
         rows.expected,
         rows.best,
-        lives=Lives(rows.visitors, rows.visits, rows.steps, rows.ended, np.zeros(len(rows.actions), np.bool_)),
+        lives=Lives(rows.visitors, rows.visits, rows.steps, rows.ended, rows.censored),
     )
 
 
@@ -152,6 +153,7 @@ def _live(
     draws: DecisionDraws,
     floor: float,
     arrays: Any,
+    followed: int,
     place: IntArray,
     users: FloatArray,
     available: BoolArray,
@@ -162,6 +164,7 @@ def _live(
     visits: IntArray,
     steps: IntArray,
     ended: BoolArray,
+    censored: BoolArray,
     actions: IntArray,
     rewards: FloatArray,
     expected: FloatArray,
@@ -190,6 +193,7 @@ def _live(
             visits[row] = visit
             steps[row] = step
             ended[row] = follows == GONE
+            censored[row] = follows != GONE and step + 1 >= followed
             actions[row] = action
             rewards[row] = reward
             row += 1
@@ -199,6 +203,8 @@ def _live(
             observe(arrays, place, next_user)
             returned = follows == RETURNED
             follow(state, candidates, visitor, user, action, reward, returned, candidates, next_user, available)
+            if step + 1 >= followed:
+                break
             visit += returned
             user, next_user = next_user, user
         else:

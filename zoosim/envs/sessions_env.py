@@ -36,7 +36,7 @@ class SessionsEnv(WorldEnv):
 
     An action is an index into the products. Products of a kind (a category, sound or teaser) are alike for visitors, so
     that by default there is one of each, and action 2 c + 1 is the teaser of category c; `config={"per_kind": 5}` has
-    five of each, as a run of the world has. The reward is 1.0 for a click, else 0.0.
+    five of each, as a run of the world has. The reward is what a click is worth, 1.0 by default, and 0.0 without one.
 
     `terminated` says that the visitor has gone for good. The end of a visit is no end of the episode:
     `info["visit_ended"]` says that this decision was the last of a visit, and the observation is of the next visit, if
@@ -51,7 +51,7 @@ class SessionsEnv(WorldEnv):
     def __init__(
         self,
         config: SessionConfig | Mapping[str, Any] | None = None,
-        max_steps: int = MAX_STEPS,
+        max_steps: int | None = None,
         *,
         flat: bool = True,
     ) -> None:
@@ -59,15 +59,17 @@ class SessionsEnv(WorldEnv):
 
         Args:
             config: The shop, or its fields by name, where `per_kind` is 1 if not given.
-            max_steps: Decisions after which a visitor is cut off, from 1 to 100,000.
+            max_steps: Decisions after which a visitor is cut off, from 1 to 100,000; None for those that the shop's
+                `followed` says, 1,000 if none.
             flat: Whether an observation is the visitor's features alone.
 
         Raises:
             ConfigError: an argument is invalid.
         """
         self.config = read_session_config(config)
-        self.max_steps = check_whole("max_steps", max_steps, 1, MOST_STEPS)
-        context_space, action_space = make_session_spaces(self.config, max_steps)
+        most = self.config.followed or MAX_STEPS if max_steps is None else max_steps
+        self.max_steps = check_whole("max_steps", most, 1, MOST_STEPS)
+        context_space, action_space = make_session_spaces(self.config, self.max_steps)
         super().__init__(context_space, action_space, "user", flat)
         self._open = np.ones(int(action_space.n), bool)
 
@@ -85,8 +87,8 @@ class SessionsEnv(WorldEnv):
         if outcome.next is None:
             return outcome, self._info(visit, ended=True)
         following = outcome.next
-        if following.visit[STEP] >= self.max_steps:
-            outcome = replace(outcome, next=replace(following, cut_off=True))
+        is_cut = int(following.visit[STEP]) >= self.max_steps
+        outcome = replace(outcome, next=replace(following, cut_off=is_cut))
         return outcome, self._info(following.visit, ended=not following.same_visit)
 
     def _info(self, visit: IntArray, *, ended: bool) -> dict[str, Any]:

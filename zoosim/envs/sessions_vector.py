@@ -7,7 +7,7 @@ import numpy as np
 
 from zoosim.core.errors import ActionError
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
-from zoosim.envs.sessions_env import MAX_STEPS, SessionsEnv, build_sessions
+from zoosim.envs.sessions_env import SessionsEnv, build_sessions
 from zoosim.envs.world_env import FLAT
 from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.worlds.sessions.config import SessionConfig
@@ -32,7 +32,7 @@ class SessionsVectorEnv(WorldVectorEnv):
         self,
         num_envs: int = 1,
         config: SessionConfig | Mapping[str, Any] | None = None,
-        max_steps: int = MAX_STEPS,
+        max_steps: int | None = None,
         *,
         flat: bool = True,
     ) -> None:
@@ -50,7 +50,7 @@ class SessionsVectorEnv(WorldVectorEnv):
         single = SessionsEnv(config, max_steps, flat=flat)
         super().__init__(num_envs, single.observation_space, single.action_space)
         self._config = single.config
-        self._max_steps = max_steps
+        self._max_steps = single.max_steps
         self._flat = flat
         self._rows: Rows
         self._observations: np.ndarray

@@ -9,6 +9,9 @@ from zoosim.core.types import FloatArray, IntArray
 GONE, RETURNED, STAYED = range(3)
 """What follows a decision: the visitor has gone for good, comes back for another visit, or goes on with this one."""
 
+TO_THE_END = 2**62
+"""Decisions for which visitors are followed where nobody cuts them off."""
+
 
 @dataclass(frozen=True)
 class VisitorKernel:
@@ -34,10 +37,14 @@ class VisitorKernel:
 
 
 class CompiledWorld(NamedTuple):
-    """A world whose products, all of which may be shown, stay the same: the functions and what they take."""
+    """A world whose products, all of which may be shown, stay the same: the functions and what they take.
+
+    A visitor who is still there after so many decisions is `followed` no longer.
+    """
 
     kernel: VisitorKernel
     arrays: Any
     place_size: int
     product_ids: IntArray
     products: FloatArray
+    followed: int = TO_THE_END

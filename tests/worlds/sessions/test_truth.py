@@ -125,6 +125,34 @@ def test_simulated_lives_have_the_exact_mean(truth: SessionTruth) -> None:
     assert 0.3 < np.mean(np.square(gaps)) < 2.2
 
 
+def test_clicks_that_are_seldom_paid_are_worth_the_same() -> None:
+    """One in five is paid, and worth 5: rewards spread more, and add up to as much."""
+    seldom = SessionTruth(config(paid=0.2))
+    lives = simulate(seldom.laws, seldom.optimum, VISITORS, seed=3)
+    always = simulate(seldom.laws._replace(paid=1.0), seldom.optimum, VISITORS, seed=3)
+    np.testing.assert_array_equal(lives.steps, always.steps)
+    assert set(np.unique(lives.clicks) % 5.0) == {0.0}
+    assert abs(lives.clicks.mean() - seldom.value(seldom.optimum)) < 3 * lives.clicks.std() / np.sqrt(VISITORS)
+    assert lives.clicks.std() > 1.05 * always.clicks.std()
+
+
+def test_a_visitor_who_is_followed_no_longer_is_cut_off_and_not_gone() -> None:
+    world = Sessions(0, 400, followed=3)
+    assert world.truth_of(0).value(world.truth_of(0).optimum) == pytest.approx(world.optimal_clicks)
+    cut_off = 0
+    for visitor in range(400):
+        visit: Any = world.arrive(visitor)
+        for step in range(3):
+            outcome = world.serve(visit, 1)
+            if outcome.next is None:
+                break
+            assert outcome.next.cut_off == (step == 2)
+            visit = outcome.next.visit
+        else:
+            cut_off += 1
+    assert 200 < cut_off < 390
+
+
 def test_two_policies_meet_the_same_visitors(truth: SessionTruth) -> None:
     myopic, sound = (truth.rungs[name] for name in ("myopic", "no teasers"))
     same, other = (simulate(truth.laws, policy, 4_000, seed=1).clicks for policy in (myopic, sound))

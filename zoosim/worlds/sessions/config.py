@@ -60,6 +60,12 @@ class SessionConfig(Strict):
     return_by_click: Weight = Field(0.20, description="added to the logit of a return for each click of the visit")
     most_clicks: int = Field(10, ge=1, le=100, description="clicks of a visit that count for a return, at most")
     return_by_satisfaction: Weight = Field(0.15, description="added to the logit of a return for each satisfaction")
+    paid: float = Field(
+        1.0, ge=1e-3, le=1, description="probability that a click is paid; it is then worth 1 / paid, else nothing"
+    )
+    followed: int | None = Field(
+        None, ge=1, le=100_000, description="decisions after which a visitor is followed no longer; none: to the end"
+    )
     observe: Literal["shop", "state", "anonymous"] = Field(
         "shop",
         description="state: all that decides what follows; shop: what a shop knows, the persona among it; anonymous: "

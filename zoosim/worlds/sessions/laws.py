@@ -16,13 +16,14 @@ class Laws(NamedTuple):
 
     With P personas, C categories, S levels of satisfaction and M + 1 counts of clicks. A kind of product is number
     2 c + teaser. `clicks (P, C + 1, 2 C)` are chances of a click by the category clicked last, C for none;
-    `returns (S, M + 1)` chances of a return at the end of a visit; `goes_on` that a visit goes on; `first` the level of
-    a visitor who is new; `shares (P,)` of personas among them.
+    `returns (S, M + 1)` chances of a return at the end of a visit; `goes_on` that a visit goes on; `paid` that a click
+    is worth anything; `first` the level of a visitor who is new; `shares (P,)` of personas among them.
     """
 
     clicks: FloatArray
     returns: FloatArray
     goes_on: float
+    paid: float
     first: int
     shares: FloatArray
 
@@ -66,6 +67,7 @@ def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
         clicks=special.expit(by_last),
         returns=special.expit(logit),
         goes_on=config.go_on,
+        paid=config.paid,
         first=config.levels,
         shares=np.array(config.shares),
     )

@@ -21,7 +21,7 @@ from zoosim.worlds.sessions.visitors import (
 
 
 class Rows(NamedTuple):
-    """Visitors at a decision: the `places (N, PLACE_SIZE)` of each, and the `keys (N, 4)` of their draws."""
+    """Visitors at a decision: the `places (N, PLACE_SIZE)` of each, and the `keys (N, 5)` of their draws."""
 
     places: IntArray
     keys: np.ndarray
@@ -130,6 +130,7 @@ def _with_keys(arrays: VisitorArrays, keys: np.ndarray) -> VisitorArrays:
         arrays.values,
         arrays.returns,
         arrays.goes_on,
+        arrays.paid,
         arrays.first,
         arrays.shares,
         arrays.kind_of,

@@ -24,9 +24,9 @@ from zoosim.worlds.sessions.visitors import (
 
 
 class Lives(NamedTuple):
-    """The `clicks`, `visits` and `steps` of visitors, each `(n,)`."""
+    """The `clicks`, by what they are worth, `visits` and `steps` of visitors, each `(n,)`."""
 
-    clicks: IntArray
+    clicks: FloatArray
     visits: IntArray
     steps: IntArray
 
@@ -43,7 +43,7 @@ def simulate(laws: Laws, policy: FloatArray, visitors: int, *, seed: int) -> Liv
         visitors: How many.
         seed: Seed of all draws.
     """
-    lives = Lives(*(np.zeros(visitors, np.int64) for _ in range(3)))
+    lives = Lives(np.zeros(visitors), np.zeros(visitors, np.int64), np.zeros(visitors, np.int64))
     _live(one_period(laws, seed), added_up(policy), stream_key(seed, "shown"), *lives)
     return lives
 
@@ -71,7 +71,7 @@ def _live(
     arrays: VisitorArrays,
     up_to: FloatArray,
     key: np.uint64,
-    clicks: IntArray,
+    clicks: FloatArray,
     visits: IntArray,
     steps: IntArray,
 ) -> None:
@@ -81,7 +81,7 @@ def _live(
         for step in range(MOST_STEPS):
             kind = shown_kind(up_to[place[PERSONA], state_of(arrays, place)], key, visitor, step)
             reward, follows = serve(arrays, place, kind)
-            clicks[visitor] += int(reward)
+            clicks[visitor] += reward
             if follows == GONE:
                 break
         visits[visitor] = place[VISIT] + 1

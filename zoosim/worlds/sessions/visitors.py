@@ -28,7 +28,7 @@ newest first, from `HISTORY` on."""
 
 PLACE_SIZE = HISTORY + REMEMBERED
 
-PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS = range(4)
+PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS, PAID_DRAWS = range(5)
 
 STATE, SHOP, ANONYMOUS = range(3)
 """What the shop sees of a visitor."""
@@ -39,8 +39,8 @@ class VisitorArrays(NamedTuple):
 
     With L periods of the same laws: the first visitor `starts (L,)` of each, `clicks (L, P, C + 1, 2 C)`, and
     `values (L, P, states, 2 C)`, the clicks from a state on by kind if the best follows. `returns (S, M + 1)`,
-    `goes_on` and `first` are those of `Laws`; `shares (P,)` those of personas, added up; `kind_of (K,)` the kind of
-    each product; `keys (4,)` number the draws; `observed` is STATE, SHOP or ANONYMOUS.
+    `goes_on`, `paid` and `first` are those of `Laws`; `shares (P,)` those of personas, added up; `kind_of (K,)` the
+    kind of each product; `keys (5,)` number the draws; `observed` is STATE, SHOP or ANONYMOUS.
     """
 
     starts: IntArray
@@ -48,6 +48,7 @@ class VisitorArrays(NamedTuple):
     values: FloatArray
     returns: FloatArray
     goes_on: float
+    paid: float
     first: int
     shares: FloatArray
     kind_of: IntArray
@@ -56,8 +57,8 @@ class VisitorArrays(NamedTuple):
 
 
 def visitor_keys(seed: int) -> np.ndarray:
-    """Return the keys `(4,)` of the draws of a seed."""
-    return np.array([stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns")])
+    """Return the keys `(5,)` of the draws of a seed."""
+    return np.array([stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns", "paid")])
 
 
 def one_period(laws: Laws, seed: int) -> VisitorArrays:
@@ -68,6 +69,7 @@ def one_period(laws: Laws, seed: int) -> VisitorArrays:
         values=np.zeros((1, 1, 1, 1)),
         returns=laws.returns,
         goes_on=laws.goes_on,
+        paid=laws.paid,
         first=laws.first,
         shares=np.cumsum(laws.shares),
         kind_of=np.arange(laws.kinds),
@@ -99,19 +101,21 @@ def state_of(arrays: VisitorArrays, place: IntArray) -> int:
 
 @inlined
 def serve(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, int]:
-    """Return 1.0 for a click on a product, else 0.0, and what follows; move the visitor there."""
+    """Return the reward of showing a product, and what follows; move the visitor there."""
     # Inlined: to pass all arrays to it takes as long as it does.
     kinds = arrays.clicks.shape[3]
     kind = arrays.kind_of[action]
     # By the kind, so that products of one kind are clicked alike, and policies that show one meet the same visitor.
     draw = uniform(arrays.keys[CLICK_DRAWS], place[VISITOR], place[STEP] * kinds + kind)
     chance = arrays.clicks[_period(arrays, place), place[PERSONA], place[LAST], kind]
-    clicked = draw < chance
-    if clicked:
+    reward = 0.0
+    if draw < chance:
         _click(arrays, place, kind)
+        # Where all are paid, the draw would cost a tenth of the time of a decision.
+        if arrays.paid == 1.0 or uniform(arrays.keys[PAID_DRAWS], place[VISITOR], place[STEP]) < arrays.paid:
+            reward = 1.0 / arrays.paid
     stays = uniform(arrays.keys[STAY_DRAWS], place[VISITOR], place[STEP]) < arrays.goes_on
     place[STEP] += 1
-    reward = 1.0 if clicked else 0.0
     if stays:
         return reward, STAYED
     returns = arrays.returns[place[LEVEL], place[CLICKS]]

@@ -11,7 +11,7 @@ from zoosim.action_spaces.base import Part
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
-from zoosim.worlds.compiled import GONE, STAYED, CompiledWorld
+from zoosim.worlds.compiled import GONE, STAYED, TO_THE_END, CompiledWorld
 from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import Change, RewardScale, changes_of
 from zoosim.worlds.sessions.config import SessionConfig
@@ -22,6 +22,7 @@ from zoosim.worlds.sessions.visitors import (
     PERSONA,
     PLACE_SIZE,
     REMEMBERED,
+    STEP,
     VISITOR,
     VisitorArrays,
     arrive,
@@ -40,8 +41,9 @@ CLICKS_OF_A_VISITOR = RewardScale("reward", "clicks", "clicks")
 class Sessions(World):
     """A shop whose visitors come back by what they were shown; policies choose a product at each decision.
 
-    Rewards are clicks, and figures are of visitors: what one brings from the first decision to the last. 100% of the
-    oracle is the exact optimum of who knows all laws and every visitor's state (see `SessionTruth`).
+    Rewards are clicks, by what they are worth, and figures are of visitors: what one brings from the first decision to
+    the last. 100% of the oracle is the exact optimum of who knows all laws and every visitor's state (see
+    `SessionTruth`).
     """
 
     name = "sessions"
@@ -71,12 +73,14 @@ class Sessions(World):
             raise ConfigError(
                 f"env.shocks: {late[0].name!r} is at step {late[0].step}, beyond the run of {steps} visitors"
             )
+        self.reward_range = (0.0, 1.0 / config.paid)
         kinds = 2 * len(config.categories)
         self._kind_of = np.arange(kinds * config.per_kind) % kinds
         one_hot = np.eye(len(config.categories))[self._kind_of // 2]
         self._features = frozen(np.column_stack([one_hot, self._kind_of % 2 == TEASER]).astype(float))
         self._ids = frozen(np.arange(len(self._kind_of)))
         self._open = frozen(np.ones(len(self._kind_of), bool))
+        self._followed = config.followed or TO_THE_END
 
     @property
     def config(self) -> SessionConfig:
@@ -140,7 +144,8 @@ class Sessions(World):
     def as_compiled(self) -> CompiledWorld:
         """Return the world as compiled functions."""
         values = np.array([truth.optimal_values for truth in self.periods.values()])
-        return CompiledWorld(KERNEL, self.arrays._replace(values=values), PLACE_SIZE, self._ids, self._features)
+        arrays = self.arrays._replace(values=values)
+        return CompiledWorld(KERNEL, arrays, PLACE_SIZE, self._ids, self._features, self._followed)
 
     def arrive(self, step: int) -> IntArray:
         """Return the first decision of visitor number `step`: its numbers, see `visitors`."""
@@ -161,12 +166,13 @@ class Sessions(World):
         )
 
     def serve(self, visit: IntArray, action: int) -> Outcome:
-        """Return 1.0 for a click, else 0.0, and what comes next for the visitor."""
+        """Return what a click is worth, 0.0 if there is none, and what comes next for the visitor."""
         place = visit.copy()
         reward, follows = serve(self.arrays, place, action)
         if follows == GONE:
             return Outcome(reward)
-        return Outcome(reward, next=Next(place, same_visit=follows == STAYED))
+        is_cut = int(place[STEP]) >= self._followed
+        return Outcome(reward, next=Next(place, same_visit=follows == STAYED, cut_off=is_cut))
 
     def truth(self, visit: IntArray) -> Truth:
         """Return the clicks that each product brings from here on, if the best follows."""

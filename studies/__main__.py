@@ -40,10 +40,15 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; options that are left out are None."""
     parser = argparse.ArgumentParser("python -m studies", description="Do a study, or list them all.")
     parser.add_argument("name", nargs="?", metavar="NAME", help="which study; none: list them")
+    parser.add_argument(
+        "data", nargs="?", default=argparse.SUPPRESS, metavar="FOLDER", help="the folder that it reads, as by --data"
+    )
     parser.add_argument("--seeds", metavar="N|A:B", help="0 to N-1, or A to B-1")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; one per core by default")
     parser.add_argument("--config", metavar="FILE.yaml", help="changes to the search shop, under the key env")
-    parser.add_argument("--data", metavar="DIR", help="open-bandit: the folder of the Open Bandit Dataset")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="open-bandit: the Open Bandit Dataset; leaderboard: the result files"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another option of the study")
     parser.add_argument("--out", metavar="DIR", help="folder for summary.json and report.html; runs/NAME by default")
     parser.add_argument("--json", action="store_true", help="print summary.json to standard output")

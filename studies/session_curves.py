@@ -99,28 +99,14 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
         visits: Visits of the run.
     """
     world = Sessions(seed, visits, observe="state")
-    planned = max(1, int(VISITORS_PER_VISIT * visits))
-    entry = make_entry(learner.policy, params=dict(learner.params))
-    policy = entry.make(world.spec(planned), stream(seed, "policy", learner.policy), None)
-    meet = _meeting(world, policy)
+    run = LearningRun(learner, world, visits)
     truth = world.truth_of(0)
     optimum = truth.value(truth.optimum)
     rows = []
-    visitor = 0
-    made = 0
     for checkpoint in (*(mark for mark in CHECKPOINTS if mark < visits), visits):
-        first = visitor
-        clicks = 0.0
-        while made < checkpoint:
-            # A visitor makes three visits or so: a sixth of what is missing in visitors does not overshoot by much.
-            some = max(1, (checkpoint - made) // 6)
-            met = meet(visitor, visitor + min(some, 5_000))
-            visitor += min(some, 5_000)
-            made += met.visits
-            clicks += met.clicks
-        worth = best_worth(world, policy)
-        online = clicks / (visitor - first)
-        believed = believed_worth(world, policy)
+        online = run.go_on(checkpoint)
+        worth = best_worth(world, run.policy)
+        believed = believed_worth(world, run.policy)
         in_percent = 100.0 / optimum
         rows.append(
             Learned(
@@ -133,6 +119,38 @@ def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
             )
         )
     return rows
+
+
+class LearningRun:
+    """A learner that meets the visitors of a world, one after another."""
+
+    def __init__(self, learner: Learner, world: Sessions, visits: int) -> None:
+        """Make the policy.
+
+        Args:
+            learner: Who learns.
+            world: Whose visitors it meets. Its seed is that of the policy, too.
+            visits: Visits of the whole run, for which the learner's schedules are made.
+        """
+        planned = max(1, int(VISITORS_PER_VISIT * visits))
+        entry = make_entry(learner.policy, params=dict(learner.params))
+        self.policy = entry.make(world.spec(planned), stream(world.seed, "policy", learner.policy), None)
+        self._meet = _meeting(world, self.policy)
+        self._visitors = 0
+        self._visits = 0
+
+    def go_on(self, visits: int) -> float:
+        """Let visitors come until they have made so many visits in all; return what one of them brought meanwhile."""
+        first = self._visitors
+        clicks = 0.0
+        while self._visits < visits:
+            # A visitor makes three visits or so: a sixth of what is missing in visitors does not overshoot by much.
+            some = min(max(1, (visits - self._visits) // 6), 5_000)
+            met = self._meet(self._visitors, self._visitors + some)
+            self._visitors += some
+            self._visits += met.visits
+            clicks += met.clicks
+        return clicks / (self._visitors - first)
 
 
 class Met(NamedTuple):
@@ -170,9 +188,11 @@ def _meet_one_by_one(world: Sessions, policy: Policy, start: int, stop: int) -> 
             feedback: Any = feedback_of(world, outcome)
             policy.update(context, action, outcome.reward, feedback, following)
             clicks += outcome.reward
-            visits += feedback["visit_ended"]
+            visits += feedback["visit_ended"] or feedback["censored"]
             if following is not None:
                 context = following
+            if outcome.censored:
+                break
     return Met(visits, clicks)
 
 
@@ -185,7 +205,7 @@ def count_visits(rows: LifeRows) -> int:
 def best_worth(world: Sessions, policy: Policy) -> float:
     """Return what it is worth, in clicks of a new visitor, to show what a policy takes for best; exact."""
     truth = world.truth_of(0)
-    return truth.value(policy_table(truth.laws, partial(_best_actions, world, policy)))
+    return truth.value(policy_table(truth.laws, partial(best_actions, world, policy)))
 
 
 def believed_worth(world: Sessions, policy: Policy) -> float | None:
@@ -198,8 +218,8 @@ def believed_worth(world: Sessions, policy: Policy) -> float | None:
     return float(np.average(values, weights=truth.laws.shares))
 
 
-def _best_actions(world: Sessions, policy: Policy, observations: FloatArray) -> IntArray:
-    """Return what a policy takes for best at each of the `observations (n, features)`."""
+def best_actions(world: Sessions, policy: Policy, observations: FloatArray) -> IntArray:
+    """Return what a policy takes for best at each of the `observations (n, features)`, as products `(n,)`."""
     return np.array([policy.recommend(request) for request in _requests(world, observations)])
 
 

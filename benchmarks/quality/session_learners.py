@@ -7,10 +7,11 @@ benchmark says so.
 
 import time
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from studies.other_learners import LEARNERS, Trained
 from zoosim.core.statistics import mean_interval
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.states import policy_table
@@ -20,29 +21,6 @@ SEEDS = range(1000, 1004)
 
 DECISIONS = 200_000
 """Decisions that a learner sees, those of some 30,000 visits."""
-
-SHOPS = 16
-"""Shops that a learner plays at once."""
-
-PPO = {"n_steps": 256, "batch_size": 512, "gamma": 1.0, "learning_rate": 1e-3, "ent_coef": 0.003}
-DQN = {
-    "train_freq": 4,
-    "gradient_steps": 4,
-    "batch_size": 128,
-    "buffer_size": 50_000,
-    "learning_starts": 1_000,
-    "target_update_interval": 1_000,
-    "exploration_fraction": 0.5,
-    "exploration_final_eps": 0.1,
-    "gamma": 1.0,
-    "learning_rate": 5e-4,
-}
-LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "DQN": ("stable_baselines3", DQN),
-    "PPO": ("stable_baselines3", PPO),
-    "MaskablePPO": ("sb3_contrib", PPO),
-}
-"""Classes of learners: the packages that they come from, and their options, tuned on seed 0."""
 
 
 class Learned(NamedTuple):
@@ -82,13 +60,8 @@ def learn(name: str, truth: SessionTruth, seed: int, decisions: int) -> Learned:
         seed: Seed of the worlds and of the learner.
         decisions: Length of learning.
     """
-    package, options = LEARNERS[name]
-    import_module("torch").set_num_threads(1)
-    make_env = import_module("stable_baselines3.common.env_util").make_vec_env
-    env = make_env("zoosim/Sessions-v0", SHOPS, seed=seed, env_kwargs={"config": {"observe": "state"}})
-    model = getattr(import_module(package), name)("MlpPolicy", env, seed=seed, device="cpu", **options)
     began = time.process_time()
-    model.learn(decisions)
+    choose = Trained(name, {"config": {"observe": "state"}}, seed, decisions)
     seconds = time.process_time() - began
-    table = policy_table(truth.laws, lambda states: model.predict(states.astype(np.float32), deterministic=True)[0])
+    table = policy_table(truth.laws, choose)
     return Learned(truth.value(table) / truth.value(truth.optimum), seconds)

@@ -102,6 +102,7 @@ BOTTLENECK = ("candidates", "networks", "updates")
         (["q-sanity", "--seeds", "x"], "seeds: got 'x'"),
         (["q-sanity", "--jobs", "0"], "jobs: got 0, expected a whole number, 1 to 1,024"),
         (["latency", "--set", "calls=0"], "latency: calls: got 0"),
+        (["leaderboard", "nowhere"], "leaderboard: nowhere has 0 files *.json, expected 1 to 1,000 results"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from zoosim.arena.experiment import Experiment
 
 STUDIES = (
-    *("action-shaping", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
-    *("cold-start", "devices", "late-rewards", "latency", "offline-sessions", "ope-accuracy", "ope-coverage"),
+    *("action-shaping", "axes", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
+    *("cold-start", "devices", "late-rewards", "latency", "leaderboard", "offline-sessions", "ope-accuracy"),
     *(
+        "ope-coverage",
         "ope-sessions",
         "ope-verdict",
         "open-bandit",

@@ -27,6 +27,11 @@ const isTitle = label => label.xref === "paper" && label.yref === "paper" && !la
 function forPhone(figure, width) {
   const {data, layout} = structuredClone(figure);
   layout.annotations ??= [];
+  const polars = Object.keys(layout).filter(key => key.startsWith("polar"));
+  if (polars.length) {
+    pairPolars(polars.map(key => layout[key]), layout);
+    return {data, layout};
+  }
   const panels = axesOf(layout, "x").map(key => {
     const y = (layout[key].anchor ?? "y").replace("y", "yaxis");
     return {x: layout[key], y: layout[y], xid: key.replace("axis", ""), yid: y.replace("axis", "")};
@@ -42,6 +47,22 @@ function forPhone(figure, width) {
   placeShocks(layout, width);
   for (const {x} of panels) if (!x.tickvals) x.nticks = Math.min(x.nticks || 5, 5);
   return {data, layout};
+}
+
+// Radars stand two by two.
+function pairPolars(polars, layout) {
+  const {t, b} = layout.margin;
+  const titles = layout.annotations.filter(isTitle);
+  const rows = Math.ceil(polars.length / 2);
+  const row = 1 / rows;
+  polars.forEach(({domain}, i) => {
+    const left = i % 2 ? 0.62 : 0.06;
+    const top = 1 - row * Math.floor(i / 2);
+    Object.assign(domain, {x: [left, left + 0.32], y: [top - row + row * 0.3, top]});
+    Object.assign(titles[i], {x: left + 0.16, y: top});
+  });
+  Object.assign(layout.margin, {l: 16, r: 16});
+  layout.height = rows * 190 + t + b;
 }
 
 function wrapRowNames(panels, layout) {

@@ -23,6 +23,7 @@ from zoosim.models.visitor_model import (
 from zoosim.policies.choice import add_share, best_of, hash_row, pick
 from zoosim.policies.kernel import DrawingPolicy, new_draws
 from zoosim.policies.requests import (
+    LARGEST,
     CheckedRequest,
     checked_action,
     checked_past_features,
@@ -42,14 +43,15 @@ class Planner(DrawingPolicy):
     """Learn how visitors click, stay and come back, and plan over all of their visits.
 
     It wants states: groups of features of which exactly one is 1, such as a persona, a category, a level; it finds the
-    groups by itself (see `zoosim.models.visitor_model`). Of other features it tells none apart. Rewards are clicks. A
-    new plan is made whenever the visitors who have gone are 1.2 times as many as at the last one. Decisions follow a
-    plan in a model that is drawn from the posterior, recommendations one in the most likely model.
+    groups by itself (see `zoosim.models.visitor_model`). Of other features it tells none apart. A reward above 0 is a
+    click, whatever it amounts to. A new plan is made whenever the visitors who have gone are 1.2 times as many as at
+    the last one. Decisions follow a plan in a model that is drawn from the posterior, recommendations one in the most
+    likely model.
     """
 
     name = "planner"
     chooses = ("products",)
-    rewards: ClassVar = (0.0, 1.0)
+    rewards: ClassVar = (0.0, LARGEST)
     learned: ClassVar = (
         *("_before", "_after", "_shown", "_clicked", "_follows", "_kind_ids", "_kind_rows", "_counts"),
         *("_starts", "_expected", "_drawn", "draws"),

@@ -1,0 +1,124 @@
+"""Let learners learn worlds that are hard in one way each, and write their results for the leaderboard."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import zoosim
+from studies.cache import kept_array
+from studies.other_learners import LEARNERS as OTHERS
+from studies.other_learners import SHOPS, Trained, version_of
+from studies.result_files import write_result
+from studies.session_axes import DECISIONS, SEEDS, VISITS, WORLDS, AxisWorld, Choose, Score, result_of, score
+from studies.session_curves import Learner, LearningRun, best_actions
+from studies.work import rows_by_task
+from zoosim.core.checks import check_whole
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
+from zoosim.core.types import FloatArray, Progress
+from zoosim.experiments.request import parse_seeds
+from zoosim.policies.registry import make_entry
+from zoosim.worlds.sessions.world import Sessions
+
+OWN = ("random", "linucb", "d-linucb", "product-linucb", "q-table", "dqn", "planner")
+
+
+def measure(
+    *,
+    seeds: Any = SEEDS,
+    jobs: Any = None,
+    visits: int = VISITS,
+    learners: Any = None,
+    worlds: Any = None,
+    results: str | None = None,
+    progress: Progress = lambda line: None,
+) -> list[Score]:
+    """Let each of the `learners` learn each of the `worlds` for so many `visits`, for each seed; kept on disk.
+
+    Learners are those of this library by default; DQN, PPO and MaskablePPO are those of Stable-Baselines3, which learn
+    from as many decisions. With `results`, a folder, the result file of each is written there.
+    """
+    count = check_whole("axes: visits", visits, 300, 1_000_000)
+    names = _chosen("learner", learners, OWN, [*OWN, *OTHERS])
+    chosen = _chosen("world", worlds, list(WORLDS), list(WORLDS))
+    tasks = [(name, world, seed) for name in names for world in chosen for seed in parse_seeds(seeds)]
+    scores = rows_by_task(partial(_kept, count), tasks, jobs=jobs, words=_words, progress=progress)
+    if results is not None:
+        for name in names:
+            _write([each for each in scores if each.learner == name_on_board(name)], name, count, results)
+    return scores
+
+
+def name_on_board(name: str) -> str:
+    """Return a learner's name on the leaderboard."""
+    return f"{name} (sb3)" if name in OTHERS else name
+
+
+def _chosen(kind: str, names: Any, default: Sequence[str], known: list[str]) -> list[str]:
+    wanted = list(default) if names is None else names
+    if not isinstance(wanted, list) or not wanted:
+        raise ConfigError(f"axes: {kind}s: got {names!r}, expected a list such as [{known[0]}, {known[1]}]")
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(unknown(f"axes: unknown {kind}", str(name), known))
+        if name in OTHERS and find_spec(OTHERS[name][0]) is None:
+            raise ConfigError(f"axes: {name} needs stable-baselines3 and sb3-contrib; run make bench")
+    return wanted
+
+
+def _words(task: tuple[str, str, int]) -> str:
+    name, world, seed = task
+    return f"{name}, {world}, seed {seed}"
+
+
+def _kept(visits: int, task: tuple[str, str, int]) -> list[Score]:
+    name, world, seed = task
+    learner = sorted(OTHERS[name][1].items()) if name in OTHERS else make_entry(name).fingerprint
+    key = (learner, name, sorted(WORLDS[world].config.items()), world, seed, visits)
+    return [Score(**json.loads(str(kept_array("axes", key, partial(_text, visits, task)))))]
+
+
+def _text(visits: int, task: tuple[str, str, int]) -> str:
+    name, world, seed = task
+    train = partial(_train_other if name in OTHERS else _train_own, name, visits)
+    found = score(name_on_board(name), WORLDS[world], seed, train)
+    return json.dumps(asdict(found))
+
+
+def _train_own(name: str, visits: int, world: AxisWorld, seed: int) -> Choose:
+    """Let a policy of this library meet the visitors of a world; return what it then takes for best."""
+    run = LearningRun(Learner(name, name, {}), Sessions(seed, visits, **world.config), visits)
+    run.go_on(visits)
+    shop = Sessions(seed, visits, **world.config)
+    if not run.policy.learns:
+        return partial(_any_product, len(shop.all_products().ids))
+    return partial(best_actions, shop, run.policy)
+
+
+def _any_product(count: int, observations: FloatArray) -> FloatArray:
+    return np.full((len(observations), count), 1.0 / count)
+
+
+def decisions_for(visits: int) -> int:
+    """Return from how many decisions others learn, where policies of this library learn from so many visits."""
+    return round(DECISIONS * visits / VISITS)
+
+
+def _train_other(name: str, visits: int, world: AxisWorld, seed: int) -> Choose:
+    return Trained(name, world.environment(SHOPS), seed, decisions_for(visits))
+
+
+def _write(scores: Sequence[Score], name: str, visits: int, folder: str) -> None:
+    if name in OTHERS:
+        library, version = version_of(name)
+        budget = f"{decisions_for(visits):,} decisions"
+    else:
+        library = "zoosim"
+        version = zoosim.__version__
+        budget = f"{visits:,} visits"
+    write_result(result_of(scores, library, version, budget), folder)

@@ -1,0 +1,203 @@
+"""Worlds of visitors who come back that are hard in one way each, and what policies are worth there, exactly.
+
+A learner of any library enters the leaderboard by one function that learns a world and returns a policy:
+
+    def train(world, seed):
+        environment = gymnasium.make("zoosim/Sessions-v0", **world.environment())
+        ...  # learn from at most DECISIONS steps
+        return choose  # takes observations (n, features), returns actions (n,)
+
+    enter("my learner", "my library", "1.0", train, "results")
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from studies.result_files import Result, WorldResult, write_result
+from zoosim.core.types import FloatArray, Progress
+from zoosim.worlds.recommendation.shocks import LOUD, SILENT
+from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.states import policy_table
+from zoosim.worlds.sessions.truth import SessionTruth
+
+VISITS = 10_000
+"""Visits from which a policy of this library learns."""
+
+DECISIONS = 65_000
+"""Decisions from which others learn, about those of so many visits: an environment counts steps."""
+
+SEEDS = "1000:1004"
+
+SHOCK_VISITOR = 2_000
+"""The visitor with whom the laws change in the world of shocks: about the middle of so many visits."""
+
+Choose = Callable[[FloatArray], Any]
+"""A policy: takes observations `(n, features)`, returns actions `(n,)`, or probabilities of all `(n, actions)`."""
+
+
+@dataclass(frozen=True)
+class AxisWorld:
+    """A world that is hard in one way.
+
+    Attributes:
+        name: What pages call it.
+        difficulty: What is hard there, for a table.
+        changes: Fields of `SessionConfig` that differ from the defaults.
+    """
+
+    name: str
+    difficulty: str
+    changes: Mapping[str, Any]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The fields of `SessionConfig` that make the world; policies see the state, and one product of each kind."""
+        return {"observe": "state", "per_kind": 1, **self.changes}
+
+    def environment(self, shops: int = 1) -> dict[str, Any]:
+        """Return what `gymnasium.make("zoosim/Sessions-v0", ...)` takes.
+
+        Args:
+            shops: How many environments the learner steps side by side: each then sees its share of the visitors
+                before a shock.
+        """
+        config = self.config
+        if "shocks" in config:
+            config["shocks"] = [shock | {"step": max(1, shock["step"] // shops)} for shock in config["shocks"]]
+        return {"config": config}
+
+    @cached_property
+    def truth(self) -> SessionTruth:
+        """What is true of the visitors who come when learning is over."""
+        config = SessionConfig(**self.config)
+        return SessionTruth(config, list(config.tables().values())[-1])
+
+    @cached_property
+    def optimum(self) -> float:
+        """The clicks of a new visitor under the best policy, exactly."""
+        return self.truth.value(self.truth.optimum)
+
+    def percent(self, choose: Choose) -> float:
+        """Return what a policy is worth that learns no more, in % of the optimum, exactly."""
+        return 100.0 * self.truth.value(policy_table(self.truth.laws, choose)) / self.optimum
+
+
+def _shock(changes: Any) -> dict[str, Any]:
+    return {"step": SHOCK_VISITOR, "name": changes.name, "set": changes.set}
+
+
+WORLDS = {
+    world.name: world
+    for world in (
+        AxisWorld("base", "to look ahead: who is disappointed comes back less", {}),
+        AxisWorld("control", "nothing: satisfaction does not matter", {"return_by_satisfaction": 0.0}),
+        AxisWorld("shock", "clicks change on the way", {"shocks": [_shock(LOUD), _shock(SILENT)]}),
+        AxisWorld("censoring", "a visitor is followed for 10 decisions", {"followed": 10}),
+        AxisWorld("sparse", "one click in ten is paid, and worth 10", {"paid": 0.1}),
+    )
+}
+"""The worlds by name, in the order of pages."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a learner reached in a world with a seed: the exact worth of its policy in % of the optimum.
+
+    `seconds` of processor time were spent on learning.
+    """
+
+    learner: str
+    world: str
+    seed: int
+    percent: float
+    seconds: float
+
+
+def score(learner: str, world: AxisWorld, seed: int, train: Callable[[AxisWorld, int], Choose]) -> Score:
+    """Let a learner learn a world, and return what it reached.
+
+    Args:
+        learner: Its name.
+        world: The world.
+        seed: Seed of the visitors and of the learner.
+        train: Learns, and returns the policy that was learned.
+    """
+    began = time.process_time()
+    choose = train(world, seed)
+    seconds = time.process_time() - began
+    return Score(learner, world.name, seed, world.percent(choose), seconds)
+
+
+def enter(
+    learner: str,
+    library: str,
+    version: str,
+    train: Callable[[AxisWorld, int], Choose],
+    folder: str | os.PathLike[str],
+    *,
+    seeds: Sequence[int] = range(1000, 1004),
+    worlds: Sequence[str] = tuple(WORLDS),
+    progress: Progress = print,
+) -> Result:
+    """Let a learner learn all worlds, and write its result file for the leaderboard.
+
+    Args:
+        learner: Its name on the leaderboard.
+        library: Where it comes from.
+        version: Of the library.
+        train: Takes a world and a seed, learns from at most `DECISIONS` decisions of
+            `gymnasium.make("zoosim/Sessions-v0", **world.environment())`, and returns what chooses by observations.
+        folder: Takes the file.
+        seeds: Seeds of the visitors and of the learner.
+        worlds: Names of the worlds.
+        progress: Called with a line for each world and seed.
+
+    Returns:
+        What was written.
+    """
+    scores = []
+    for name in worlds:
+        for seed in seeds:
+            scores.append(score(learner, WORLDS[name], seed, train))
+            progress(f"{learner}, {name}, seed {seed}: {scores[-1].percent:.1f}% of the optimum")
+    result = result_of(scores, library, version, f"{DECISIONS:,} decisions")
+    write_result(result, folder)
+    return result
+
+
+def result_of(scores: Sequence[Score], library: str, version: str, budget: str) -> Result:
+    """Return the result of one learner, whose `scores` are of the same seeds in each world.
+
+    Args:
+        scores: What it reached.
+        library: Where it comes from.
+        version: Of the library.
+        budget: From what it learned, in words.
+    """
+    by_world: dict[str, list[Score]] = {}
+    for each in scores:
+        by_world.setdefault(each.world, []).append(each)
+    return Result(
+        format=1,
+        learner=scores[0].learner,
+        library=library,
+        version=version,
+        budget=budget,
+        seeds=[each.seed for each in next(iter(by_world.values()))],
+        worlds={
+            name: WorldResult(
+                percent=[round(each.percent, 3) for each in of_world],
+                seconds=[round(each.seconds, 1) for each in of_world],
+            )
+            for name, of_world in by_world.items()
+        },
+    )
+
+
+def myopic_percent(world: AxisWorld) -> float:
+    """Return what it is worth to show what is clicked most now, in % of the optimum."""
+    return 100.0 * world.truth.value(world.truth.myopic) / world.optimum

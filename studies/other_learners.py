@@ -1,12 +1,13 @@
 """Learners of other libraries in the world of sessions: Stable-Baselines3 and sb3-contrib (Raffin et al. 2021)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from studies.session_axes import NextInStock
+from zoosim.core.types import BoolArray, FloatArray
 
 SHOPS = 16
 """Shops that a learner plays at once."""
@@ -32,28 +33,34 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
 """Classes of learners: the packages that they come from, and their options, tuned on seed 0 of the default shop."""
 
 
-class Trained:
-    """A learner's greedy policy, by observations."""
+def train(name: str, environment: Mapping[str, Any], seed: int, decisions: int) -> Callable[..., Any]:
+    """Let a learner learn.
 
-    def __init__(self, name: str, environment: Mapping[str, Any], seed: int, decisions: int) -> None:
-        """Let a learner learn.
+    Args:
+        name: Class of the learner.
+        environment: What `gymnasium.make("zoosim/Sessions-v0", ...)` takes.
+        seed: Seed of the worlds and of the learner.
+        decisions: Length of learning.
 
-        Args:
-            name: Class of the learner.
-            environment: What `gymnasium.make("zoosim/Sessions-v0", ...)` takes.
-            seed: Seed of the worlds and of the learner.
-            decisions: Length of learning.
-        """
-        package, options = LEARNERS[name]
-        import_module("torch").set_num_threads(1)
-        make_env = import_module("stable_baselines3.common.env_util").make_vec_env
-        env = make_env("zoosim/Sessions-v0", SHOPS, seed=seed, env_kwargs=dict(environment))
-        self._model = getattr(import_module(package), name)("MlpPolicy", env, seed=seed, device="cpu", **options)
-        self._model.learn(decisions)
+    Returns:
+        Its greedy policy: takes observations `(n, features)`, if it masks which actions are there `(n, K)`, too, and
+        returns actions `(n,)`.
+    """
+    package, options = LEARNERS[name]
+    masks = name == "MaskablePPO"
+    import_module("torch").set_num_threads(1)
+    make_env = import_module("stable_baselines3.common.env_util").make_vec_env
+    wrapper = None if masks else NextInStock
+    env = make_env("zoosim/Sessions-v0", SHOPS, seed=seed, env_kwargs=dict(environment), wrapper_class=wrapper)
+    model = getattr(import_module(package), name)("MlpPolicy", env, seed=seed, device="cpu", **options)
+    model.learn(decisions)
+    if not masks:
+        return lambda observations: model.predict(observations.astype(np.float32), deterministic=True)[0]
 
-    def __call__(self, observations: FloatArray) -> Any:
-        """Return the best action `(n,)` at each of the `observations (n, features)`."""
-        return self._model.predict(observations.astype(np.float32), deterministic=True)[0]
+    def choose(observations: FloatArray, there: BoolArray | None = None) -> Any:
+        return model.predict(observations.astype(np.float32), action_masks=there, deterministic=True)[0]
+
+    return choose
 
 
 def version_of(name: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 A learner of any library enters the leaderboard by one function that learns a world and returns a policy:
 
     def train(world, seed):
-        environment = gymnasium.make("zoosim/Sessions-v0", **world.environment())
+        environment = world.make()
         ...  # learn from at most DECISIONS steps
         return choose  # takes observations (n, features), returns actions (n,)
 
@@ -16,6 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import gymnasium
+import numpy as np
 
 from studies.result_files import Result, WorldResult, write_result
 from zoosim.core.types import FloatArray, Progress
@@ -35,8 +38,24 @@ SEEDS = "1000:1004"
 SHOCK_VISITOR = 2_000
 """The visitor with whom the laws change in the world of shocks: about the middle of so many visits."""
 
-Choose = Callable[[FloatArray], Any]
-"""A policy: takes observations `(n, features)`, returns actions `(n,)`, or probabilities of all `(n, actions)`."""
+Choose = Callable[..., Any]
+"""A policy: takes observations `(n, features)` and returns actions `(n,)`, or probabilities of all `(n, actions)`.
+
+In the world where products sell out one of two arguments takes which of them are there, too, `(n, actions)`, and
+returns actions; one that takes observations alone is one that learned from `AxisWorld.make`."""
+
+Policy = Choose | FloatArray
+"""The same, or the probability of each kind in each state, `(P, states, kinds)`."""
+
+
+class NextInStock(gymnasium.ActionWrapper[Any, Any, Any]):
+    """Shows the next product that is there in place of one that is sold out, for learners that cannot mask."""
+
+    def action(self, action: Any) -> int:
+        """Return the first product from number `action` on that is there."""
+        there = np.asarray(self.get_wrapper_attr("action_masks")())
+        following = (int(action) + np.arange(len(there))) % len(there)
+        return int(following[there[following].argmax()])
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class AxisWorld:
         return {"observe": "state", "per_kind": 1, **self.changes}
 
     def environment(self, shops: int = 1) -> dict[str, Any]:
-        """Return what `gymnasium.make("zoosim/Sessions-v0", ...)` takes.
+        """Return what `gymnasium.make("zoosim/Sessions-v0", ...)` takes; see `make`.
 
         Args:
             shops: How many environments the learner steps side by side: each then sees its share of the visitors
@@ -69,6 +88,10 @@ class AxisWorld:
         if "shocks" in config:
             config["shocks"] = [shock | {"step": max(1, shock["step"] // shops)} for shock in config["shocks"]]
         return {"config": config}
+
+    def make(self) -> Any:
+        """Return the environment, for a learner that need not mask: see `NextInStock`."""
+        return NextInStock(gymnasium.make("zoosim/Sessions-v0", **self.environment()))
 
     @cached_property
     def truth(self) -> SessionTruth:
@@ -81,9 +104,10 @@ class AxisWorld:
         """The clicks of a new visitor under the best policy, exactly."""
         return self.truth.value(self.truth.optimum)
 
-    def percent(self, choose: Choose) -> float:
+    def percent(self, policy: Policy) -> float:
         """Return what a policy is worth that learns no more, in % of the optimum, exactly."""
-        return 100.0 * self.truth.value(policy_table(self.truth.laws, choose)) / self.optimum
+        table = policy_table(self.truth.laws, policy) if callable(policy) else policy
+        return 100.0 * self.truth.value(table) / self.optimum
 
 
 def _shock(changes: Any) -> dict[str, Any]:
@@ -98,6 +122,7 @@ WORLDS = {
         AxisWorld("shock", "clicks change on the way", {"shocks": [_shock(LOUD), _shock(SILENT)]}),
         AxisWorld("censoring", "a visitor is followed for 10 decisions", {"followed": 10}),
         AxisWorld("sparse", "one click in ten is paid, and worth 10", {"paid": 0.1}),
+        AxisWorld("sold out", "three products in ten are not there", {"sold_out": 0.3}),
     )
 }
 """The worlds by name, in the order of pages."""
@@ -117,7 +142,7 @@ class Score:
     seconds: float
 
 
-def score(learner: str, world: AxisWorld, seed: int, train: Callable[[AxisWorld, int], Choose]) -> Score:
+def score(learner: str, world: AxisWorld, seed: int, train: Callable[[AxisWorld, int], Policy]) -> Score:
     """Let a learner learn a world, and return what it reached.
 
     Args:
@@ -127,16 +152,16 @@ def score(learner: str, world: AxisWorld, seed: int, train: Callable[[AxisWorld,
         train: Learns, and returns the policy that was learned.
     """
     began = time.process_time()
-    choose = train(world, seed)
+    policy = train(world, seed)
     seconds = time.process_time() - began
-    return Score(learner, world.name, seed, world.percent(choose), seconds)
+    return Score(learner, world.name, seed, world.percent(policy), seconds)
 
 
 def enter(
     learner: str,
     library: str,
     version: str,
-    train: Callable[[AxisWorld, int], Choose],
+    train: Callable[[AxisWorld, int], Policy],
     folder: str | os.PathLike[str],
     *,
     seeds: Sequence[int] = range(1000, 1004),
@@ -149,8 +174,8 @@ def enter(
         learner: Its name on the leaderboard.
         library: Where it comes from.
         version: Of the library.
-        train: Takes a world and a seed, learns from at most `DECISIONS` decisions of
-            `gymnasium.make("zoosim/Sessions-v0", **world.environment())`, and returns what chooses by observations.
+        train: Takes a world and a seed, learns from at most `DECISIONS` decisions of `world.make()`, and returns what
+            chooses by observations.
         folder: Takes the file.
         seeds: Seeds of the visitors and of the learner.
         worlds: Names of the worlds.

@@ -13,7 +13,7 @@ from studies.work import rows_by_task
 from zoosim.arena.compiled import runs_compiled
 from zoosim.arena.compiled_lives import CompiledLives, LifeRows
 from zoosim.core.rng import stream
-from zoosim.core.types import Context, FloatArray, IntArray, Progress
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
@@ -218,17 +218,26 @@ def believed_worth(world: Sessions, policy: Policy) -> float | None:
     return float(np.average(values, weights=truth.laws.shares))
 
 
-def best_actions(world: Sessions, policy: Policy, observations: FloatArray) -> IntArray:
-    """Return what a policy takes for best at each of the `observations (n, features)`, as products `(n,)`."""
-    return np.array([policy.recommend(request) for request in _requests(world, observations)])
+def best_actions(world: Sessions, policy: Policy, observations: FloatArray, there: BoolArray | None = None) -> IntArray:
+    """Return what a policy takes for best at each of the `observations (n, features)`, as products `(n,)`.
+
+    Args:
+        world: The shop, whose products are one of each kind where some are sold out.
+        policy: Who is asked.
+        observations: What it sees.
+        there: Which products are there, `(n, K)`; all by default.
+    """
+    return np.array([policy.recommend(request) for request in _requests(world, observations, there)])
 
 
-def _requests(world: Sessions, observations: FloatArray) -> Iterator[Context]:
-    """Yield a request of all products with each of the `observations (n, features)`."""
+def _requests(world: Sessions, observations: FloatArray, there: BoolArray | None = None) -> Iterator[Context]:
+    """Yield a request with each of the `observations (n, features)`, of products that are `there (n, K)` or of all."""
     products = world.all_products()
-    offer = {"product_ids": products.ids, "products": products.features, "available": np.ones(len(products.ids), bool)}
-    for user in observations:
-        yield Context(user_id=0, user=user, **offer)
+    offer = {"product_ids": products.ids, "products": products.features}
+    if there is None:
+        there = np.broadcast_to(np.ones(len(products.ids), bool), (len(observations), len(products.ids)))
+    for user, available in zip(observations, there, strict=True):
+        yield Context(user_id=0, user=user, **offer, available=available)
 
 
 def learned_by(rows: Sequence[Learned], learner: str, visits: int) -> list[float]:

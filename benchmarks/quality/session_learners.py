@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from studies.other_learners import LEARNERS, Trained
+from studies.other_learners import LEARNERS, train
 from zoosim.core.statistics import mean_interval
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.states import policy_table
@@ -61,7 +61,7 @@ def learn(name: str, truth: SessionTruth, seed: int, decisions: int) -> Learned:
         decisions: Length of learning.
     """
     began = time.process_time()
-    choose = Trained(name, {"config": {"observe": "state"}}, seed, decisions)
+    choose = train(name, {"config": {"observe": "state"}}, seed, decisions)
     seconds = time.process_time() - began
     table = policy_table(truth.laws, choose)
     return Learned(truth.value(table) / truth.value(truth.optimum), seconds)

@@ -12,15 +12,16 @@ import numpy as np
 import zoosim
 from studies.cache import kept_array
 from studies.other_learners import LEARNERS as OTHERS
-from studies.other_learners import SHOPS, Trained, version_of
+from studies.other_learners import SHOPS, version_of
+from studies.other_learners import train as train_other
 from studies.result_files import write_result
-from studies.session_axes import DECISIONS, SEEDS, VISITS, WORLDS, AxisWorld, Choose, Score, result_of, score
+from studies.session_axes import DECISIONS, SEEDS, VISITS, WORLDS, AxisWorld, Policy, Score, result_of, score
 from studies.session_curves import Learner, LearningRun, best_actions
 from studies.work import rows_by_task
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
-from zoosim.core.types import FloatArray, Progress
+from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.sessions.world import Sessions
@@ -90,18 +91,14 @@ def _text(visits: int, task: tuple[str, str, int]) -> str:
     return json.dumps(asdict(found))
 
 
-def _train_own(name: str, visits: int, world: AxisWorld, seed: int) -> Choose:
+def _train_own(name: str, visits: int, world: AxisWorld, seed: int) -> Policy:
     """Let a policy of this library meet the visitors of a world; return what it then takes for best."""
     run = LearningRun(Learner(name, name, {}), Sessions(seed, visits, **world.config), visits)
     run.go_on(visits)
     shop = Sessions(seed, visits, **world.config)
-    if not run.policy.learns:
-        return partial(_any_product, len(shop.all_products().ids))
+    if not run.policy.learns:  # `random`
+        return np.full(world.truth.optimum.shape, 1.0 / world.truth.laws.kinds)
     return partial(best_actions, shop, run.policy)
-
-
-def _any_product(count: int, observations: FloatArray) -> FloatArray:
-    return np.full((len(observations), count), 1.0 / count)
 
 
 def decisions_for(visits: int) -> int:
@@ -109,8 +106,8 @@ def decisions_for(visits: int) -> int:
     return round(DECISIONS * visits / VISITS)
 
 
-def _train_other(name: str, visits: int, world: AxisWorld, seed: int) -> Choose:
-    return Trained(name, world.environment(SHOPS), seed, decisions_for(visits))
+def _train_other(name: str, visits: int, world: AxisWorld, seed: int) -> Policy:
+    return train_other(name, world.environment(SHOPS), seed, decisions_for(visits))
 
 
 def _write(scores: Sequence[Score], name: str, visits: int, folder: str) -> None:

@@ -169,7 +169,29 @@ def test_masks_are_what_maskable_ppo_asks_for() -> None:
     assert rows.action_masks().shape == (3, 10)
 
 
-@pytest.mark.parametrize("config", [{"observe": "state"}, {"observe": "shop", "per_kind": 2}, SHOCKED])
+def test_what_is_sold_out_is_masked_and_refused() -> None:
+    env = SessionsEnv({"sold_out": 0.5})
+    rows = SessionsVectorEnv(2, {"sold_out": 0.5})
+    env.reset(seed=0)
+    rows.reset(seed=[0, 1])
+    for _ in range(5):
+        masks = rows.action_masks()
+        np.testing.assert_array_equal(env.action_masks(), masks[0])
+        assert 0 < masks[0].sum() < 10
+        missing = int(np.flatnonzero(masks[0] == 0)[0])
+        there = masks.argmax(axis=1)
+        with pytest.raises(ActionError, match="not available"):
+            env.step(missing)
+        with pytest.raises(ActionError, match=f"got action {missing} in row 0, a product that is not available"):
+            rows.step([missing, there[1]])
+        if env.step(int(there[0]))[2]:
+            env.reset()
+        rows.step(there)
+
+
+@pytest.mark.parametrize(
+    "config", [{"observe": "state"}, {"observe": "shop", "per_kind": 2}, SHOCKED, {"sold_out": 0.5, "per_kind": 2}]
+)
 @pytest.mark.parametrize("flat", [True, False])
 def test_the_vector_form_is_gymnasiums_own_vector_of_single_environments(config: dict[str, Any], flat: bool) -> None:
     """Bit for bit over 250 steps of three rows, resets in the same step and visitors who are cut off among them."""
@@ -177,14 +199,18 @@ def test_the_vector_form_is_gymnasiums_own_vector_of_single_environments(config:
     env = gymnasium.make_vec(ID, num_envs=3, config=config, max_steps=9, flat=flat)
     assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     assert env.single_observation_space == sync.single_observation_space
-    assert same(*(plain(each.reset(seed=1)) for each in (env, sync)))
+    first = env.reset(seed=1)
+    assert same(plain(first), plain(sync.reset(seed=1)))
+    info = first[1]
     rng = np.random.default_rng(0)
     over = np.zeros(2, int)
     for _ in range(250):
-        actions = env.action_space.sample() if not flat else rng.integers(10, size=3)
+        masks = info["action_mask"]
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
         ours, theirs = env.step(actions), sync.step(actions)
         assert same(plain(ours), plain(theirs))
         over += ours[2].sum(), ours[3].sum()
+        info = ours[4]
     assert (over > 5).all()
 
 

@@ -23,6 +23,7 @@ ROOM = 2 * MOST_STEPS
 # `compiled_lives` puts each world's and policy's own functions in the place of these.
 arrive: Any = None
 observe: Any = None
+offer: Any = None
 serve: Any = None
 worth: Any = None
 choose: Any = None
@@ -64,7 +65,7 @@ class CompiledLives:
         self._rows = _room()
         self._place = np.zeros(compiled.place_size, np.int64)
         self._users = np.zeros((2, world.spec(1).user_dim))
-        self._available = np.ones(len(compiled.product_ids), np.bool_)
+        self._available = np.ones((2, len(compiled.product_ids)), np.bool_)
 
     def play(self, start: int, stop: int) -> LifeRows:
         """Return the decisions of visitors `start` to `stop - 1`, whose rewards are learned at once.
@@ -126,6 +127,7 @@ def compiled_lives(kernel: Kernel, world: VisitorKernel) -> Callable[..., tuple[
         follow=follows,
         arrive=world.arrive,
         observe=world.observe,
+        offer=world.offer,
         serve=world.serve,
         worth=world.worth,
     )
@@ -156,7 +158,7 @@ def _live(
     followed: int,
     place: IntArray,
     users: FloatArray,
-    available: BoolArray,
+    availables: BoolArray,
     visitor: int,
     stop: int,
     judged: bool,
@@ -176,7 +178,10 @@ def _live(
         arrive(arrays, visitor, place)
         user = users[0]
         next_user = users[1]
+        available = availables[0]
+        next_available = availables[1]
         observe(arrays, place, user)
+        offer(arrays, place, available)
         visit = 0
         for step in range(MOST_STEPS):
             draws.decisions[0] += 1
@@ -187,7 +192,7 @@ def _live(
             expected[row] = np.nan
             best[row] = np.nan
             if judged:
-                expected[row], best[row] = worth(arrays, place, action)
+                expected[row], best[row] = worth(arrays, place, available, action)
             reward, follows = serve(arrays, place, action)
             visitors[row] = visitor
             visits[row] = visit
@@ -201,12 +206,14 @@ def _live(
                 learn(state, candidates, visitor, user, action, reward)
                 break
             observe(arrays, place, next_user)
+            offer(arrays, place, next_available)
             returned = follows == RETURNED
-            follow(state, candidates, visitor, user, action, reward, returned, candidates, next_user, available)
+            follow(state, candidates, visitor, user, action, reward, returned, candidates, next_user, next_available)
             if step + 1 >= followed:
                 break
             visit += returned
             user, next_user = next_user, user
+            available, next_available = next_available, available
         else:
             return actions.shape[0] + 1, visitor
         visitor += 1

@@ -71,7 +71,6 @@ class SessionsEnv(WorldEnv):
         self.max_steps = check_whole("max_steps", most, 1, MOST_STEPS)
         context_space, action_space = make_session_spaces(self.config, self.max_steps)
         super().__init__(context_space, action_space, "user", flat)
-        self._open = np.ones(int(action_space.n), bool)
 
     def build(self, seed: int) -> Sessions:
         """Return the world of a seed."""
@@ -79,30 +78,30 @@ class SessionsEnv(WorldEnv):
 
     def before(self, world: Sessions, visit: IntArray) -> dict[str, Any]:
         """Return the `info` of a visitor at a decision."""
-        return self._info(visit, ended=False)
+        return self._info(world, visit, ended=False)
 
     def serve(self, world: Sessions, visit: IntArray, action: Any) -> tuple[Outcome, dict[str, Any]]:
         """Show the waiting visitor product `action`."""
-        outcome = world.serve(visit, check_action(action, self._open))
+        outcome = world.serve(visit, check_action(action, world.available(visit)))
         if outcome.next is None:
-            return outcome, self._info(visit, ended=True)
+            return outcome, self._info(world, visit, ended=True)
         following = outcome.next
         is_cut = int(following.visit[STEP]) >= self.max_steps
         outcome = replace(outcome, next=replace(following, cut_off=is_cut))
-        return outcome, self._info(following.visit, ended=not following.same_visit)
+        return outcome, self._info(world, following.visit, ended=not following.same_visit)
 
-    def _info(self, visit: IntArray, *, ended: bool) -> dict[str, Any]:
+    def _info(self, world: Sessions, visit: IntArray, *, ended: bool) -> dict[str, Any]:
         return {
             "visitor": int(visit[VISITOR]),
             "visit": int(visit[VISIT]),
             "step": int(visit[STEP]),
             "visit_ended": ended,
-            "action_mask": self.action_masks(),
+            "action_mask": world.available(visit).astype(np.int8),
         }
 
     def action_masks(self) -> Any:
-        """Return which actions may be taken now, `(K,)` of 0 and 1: all of them."""
-        return self._open.astype(np.int8)
+        """Return which actions may be taken now, `(K,)` of 0 and 1; raises `OrderError` where nobody waits."""
+        return self.world.available(self.visit).astype(np.int8)
 
 
 def read_session_config(config: SessionConfig | Mapping[str, Any] | None) -> SessionConfig:

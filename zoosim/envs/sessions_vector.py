@@ -11,7 +11,7 @@ from zoosim.envs.sessions_env import SessionsEnv, build_sessions
 from zoosim.envs.world_env import FLAT
 from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.rows import Decisions, Rows, decide, first_rows, observe_rows
+from zoosim.worlds.sessions.rows import Decisions, Rows, decide, first_rows, observe_rows, offer_rows
 from zoosim.worlds.sessions.visitors import STEP, VISIT, VISITOR
 from zoosim.worlds.sessions.world import Sessions
 
@@ -59,11 +59,11 @@ class SessionsVectorEnv(WorldVectorEnv):
         self._width = len(example.user_columns)
         products = example.all_products()
         self._products = len(products.ids)
-        self._masks = self._shared(single.action_masks())
+        self._sells_out = single.config.sold_out > 0.0
+        self._available = self._shared(np.ones(self._products, bool))
         self._offer = {
             "product_ids": self._shared(products.ids),
             "products": self._shared(products.features),
-            "available": self._shared(np.ones(len(products.ids), bool)),
         }
 
     def _shared(self, row: np.ndarray) -> np.ndarray:
@@ -83,6 +83,7 @@ class SessionsVectorEnv(WorldVectorEnv):
         chosen = self._check(actions)
         self._observations = self._empty()
         decisions = decide(self._shop, self._rows, chosen, self._max_steps, self._observations)
+        self._available = self._there(self._rows)
         info = self._waiting_info()
         info["visit_ended"] = decisions.ended
         over = decisions.terminated | decisions.truncated
@@ -91,8 +92,8 @@ class SessionsVectorEnv(WorldVectorEnv):
         return self._observation(), decisions.rewards, decisions.terminated, decisions.truncated, info
 
     def action_masks(self) -> Any:
-        """Return which actions may be taken now, `(N, K)` of 0 and 1: all of them."""
-        return self._masks
+        """Return which actions may be taken now, `(N, K)` of 0 and 1."""
+        return self._available.astype(np.int8)
 
     @property
     def worlds(self) -> tuple[Sessions, ...]:
@@ -109,7 +110,19 @@ class SessionsVectorEnv(WorldVectorEnv):
         if outside.any():
             n = int(outside.argmax())
             raise ActionError(f"step: got action {chosen[n]} in row {n}, expected 0 to {self._products - 1}")
+        missing = ~self._available[np.arange(self.num_envs), chosen]
+        if missing.any():
+            n = int(missing.argmax())
+            raise ActionError(f"step: got action {chosen[n]} in row {n}, a product that is not available")
         return chosen.astype(np.int64, copy=False)
+
+    def _there(self, rows: Rows) -> BoolArray:
+        """Return which products are there for each row's visitor, `(N, K)`."""
+        if not self._sells_out:
+            return self._available
+        available = np.ones((self.num_envs, self._products), bool)
+        offer_rows(self._shop, rows, available)
+        return frozen(available)
 
     def _build(self, seed: int) -> int:
         """Return what tells a row's draws: its seed, since arrays of all rows stand for the worlds."""
@@ -119,6 +132,7 @@ class SessionsVectorEnv(WorldVectorEnv):
         self._rows = first_rows(self._shop, self._worlds, steps)
         self._observations = self._empty()
         observe_rows(self._shop, self._rows, self._observations)
+        self._available = self._there(self._rows)
 
     def _empty(self) -> np.ndarray:
         return np.empty((self.num_envs, self._width), FLAT if self._flat else np.float64)
@@ -129,30 +143,35 @@ class SessionsVectorEnv(WorldVectorEnv):
     def _waiting_info(self) -> dict[str, Any]:
         # Copies, since the next step changes these arrays.
         numbers = {name: self._rows.places[:, place].copy() for name, place in NUMBERS.items()}
-        return self._info(**numbers, visit_ended=np.zeros(self.num_envs, bool), action_mask=self._masks)
+        return self._info(**numbers, visit_ended=np.zeros(self.num_envs, bool), action_mask=self.action_masks())
 
     def _observation(self) -> Any:
         if self._flat:
             return self._observations
-        return Context(user_id=self._rows.places[:, VISITOR].copy(), user=frozen(self._observations), **self._offer)
+        number = self._rows.places[:, VISITOR].copy()
+        return Context(user_id=number, user=frozen(self._observations), **self._offer, available=self._available)
 
     def _final(self, decisions: Decisions, over: BoolArray) -> dict[str, Any]:
         """Return the last observations and infos of the visitors who are `over (N,)`, and nothing in other rows."""
         rows = np.flatnonzero(over).tolist()
         last_observed: Any = decisions.last_observed[rows]
+        available = self._there(Rows(decisions.last_places, self._rows.keys))
         if not self._flat:
-            users = zip(rows, last_observed, strict=True)
-            last_observed = [self._last_context(decisions, n, features) for n, features in users]
+            last_observed = [
+                self._last_context(decisions, n, features, available[n])
+                for n, features in zip(rows, last_observed, strict=True)
+            ]
         observations = np.full(self.num_envs, None, object)
         for n, observed in zip(rows, last_observed, strict=True):
             observations[n] = observed
         numbers = np.where(over[:, np.newaxis], decisions.last_places, 0)
         infos: dict[str, Any] = {name: numbers[:, place] for name, place in NUMBERS.items()}
         infos["visit_ended"] = decisions.last_ended & over
-        infos["action_mask"] = self._masks * over[:, np.newaxis].astype(self._masks.dtype)
+        infos["action_mask"] = (available & over[:, np.newaxis]).astype(np.int8)
         final_info = infos | {f"_{name}": over.copy() for name in infos}
         return {"final_obs": observations, "_final_obs": over, "final_info": final_info, "_final_info": over.copy()}
 
-    def _last_context(self, decisions: Decisions, n: int, features: FloatArray) -> Context:
+    def _last_context(self, decisions: Decisions, n: int, features: FloatArray, available: BoolArray) -> Context:
         offer = {name: rows[n] for name, rows in self._offer.items()}
-        return Context(user_id=int(decisions.last_places[n, VISITOR]), user=frozen(features), **offer)
+        number = int(decisions.last_places[n, VISITOR])
+        return Context(user_id=number, user=frozen(features), **offer, available=available)

@@ -23,21 +23,24 @@ class VisitorKernel:
             writes the place of a visitor who is new
         observe(arrays, place, user)
             writes the features `user (d_u,)` of a visitor
+        offer(arrays, place, available)
+            writes which candidates are there, `available (K,)`; leaves it alone where all always are
         serve(arrays, place, action) -> reward, follows
             moves the visitor to what follows: GONE, RETURNED or STAYED
-        worth(arrays, place, action) -> expected, best
-            returns what an action and the best one bring from here on, if the best is done after it
+        worth(arrays, place, available, action) -> expected, best
+            returns what an action and the best one that is there bring from here on, if the best is done after it
     """
 
     name: str
     arrive: Callable[..., None]
     observe: Callable[..., None]
+    offer: Callable[..., None]
     serve: Callable[..., tuple[float, int]]
     worth: Callable[..., tuple[float, float]]
 
 
 class CompiledWorld(NamedTuple):
-    """A world whose products, all of which may be shown, stay the same: the functions and what they take.
+    """A world whose products stay the same: the functions and what they take.
 
     A visitor who is still there after so many decisions is `followed` no longer.
     """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ActionError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.states import all_observations, policy_table
 from zoosim.worlds.sessions.truth import SessionTruth
@@ -39,6 +39,24 @@ def test_a_policy_that_looks_the_optimum_up_by_what_it_observes_is_the_optimum(t
 def test_probabilities_of_products_are_those_of_their_kinds(truth: SessionTruth) -> None:
     table = policy_table(truth.laws, lambda observations: np.full((len(observations), 50), 0.02))
     np.testing.assert_allclose(table, truth.rungs["random"])
+
+
+def test_where_products_sell_out_a_policy_is_asked_for_its_order_of_kinds() -> None:
+    truth = SessionTruth(SessionConfig(sold_out=0.3, per_kind=1))
+
+    def choose(observations: FloatArray, there: BoolArray) -> IntArray:
+        values = truth.optimal_values[states_of(observations, truth)]
+        best: IntArray = np.where(there, values, -np.inf).argmax(axis=1)
+        return best
+
+    table = policy_table(truth.laws, choose)
+    np.testing.assert_array_equal(table, truth.shows(truth.optimal_values))
+    assert truth.value(table) == pytest.approx(truth.value(truth.optimum))
+    # One that does not say what it takes next: the next number.
+    always = policy_table(truth.laws, lambda observations: np.full(len(observations), 9))
+    np.testing.assert_allclose(always[0, 0, [9, 0, 1]], [0.7 + 0.3**10, 0.7 * 0.3, 0.7 * 0.3**2])
+    with pytest.raises(ActionError, match="got a kind that is sold out"):
+        policy_table(truth.laws, lambda observations, there: np.zeros(len(observations), int))
 
 
 def test_observations_are_those_of_the_world(truth: SessionTruth) -> None:

@@ -136,6 +136,62 @@ def test_clicks_that_are_seldom_paid_are_worth_the_same() -> None:
     assert lives.clicks.std() > 1.05 * always.clicks.std()
 
 
+def test_the_optimum_where_products_sell_out_by_hand() -> None:
+    """Two kinds, one decision: the better one unless it is missing alone; if both are missing, both are there."""
+    shop = config(
+        personas={"all": {"books": 0.25}},
+        companions={},
+        teaser=float(np.log(3.0)),  # odds of 1, instead of 1 to 3
+        go_on=0.0,
+        comes_back=1e-6,
+        return_by_click=0.0,
+        return_by_satisfaction=0.0,
+        sold_out=0.4,
+        per_kind=2,
+    )
+    truth = SessionTruth(shop)
+    missing = 0.4**2
+    worse = missing * (1.0 - missing)
+    assert truth.value(truth.optimum) == pytest.approx((1.0 - worse) * 0.5 + worse * 0.25, rel=1e-5)
+    assert truth.shows(np.array([1.0, 2.0])).sum() == pytest.approx(1.0)
+
+
+def test_lives_where_products_sell_out_have_the_exact_mean() -> None:
+    """Visitors of the world itself, who are shown the best of what is there, and something worse: 3 standard errors."""
+    world = Sessions(3, 1_500, sold_out=0.5, per_kind=1)
+    truth = world.truth_of(0)
+    always = SessionTruth(config())
+    assert truth.value(truth.optimum) < 0.95 * always.value(always.optimum)
+    ladder = {step.name: step.share for step in truth.ladder()}
+    assert max(ladder.values()) == ladder["optimum"]
+    assert ladder["best for this visit"] > ladder["random"]
+    # The product with the highest number that is there.
+    last = truth.shows(np.broadcast_to(np.arange(10.0), truth.optimum.shape))
+    for policy in (truth.optimum, last):
+        clicks = np.zeros(1_500)
+        for visitor in range(len(clicks)):
+            visit: Any = world.arrive(visitor)
+            while visit is not None:
+                there = world.context(visit).available
+                assert there.any()
+                action = world.truth(visit).best_action if policy is truth.optimum else int(np.flatnonzero(there)[-1])
+                outcome = world.serve(visit, action)
+                clicks[visitor] += outcome.reward
+                visit = outcome.next.visit if outcome.next else None
+        error = clicks.std() / np.sqrt(len(clicks))
+        assert abs(clicks.mean() - truth.value(policy)) < 3 * error
+
+
+def test_no_other_order_of_kinds_is_worth_more_where_products_sell_out() -> None:
+    truth = SessionTruth(config(sold_out=0.3, per_kind=1))
+    best = truth.value(truth.optimum)
+    rng = np.random.default_rng(0)
+    for spread in (0.1, 1.0, 5.0):
+        scores = truth.optimal_values + rng.normal(0.0, spread, truth.optimum.shape)
+        assert truth.value(truth.shows(scores)) < best
+    assert truth.value(truth.shows(truth.optimal_values)) == pytest.approx(best)
+
+
 def test_a_visitor_who_is_followed_no_longer_is_cut_off_and_not_gone() -> None:
     world = Sessions(0, 400, followed=3)
     assert world.truth_of(0).value(world.truth_of(0).optimum) == pytest.approx(world.optimal_clicks)

@@ -63,6 +63,12 @@ class SessionConfig(Strict):
     paid: float = Field(
         1.0, ge=1e-3, le=1, description="probability that a click is paid; it is then worth 1 / paid, else nothing"
     )
+    sold_out: float = Field(
+        0.0,
+        ge=0,
+        le=0.99,
+        description="probability that a product is sold out at a decision; if all are, all are there",
+    )
     followed: int | None = Field(
         None, ge=1, le=100_000, description="decisions after which a visitor is followed no longer; none: to the end"
     )

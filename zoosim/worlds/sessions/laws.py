@@ -17,13 +17,15 @@ class Laws(NamedTuple):
     With P personas, C categories, S levels of satisfaction and M + 1 counts of clicks. A kind of product is number
     2 c + teaser. `clicks (P, C + 1, 2 C)` are chances of a click by the category clicked last, C for none;
     `returns (S, M + 1)` chances of a return at the end of a visit; `goes_on` that a visit goes on; `paid` that a click
-    is worth anything; `first` the level of a visitor who is new; `shares (P,)` of personas among them.
+    is worth anything; `missing` that a kind is sold out at a decision; `first` the level of a visitor who is new;
+    `shares (P,)` of personas among them.
     """
 
     clicks: FloatArray
     returns: FloatArray
     goes_on: float
     paid: float
+    missing: float
     first: int
     shares: FloatArray
 
@@ -68,9 +70,36 @@ def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
         returns=special.expit(logit),
         goes_on=config.go_on,
         paid=config.paid,
+        missing=config.sold_out**config.per_kind,
         first=config.levels,
         shares=np.array(config.shares),
     )
+
+
+def shares_by_rank(laws: Laws) -> FloatArray:
+    """Return how likely each place of an order of kinds is shown, `(kinds,)`: the first that is not sold out.
+
+    Each kind is missing with the same chance, by itself, and if all were, all are there.
+    """
+    places = np.arange(laws.kinds)
+    shares = np.asarray((1.0 - laws.missing) * laws.missing**places, dtype=float)
+    shares[0] += laws.missing**laws.kinds
+    return shares
+
+
+def first_there(laws: Laws, orders: IntArray) -> FloatArray:
+    """Return the policy that shows the first kind that is not sold out.
+
+    Args:
+        laws: The laws of the shop.
+        orders: Kinds in the order in which they are to be shown, `(..., kinds)`.
+
+    Returns:
+        Probability of each kind, `(..., kinds)`.
+    """
+    policy = np.empty(orders.shape)
+    np.put_along_axis(policy, orders, np.broadcast_to(shares_by_rank(laws), orders.shape), axis=-1)
+    return policy
 
 
 def states_after_click(laws: Laws) -> IntArray:

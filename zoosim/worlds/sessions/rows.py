@@ -15,13 +15,14 @@ from zoosim.worlds.sessions.visitors import (
     VisitorArrays,
     arrive,
     observe,
+    offer,
     serve,
     visitor_keys,
 )
 
 
 class Rows(NamedTuple):
-    """Visitors at a decision: the `places (N, PLACE_SIZE)` of each, and the `keys (N, 5)` of their draws."""
+    """Visitors at a decision: the `places (N, PLACE_SIZE)` of each, and the `keys (N, 6)` of their draws."""
 
     places: IntArray
     keys: np.ndarray
@@ -91,6 +92,13 @@ def observe_rows(arrays: VisitorArrays, rows: Rows, observations: np.ndarray) ->
 
 
 @jit
+def offer_rows(arrays: VisitorArrays, rows: Rows, available: BoolArray) -> None:
+    """Write which products are there for each row's visitor, `(N, K)`, which is true before."""
+    for n in range(available.shape[0]):
+        offer(_with_keys(arrays, rows.keys[n]), rows.places[n], available[n])
+
+
+@jit
 def _decide(
     arrays: VisitorArrays, rows: Rows, actions: IntArray, most_steps: int, observations: np.ndarray, out: Decisions
 ) -> None:
@@ -134,6 +142,7 @@ def _with_keys(arrays: VisitorArrays, keys: np.ndarray) -> VisitorArrays:
         arrays.first,
         arrays.shares,
         arrays.kind_of,
+        arrays.sold_out,
         keys,
         arrays.observed,
     )

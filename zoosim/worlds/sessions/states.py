@@ -5,13 +5,14 @@ category clicked last, the level of satisfaction and the clicks of the visit.
 """
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from zoosim.core.errors import ActionError
-from zoosim.core.types import FloatArray
-from zoosim.worlds.sessions.laws import Laws
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.sessions.laws import Laws, first_there
 
 
 def all_observations(laws: Laws) -> FloatArray:
@@ -27,8 +28,12 @@ def all_observations(laws: Laws) -> FloatArray:
     return features.reshape(len(laws.shares), -1, width)
 
 
-def policy_table(laws: Laws, choose: Callable[[FloatArray], Any]) -> FloatArray:
+def policy_table(laws: Laws, choose: Callable[..., Any]) -> FloatArray:
     """Return a policy over `observe: state` as the table whose exact worth `SessionTruth.value` tells.
+
+    Where products sell out, a `choose` of two arguments also takes which kinds are there, `(n, kinds)`, true or false,
+    and is asked again and again, each time without the kinds that it has named, for its order of kinds. Of one that
+    takes observations alone the next kind that is there is shown in place of one that is not.
 
     Args:
         laws: The laws of the shop, such as `SessionTruth.laws`.
@@ -44,8 +49,12 @@ def policy_table(laws: Laws, choose: Callable[[FloatArray], Any]) -> FloatArray:
     """
     observations = all_observations(laws)
     n_personas, n_states, width = observations.shape
-    chosen = np.asarray(choose(observations.reshape(-1, width)))
     n = n_personas * n_states
+    if laws.missing:
+        asked = _orders if _takes_two(choose) else _orders_by_number
+        orders = asked(observations.reshape(-1, width), choose, laws.kinds)
+        return first_there(laws, orders).reshape(n_personas, n_states, laws.kinds)
+    chosen = np.asarray(choose(observations.reshape(-1, width)))
     if chosen.ndim == 1:
         probabilities = _certain_kinds(chosen, n, laws.kinds)
     else:
@@ -53,11 +62,48 @@ def policy_table(laws: Laws, choose: Callable[[FloatArray], Any]) -> FloatArray:
     return probabilities.reshape(n_personas, n_states, laws.kinds)
 
 
+def _takes_two(choose: Callable[..., Any]) -> bool:
+    """Return whether `choose` takes which kinds are there, beside observations."""
+    try:
+        signature(choose).bind(None, None)
+    except TypeError:
+        return False
+    return True
+
+
+def _orders_by_number(observations: FloatArray, choose: Callable[..., Any], kinds: int) -> IntArray:
+    """Return the orders `(n, kinds)` that begin with what `choose` takes and go on with the next number."""
+    n = len(observations)
+    first = _checked_kinds(np.asarray(choose(observations)), n, kinds)
+    orders: IntArray = (first[:, np.newaxis] + np.arange(kinds)) % kinds
+    return orders
+
+
+def _orders(observations: FloatArray, choose: Callable[..., Any], kinds: int) -> IntArray:
+    """Return the order in which `choose` takes the kinds at each of the `observations (n, features)`, `(n, kinds)`."""
+    n = len(observations)
+    orders = np.empty((n, kinds), np.int64)
+    there = np.ones((n, kinds), bool)
+    rows = np.arange(n)
+    for place in range(kinds):
+        chosen = _checked_kinds(np.asarray(choose(observations, there.copy())), n, kinds)
+        if not there[rows, chosen].all():
+            raise ActionError("choose: got a kind that is sold out, expected one of those that are there")
+        orders[:, place] = chosen
+        there[rows, chosen] = False
+    return orders
+
+
 def _certain_kinds(actions: np.ndarray, n: int, kinds: int) -> FloatArray:
+    table: FloatArray = np.eye(kinds)[_checked_kinds(actions, n, kinds)]
+    return table
+
+
+def _checked_kinds(actions: np.ndarray, n: int, kinds: int) -> IntArray:
     if actions.shape != (n,) or actions.dtype.kind not in "iu" or actions.min() < 0:
         raise ActionError(f"choose: got {actions.dtype} of shape {actions.shape}, expected {n} whole numbers from 0 on")
-    table: FloatArray = np.eye(kinds)[actions % kinds]
-    return table
+    numbers: IntArray = actions % kinds
+    return numbers
 
 
 def _probabilities_of_kinds(probabilities: np.ndarray, n: int, kinds: int) -> FloatArray:

@@ -8,6 +8,7 @@ of clicks of a new visitor.
 
 from collections.abc import Mapping
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.sparse.linalg import splu
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.laws import SOUND, TEASER, Laws, laws_of, states_after_click
+from zoosim.worlds.sessions.laws import SOUND, TEASER, Laws, first_there, laws_of, states_after_click
 
 MOST_ROUNDS = 1_000
 """Rounds of policy iteration, at most: each is better than the one before, and a dozen are the rule."""
@@ -26,6 +27,9 @@ BETTER = 1e-10
 
 WEIGHTS = np.linspace(-1.0, 3.0, 41)
 """Weights of satisfaction that are tried for a bandit with a shaped reward."""
+
+BARRED = 1e4
+"""What is taken off the score of a kind that may be shown only where all others are sold out."""
 
 MOST_TRIED = 5_000
 """The most states of a persona for which policies that see less are searched."""
@@ -156,37 +160,54 @@ class SessionTruth:
             found[p] = self.laws.shares[p] * self._factored(policy[p], p).factors.solve(start, "T")
         return found
 
-    def best(self, allowed: BoolArray | None = None, *, within_visit: bool = False) -> IntArray:
-        """Return the best kind in each state, `(P, states)`, by policy iteration (Howard 1960).
+    def best(self, allowed: BoolArray | None = None, *, within_visit: bool = False) -> FloatArray:
+        """Return the best policy, `(P, states, kinds)`, by policy iteration (Howard 1960).
+
+        Where products sell out, which is decided anew at each decision, a policy is an order of kinds in each state, of
+        which the first is shown that is there; the best order is that of what the kinds bring from there on.
 
         Args:
-            allowed: Which kinds may be shown in which state, `(states, kinds)`; all by default.
+            allowed: Which kinds may be shown in which state, `(states, kinds)`, others if these are sold out alone; all
+                by default.
             within_visit: Whether the clicks of a visit are to be the most, not those of the visitor's whole life.
         """
-        barred = np.zeros((self._n_states, self.laws.kinds)) if allowed is None else np.where(allowed, 0.0, -np.inf)
-        states = np.arange(self._n_states)
-        found = np.empty((self.n_personas, self._n_states), np.int64)
+        barred = np.zeros((self._n_states, self.laws.kinds)) if allowed is None else np.where(allowed, 0.0, BARRED)
+        found = np.empty((self.n_personas, self._n_states, self.laws.kinds))
         for p in range(self.n_personas):
-            chosen = (self.clicks[p] + barred).argmax(axis=1)
+            policy = self.shows(self.clicks[p] - barred)
             for _ in range(MOST_ROUNDS):
-                values = self.values(_certain(chosen, self.laws.kinds), p, within_visit=within_visit)
-                worth = self.action_values(values, p, within_visit=within_visit) + barred
-                better = worth.max(axis=1) > worth[states, chosen] + BETTER
+                values = self.values(policy, p, within_visit=within_visit)
+                worth = self.action_values(values, p, within_visit=within_visit) - barred
+                greedy = self.shows(worth)
+                better = (greedy * worth).sum(axis=1) > (policy * worth).sum(axis=1) + BETTER
                 if not better.any():
                     break
-                chosen = np.where(better, worth.argmax(axis=1), chosen)
-            found[p] = chosen
+                policy = np.where(better[:, np.newaxis], greedy, policy)
+            found[p] = policy
         return found
+
+    def shows(self, scores: FloatArray) -> FloatArray:
+        """Return the policy that shows of the kinds that are there the one with the highest score.
+
+        Args:
+            scores: Score of each kind, `(..., kinds)`; of equal ones the first is taken.
+
+        Returns:
+            Probability of each kind, `(..., kinds)`.
+        """
+        if not self.laws.missing:
+            return _certain(scores.argmax(axis=-1), self.laws.kinds)
+        return first_there(self.laws, np.argsort(-scores, axis=-1, kind="stable"))
 
     @cached_property
     def optimum(self) -> FloatArray:
         """The best policy, `(P, states, kinds)`."""
-        return _certain(self.best(), self.laws.kinds)
+        return self.best()
 
     @property
     def myopic(self) -> FloatArray:
         """The policy that shows what is clicked most now, `(P, states, kinds)`."""
-        return _certain(self.clicks.argmax(axis=2), self.laws.kinds)
+        return self.shows(self.clicks)
 
     @cached_property
     def optimal_values(self) -> FloatArray:
@@ -197,7 +218,7 @@ class SessionTruth:
         """Return what simpler policies are worth, the optimum last.
 
         `persona and last click` is a local optimum among policies that see these two alone; it is left out where there
-        are too many states to search.
+        are too many states to search, and where products sell out.
         """
         top = self.value(self.optimum)
         worth = {name: self.value(policy) for name, policy in self.rungs.items()}
@@ -210,21 +231,19 @@ class SessionTruth:
         shape = (self.n_personas, self._n_states)
         sound = np.broadcast_to(np.arange(kinds) % 2 != TEASER, (self._n_states, kinds))
         is_full = (self._level == len(self.laws.returns) - 1)[:, np.newaxis]
-        constant = self._best_constants()
+        constant = self._worth_of_constants()
         rungs = {
             "random": np.full((*shape, kinds), 1.0 / kinds),
-            "best product": _certain(np.broadcast_to(constant[:, np.newaxis], shape), kinds),
+            "best product": self.shows(np.broadcast_to(constant[:, np.newaxis], (*shape, kinds))),
             "myopic": self.myopic,
-            "best for this visit": _certain(self.best(within_visit=True), kinds),
-            "no teasers": _certain(np.where(sound, self.clicks, -1.0).argmax(axis=2), kinds),
-            "no teasers, planned": _certain(self.best(sound), kinds),
+            "best for this visit": self.best(within_visit=True),
+            "no teasers": self.shows(self.clicks - BARRED * ~sound),
+            "no teasers, planned": self.best(sound),
             "shaped bandit": self._best_shaped(is_felt=False),
             "shaped bandit, felt": self._best_shaped(is_felt=True),
-            "teasers where satisfaction is full": _certain(
-                np.where(sound | is_full, self.clicks, -1.0).argmax(axis=2), kinds
-            ),
+            "teasers where satisfaction is full": self.shows(self.clicks - BARRED * ~(sound | is_full)),
         }
-        if self._n_states <= MOST_TRIED:
+        if self._n_states <= MOST_TRIED and not self.laws.missing:
             rungs["persona and last click"] = self._best_by_last_click()
         return rungs
 
@@ -235,8 +254,8 @@ class SessionTruth:
         clicks = self.laws.clicks[:, [category, none]][:, :, kinds]
         return SessionTruth.of_laws(self.laws._replace(clicks=clicks))
 
-    def _best_constants(self) -> IntArray:
-        """Return the kind that is best to be shown always to each persona, `(P,)`."""
+    def _worth_of_constants(self) -> FloatArray:
+        """Return what each kind is worth that is always shown, `(P, kinds)`."""
         worth = np.empty((self.laws.kinds, self.n_personas))
         for category in range(self.laws.kinds // 2):
             # Nothing else is ever clicked, so that a tenth of the states and less will do.
@@ -244,8 +263,7 @@ class SessionTruth:
             for sort in (SOUND, TEASER):
                 always = _certain(np.full((self.n_personas, alone._n_states), sort), 2)
                 worth[2 * category + sort] = alone.by_persona(always)
-        best: IntArray = worth.argmax(axis=0)
-        return best
+        return worth.T
 
     def _best_shaped(self, *, is_felt: bool) -> FloatArray:
         """Return the best policy that takes the most of click x (1 + w x change of satisfaction) for any weight w.
@@ -257,10 +275,20 @@ class SessionTruth:
         change = np.broadcast_to(step, self._after.shape)
         if is_felt:
             change = np.clip(self._level[:, np.newaxis] + step, 0, top) - self._level[:, np.newaxis]
-        chosen = [(self.clicks * (1.0 + weight * change)).argmax(axis=2) for weight in WEIGHTS]
-        # Many weights choose alike.
-        distinct = {table.tobytes(): table for table in chosen}.values()
-        return max((_certain(table, self.laws.kinds) for table in distinct), key=self.value)
+        best = self.myopic
+        most = -np.inf
+        tried = set[bytes]()
+        for weight in WEIGHTS:
+            table = self.shows(self.clicks * (1.0 + weight * change))
+            digest = sha256(table.tobytes()).digest()
+            if digest in tried:  # many weights choose alike
+                continue
+            tried.add(digest)
+            clicks = self.value(table)
+            if clicks > most:
+                best = table
+                most = clicks
+        return best
 
     def _best_by_last_click(self) -> FloatArray:
         """Return a policy by persona and last click that no change at one last click promises to improve."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from zoosim.core.jit import inlined, jit
 from zoosim.core.rng import stream_key, uniform
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.compiled import GONE, RETURNED, STAYED, VisitorKernel
 from zoosim.worlds.sessions.laws import Laws
 
@@ -28,7 +28,7 @@ newest first, from `HISTORY` on."""
 
 PLACE_SIZE = HISTORY + REMEMBERED
 
-PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS, PAID_DRAWS = range(5)
+PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS, PAID_DRAWS, STOCK_DRAWS = range(6)
 
 STATE, SHOP, ANONYMOUS = range(3)
 """What the shop sees of a visitor."""
@@ -40,7 +40,8 @@ class VisitorArrays(NamedTuple):
     With L periods of the same laws: the first visitor `starts (L,)` of each, `clicks (L, P, C + 1, 2 C)`, and
     `values (L, P, states, 2 C)`, the clicks from a state on by kind if the best follows. `returns (S, M + 1)`,
     `goes_on`, `paid` and `first` are those of `Laws`; `shares (P,)` those of personas, added up; `kind_of (K,)` the
-    kind of each product; `keys (5,)` number the draws; `observed` is STATE, SHOP or ANONYMOUS.
+    kind of each product; `sold_out` the chance that a product is not there; `keys (6,)` number the draws; `observed` is
+    STATE, SHOP or ANONYMOUS.
     """
 
     starts: IntArray
@@ -52,13 +53,14 @@ class VisitorArrays(NamedTuple):
     first: int
     shares: FloatArray
     kind_of: IntArray
+    sold_out: float
     keys: np.ndarray
     observed: int
 
 
 def visitor_keys(seed: int) -> np.ndarray:
-    """Return the keys `(5,)` of the draws of a seed."""
-    return np.array([stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns", "paid")])
+    """Return the keys `(6,)` of the draws of a seed."""
+    return np.array([stream_key(seed, name) for name in ("personas", "clicks", "goes on", "returns", "paid", "stock")])
 
 
 def one_period(laws: Laws, seed: int) -> VisitorArrays:
@@ -73,6 +75,7 @@ def one_period(laws: Laws, seed: int) -> VisitorArrays:
         first=laws.first,
         shares=np.cumsum(laws.shares),
         kind_of=np.arange(laws.kinds),
+        sold_out=laws.missing,
         keys=visitor_keys(seed),
         observed=STATE,
     )
@@ -97,6 +100,21 @@ def state_of(arrays: VisitorArrays, place: IntArray) -> int:
     """Return the number of a visitor's state among those of the persona."""
     levels, counts = arrays.returns.shape
     return int((place[LAST] * levels + place[LEVEL]) * counts + place[CLICKS])
+
+
+@jit
+def offer(arrays: VisitorArrays, place: IntArray, available: BoolArray) -> None:
+    """Write which products are there at a decision, `available (K,)`; where none ever sells out, it stays as it is."""
+    if arrays.sold_out == 0.0:
+        return
+    count = available.shape[0]
+    there = 0
+    for product in range(count):
+        draw = uniform(arrays.keys[STOCK_DRAWS], place[VISITOR], place[STEP] * count + product)
+        available[product] = draw >= arrays.sold_out
+        there += available[product]
+    if there == 0:
+        available[:] = True
 
 
 @inlined
@@ -176,10 +194,14 @@ def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
 
 
 @jit
-def worth(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, float]:
-    """Return the clicks that an action and the best one bring from here on, if the best follows."""
+def worth(arrays: VisitorArrays, place: IntArray, available: BoolArray, action: int) -> tuple[float, float]:
+    """Return the clicks that an action and the best one that is there bring from here on, if the best follows."""
     values = arrays.values[_period(arrays, place), place[PERSONA], state_of(arrays, place)]
-    return values[arrays.kind_of[action]], values.max()
+    best = -np.inf
+    for product in range(available.shape[0]):
+        if available[product]:
+            best = max(best, values[arrays.kind_of[product]])
+    return values[arrays.kind_of[action]], best
 
 
-KERNEL = VisitorKernel("sessions", arrive, observe, serve, worth)
+KERNEL = VisitorKernel("sessions", arrive, observe, offer, serve, worth)

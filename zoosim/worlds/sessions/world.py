@@ -9,7 +9,7 @@ import numpy as np
 
 from zoosim.action_spaces.base import Part
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import Context, IntArray, PolicySpec, frozen
+from zoosim.core.types import BoolArray, Context, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 from zoosim.worlds.compiled import GONE, STAYED, TO_THE_END, CompiledWorld
 from zoosim.worlds.episodes import Next
@@ -27,6 +27,7 @@ from zoosim.worlds.sessions.visitors import (
     VisitorArrays,
     arrive,
     observe,
+    offer,
     one_period,
     serve,
     state_of,
@@ -138,6 +139,7 @@ class Sessions(World):
             starts=np.array(self._starts),
             clicks=np.array([truth.laws.clicks for truth in self.periods.values()]),
             kind_of=self._kind_of,
+            sold_out=self.config.sold_out,
             observed=OBSERVATIONS.index(self.config.observe),
         )
 
@@ -162,8 +164,16 @@ class Sessions(World):
             user=frozen(user),
             product_ids=self._ids,
             products=self._features,
-            available=self._open,
+            available=self.available(visit),
         )
+
+    def available(self, visit: IntArray) -> BoolArray:
+        """Return which products are there at a decision, `(K,)`."""
+        if not self.config.sold_out:
+            return self._open
+        available = self._open.copy()
+        offer(self.arrays, visit, available)
+        return frozen(available)
 
     def serve(self, visit: IntArray, action: int) -> Outcome:
         """Return what a click is worth, 0.0 if there is none, and what comes next for the visitor."""
@@ -178,7 +188,7 @@ class Sessions(World):
         """Return the clicks that each product brings from here on, if the best follows."""
         truth = self.truth_of(int(visit[VISITOR]))
         values = truth.optimal_values[visit[PERSONA], state_of(self.arrays, visit)]
-        return truth_of_candidates(values[self._kind_of])
+        return truth_of_candidates(values[self._kind_of], self.available(visit))
 
     def all_products(self) -> ProductList:
         """Return all products, so that runs can write logs."""

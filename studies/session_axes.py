@@ -89,9 +89,9 @@ class AxisWorld:
             config["shocks"] = [shock | {"step": max(1, shock["step"] // shops)} for shock in config["shocks"]]
         return {"config": config}
 
-    def make(self) -> Any:
-        """Return the environment, for a learner that need not mask: see `NextInStock`."""
-        return NextInStock(gymnasium.make("zoosim/Sessions-v0", **self.environment()))
+    def make(self, shops: int = 1) -> Any:
+        """Return the environment for a learner that need not mask, see `NextInStock`; `shops` as in `environment`."""
+        return NextInStock(gymnasium.make("zoosim/Sessions-v0", **self.environment(shops)))
 
     @cached_property
     def truth(self) -> SessionTruth:

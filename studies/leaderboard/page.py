@@ -14,17 +14,17 @@ from studies.writing import written
 from zoosim.report.drawing import COLORS, GRID, INK, MUTED, grid_of, layout_style, rgba
 from zoosim.report.sections import Drawing, Page, PageTable
 
-ACROSS = 5
+ACROSS = 4
 """Radars side by side, at most."""
 
-PANEL = 210
-GAP = 64
+PANEL = 150
+GAP = 84
 """Height of a radar, and what lies between two rows of them, in px."""
 
 TERMS = {
     "% of the optimum": "Expected clicks of a new visitor, from the first decision to the last, if the learner shows "
     "what it takes for best and learns no more, of those of the best policy, which knows all laws: exact.",
-    "interquartile mean": "Mean of the middle half of all worlds and seeds. Its 95% interval is that of a bootstrap "
+    "IQM": "Interquartile mean, that of the middle half of all worlds and seeds; its 95% interval is of a bootstrap "
     "that draws seeds again in each world (Agarwal et al. 2021): what hangs on seeds, not on the choice of worlds.",
     "myopic": "Shows what is most likely to be clicked now, and knows all chances.",
     "worst": "The worst seed in any world.",
@@ -52,8 +52,11 @@ def answer(rows: Sequence[Standing]) -> str:
     best = rows[0]
     if best.interquartile is None:
         return f"Nobody has learned all {len(WORLDS)} worlds yet: there is no ranking."
-    mean = written(best.interquartile, 1)
-    return f"{best.learner} is ahead: {mean}% of the optimum, interquartile mean over {len(WORLDS)} worlds."
+    mean, low, high = best.interquartile
+    interval = "" if low is None else f" ({low:.1f} to {high:.1f})"
+    return (
+        f"{best.learner} is ahead: {mean:.1f}%{interval} of the optimum, interquartile mean over {len(WORLDS)} worlds."
+    )
 
 
 def _standings(rows: Sequence[Standing]) -> PageTable:
@@ -61,7 +64,7 @@ def _standings(rows: Sequence[Standing]) -> PageTable:
     for row in rows:
         means = [f"{np.mean(row.percent[name]):.1f}" if name in row.percent else "" for name in WORLDS]
         cells.append((row.learner, *_interquartile(row), *means, f"{row.worst:.1f}"))
-    heads = ("learner", "interquartile mean", "95% interval", *WORLDS, "worst")
+    heads = ("learner", "IQM", "95% interval", *WORLDS, "worst")
     caption = "% of the optimum, mean over seeds in each world. Who has not learned all worlds stands last."
     return PageTable("Leaderboard", heads, cells, caption=caption)
 
@@ -94,13 +97,18 @@ def _intervals(rows: Sequence[Standing]) -> go.Figure:
 
 def _radars(rows: Sequence[Standing]) -> go.Figure:
     lines, across = grid_of(len(rows), ACROSS)
+    # A last row that is not full has no panels where nobody is left.
+    specs = [
+        [{"type": "polar"} if line * across + place < len(rows) else None for place in range(across)]
+        for line in range(lines)
+    ]
     height = lines * PANEL + (lines - 1) * GAP
     figure = make_subplots(
         lines,
         across,
-        specs=[[{"type": "polar"}] * across] * lines,
+        specs=specs,
         subplot_titles=[row.learner for row in rows],
-        horizontal_spacing=0.08,
+        horizontal_spacing=0.13,
         vertical_spacing=GAP / height if lines > 1 else None,
     )
     figure.update_layout(**layout_style(height=height + 90, margin={"l": 48, "r": 48, "t": 56, "b": 34}))

@@ -10,6 +10,9 @@ import pytest
 
 import zoosim
 from studies.boost_curves import build_page as build_study_page
+from studies.leaderboard import build_page as build_leaderboard
+from studies.leaderboard import measure as measure_leaderboard
+from studies.result_files import Result, write_result
 from tests.api.test_models import imported
 from tests.fitting.shops import shop_log
 from tests.logs.own_searches import write_searches
@@ -21,6 +24,7 @@ from tests.report.test_report import CASES, report
 from tests.report.test_world import CASES as WORLDS
 from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
+from tests.studies.test_leaderboard import result as made_up_result
 from zoosim.report.page import render_page
 from zoosim.report.sections import Link, Page, PageTable, render_sections
 
@@ -81,6 +85,13 @@ def trained(folder: Path, log: Callable[[Path], Path], policies: list[str]) -> s
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
+def standings(folder: Path) -> Page:
+    folder.mkdir()
+    for number, name in enumerate(NAMES[:10]):
+        write_result(Result.model_validate(made_up_result(name, 5.0 + 9 * number)), folder)
+    return build_leaderboard(measure_leaderboard(data=folder))
+
+
 PAGES: dict[str, Callable[[Path], str]] = {
     "run": lambda _: render_page(CROWDED),
     "run of a search shop": lambda _: render_page(CASES["features"]),
@@ -93,6 +104,9 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "recommend": recommended,
     "train": lambda folder: trained(folder, imported, ["random", "linear", "mlp"]),
     "train boosts": lambda folder: trained(folder, lambda at: write_searches(at, 400), ["item-critic", "q-offline"]),
+    "leaderboard": lambda folder: render_sections(
+        "leaderboard", "Who?", standings(folder), ["python", "-m", "studies"]
+    ),
     "study": lambda _: render_sections(
         "boost-curves", "Which?", build_study_page(made_up()), ["python", "-m", "studies"]
     ),

@@ -70,7 +70,7 @@ def test_learners_are_ranked_and_those_without_all_worlds_come_last(tmp_path: Pa
     assert rows[0].interquartile.mean == pytest.approx(95.5)
     assert rows[2].interquartile is None
     page = build_page(rows)
-    assert page.answer.startswith("better is ahead: 95.5 (")
+    assert page.answer.startswith("better is ahead: 95.5% (95.")
     assert page.tables[0].rows[2][:3] == ("one world", "", "")
     run_study("leaderboard", tmp_path / "out", data=tmp_path)
     assert "one world" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

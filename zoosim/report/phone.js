@@ -58,11 +58,11 @@ function pairPolars(polars, layout) {
   polars.forEach(({domain}, i) => {
     const left = i % 2 ? 0.62 : 0.06;
     const top = 1 - row * Math.floor(i / 2);
-    Object.assign(domain, {x: [left, left + 0.32], y: [top - row + row * 0.3, top]});
+    Object.assign(domain, {x: [left, left + 0.32], y: [top - row + row * 0.4, top]});
     Object.assign(titles[i], {x: left + 0.16, y: top});
   });
   Object.assign(layout.margin, {l: 16, r: 16});
-  layout.height = rows * 190 + t + b;
+  layout.height = rows * 200 + t + b;
 }
 
 function wrapRowNames(panels, layout) {

@@ -34,7 +34,8 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("linucb", HARD), ("dqn", HARD)]
+    ("name", "params"),
+    [("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("iql", SHOCKED), ("linucb", HARD), ("dqn", HARD)],
 )
 def test_rows_and_what_is_learned_are_those_of_the_plain_loop(
     name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """The network of action values: its goals and slopes against plain numpy."""
 
 import numpy as np
+import pytest
 
 from zoosim.models.q_net import (
     DRAWN,
@@ -18,7 +19,7 @@ DIM, KINDS, HIDDEN = 3, 4, 5
 
 def network(rng: np.random.Generator, rows: int = 6, **params: float) -> QNet:
     """Return a network with weights drawn at random, and a memory of transitions."""
-    chosen = {"discount": 0.9, "trail": 0.5, "longest_error": 1e6, **params}
+    chosen = {"discount": 0.9, "trail": 0.5, "longest_error": 1e6, "pessimism": 0.0, **params}
     net = new_q_net((HIDDEN,), new_transitions(8, DIM, KINDS), key=np.uint64(1), rng=rng, **chosen)
     for params_of in (net.trained[0], net.target):
         params_of[:] = rng.normal(size=len(params_of))
@@ -30,6 +31,8 @@ def network(rng: np.random.Generator, rows: int = 6, **params: float) -> QNet:
         net.memory.rewards[place] = rng.normal()
         net.memory.ends[place] = place == 2
         net.memory.next_open[place] = rng.integers(2, size=KINDS)
+        net.memory.offered[place] = rng.integers(2, size=KINDS)
+        net.memory.offered[place, net.memory.kinds[place]] = 1
     return net
 
 
@@ -44,7 +47,7 @@ def action_values(params: np.ndarray, states: np.ndarray) -> np.ndarray:
 
 
 def loss(net: QNet, params: np.ndarray) -> float:
-    """Return the mean squared error, halved, of all held transitions from their double-DQN goals."""
+    """Return the mean squared error, halved, of all held transitions from their double-DQN goals, and the pessimism."""
     memory = net.memory
     held = int(net.counts[DRAWN])
     ahead = np.where(memory.next_open == 1, action_values(net.trained[0], memory.next_states), -np.inf)[:held]
@@ -52,8 +55,10 @@ def loss(net: QNet, params: np.ndarray) -> float:
     after = action_values(net.target, memory.next_states)[np.arange(held), best]
     follows = (memory.ends[:held] == 0) & memory.next_open[:held].any(axis=1)
     goals = memory.rewards[:held] + net.discount * np.where(follows, after, 0.0)
-    values = action_values(params, memory.states)[np.arange(held), memory.kinds[:held]]
-    return float(0.5 * np.mean((values - goals) ** 2))
+    of_all = action_values(params, memory.states)[:held]
+    values = of_all[np.arange(held), memory.kinds[:held]]
+    likely = np.log((np.exp(of_all) * memory.offered[:held]).sum(axis=1))
+    return float(np.mean(0.5 * (values - goals) ** 2 + net.pessimism * (likely - values)))
 
 
 def test_values_are_those_of_the_dueling_form_by_the_trailing_network() -> None:
@@ -64,9 +69,10 @@ def test_values_are_those_of_the_dueling_form_by_the_trailing_network() -> None:
     np.testing.assert_allclose(values, action_values(net.target, user[np.newaxis])[0, [3, 0]], rtol=1e-5)
 
 
-def test_a_step_goes_down_the_double_q_loss() -> None:
+@pytest.mark.parametrize("pessimism", [0.0, 2.0])
+def test_a_step_goes_down_the_loss_of_conservative_double_q_learning(pessimism: float) -> None:
     # One row is all that can be drawn, so that the batch is known; Adam's first step is the slope's sign.
-    net = network(np.random.default_rng(4), rows=1)
+    net = network(np.random.default_rng(4), rows=1, pessimism=pessimism)
     before = net.trained[0].astype(float)
     slopes = np.array(
         [(loss(net, before + step) - loss(net, before - step)) / 2e-4 for step in 1e-4 * np.eye(len(before))]

@@ -5,6 +5,9 @@ known (dueling, Wang et al. 2016, eq. 9). A target is r + discount Q'(s', a*), w
 that learns and Q' by a network that trails it (double DQN, van Hasselt, Guez & Silver 2016; the trailing network of
 Lillicrap et al. 2016). The loss is squared by default: clipped errors (Huber 1964; Mnih et al. 2015) estimate something
 like a median, and where a rare bad end weighs as much as many small gains, medians do not see it.
+
+With pessimism the loss also holds down what the transitions do not show: its share of log sum exp Q(s, .) - Q(s, a) is
+added (CQL(H), Kumar, Zhou, Tucker & Levine 2020, eq. 4).
 """
 
 from collections.abc import Iterator
@@ -45,8 +48,8 @@ DRAWN, TRAINED = 0, 1
 class Transitions(NamedTuple):
     """The newest C decisions, in a ring, with kinds of products as numbers 0 to H - 1, 0 for all that are unknown.
 
-    `states (C, d)` and `next_states (C, d)`; `kinds (C,)` that were shown; `rewards (C,)`; `ends (C,)`, 1 where nothing
-    follows; `next_open (C, H)` which kinds may be shown next.
+    `states (C, d)` and `next_states (C, d)`; `kinds (C,)` that were shown, of those that were `offered (C, H)`;
+    `rewards (C,)`; `ends (C,)`, 1 where nothing follows; `next_open (C, H)` which kinds may be shown next.
     """
 
     states: Annotated[Float32Array, SINGLES]
@@ -54,6 +57,7 @@ class Transitions(NamedTuple):
     kinds: IntArray
     rewards: Annotated[Float32Array, SINGLES]
     ends: Annotated[IntArray, FLAGS]
+    offered: Annotated[IntArray, FLAGS]
     next_open: Annotated[IntArray, FLAGS]
 
     def flaws(self) -> Iterator[str]:
@@ -78,6 +82,7 @@ class QNet(NamedTuple):
     discount: float
     trail: float
     longest_error: float
+    pessimism: float
 
 
 def new_transitions(capacity: int, dim: int, kinds: int) -> Transitions:
@@ -88,6 +93,7 @@ def new_transitions(capacity: int, dim: int, kinds: int) -> Transitions:
         kinds=np.zeros(capacity, np.int64),
         rewards=np.zeros(capacity, np.float32),
         ends=np.zeros(capacity, np.int8),
+        offered=np.zeros((capacity, kinds), np.int8),
         next_open=np.zeros((capacity, kinds), np.int8),
     )
 
@@ -99,6 +105,7 @@ def new_q_net(
     discount: float,
     trail: float,
     longest_error: float,
+    pessimism: float,
     key: np.uint64,
     rng: np.random.Generator,
 ) -> QNet:
@@ -110,6 +117,7 @@ def new_q_net(
         discount: Weight of what comes after the next decision, 0 to 1.
         trail: Share of the way to the trained weights that the trailing ones go in a step; 1 for no trailing network.
         longest_error: Size at which an error's slope stops growing; large for a squared loss.
+        pessimism: Weight of log sum exp Q(s, .) - Q(s, a) in the loss, beside half the squared error; 0 for none.
         key: Numbers the draws of batches.
         rng: Draws the weights.
     """
@@ -129,6 +137,7 @@ def new_q_net(
         discount=discount,
         trail=trail,
         longest_error=longest_error,
+        pessimism=pessimism,
     )
 
 
@@ -157,37 +166,74 @@ def next_place(net: QNet) -> int:
 @jit
 def forget_kind(net: QNet, kind: int) -> None:
     """Value a kind as one that is not known, since its number is another product's from now on."""
-    last = net.layers[-1]
-    unknown = last[OUTPUTS] - net.memory.next_open.shape[1]
     for params in (net.trained[0], net.target):
-        weights = weights_of(params, last)
-        weights[unknown + kind] = weights[unknown]
-        biases = params[last[BIASES] :]
-        biases[(unknown + kind) * last[BIAS_STEP]] = biases[unknown * last[BIAS_STEP]]
+        forget_output(params, net.layers[-1], net.memory.next_open.shape[1], kind)
+
+
+@jit
+def forget_output(params: Float32Array, last: IntArray, kinds: int, kind: int) -> None:
+    """Let the output of a kind be that of the kind that is not known: of so many `kinds`, the last outputs of all."""
+    unknown = last[OUTPUTS] - kinds
+    weights = weights_of(params, last)
+    weights[unknown + kind] = weights[unknown]
+    biases = params[last[BIASES] :]
+    biases[(unknown + kind) * last[BIAS_STEP]] = biases[unknown * last[BIAS_STEP]]
 
 
 @jit
 def train(net: QNet, steps: int, batch: int, rate: float) -> None:
     """Take some steps of Adam, each on a batch of transitions drawn with replacement, and let the target trail."""
-    held = min(net.counts[DRAWN], net.memory.kinds.shape[0])
     work = new_workspace(net.layers, batch, net.target)
     gradient = np.zeros_like(net.target)
     rows = np.empty(batch, np.int64)
     goals = np.empty(batch, np.float32)
     best = np.empty(batch, np.int64)
-    trail = np.float32(net.trail)
     for _ in range(steps):
-        number = net.counts[TRAINED] + 1
-        for j in range(batch):
-            rows[j] = int(uniform(net.key[0], number, j) * held)
+        draw_rows(net, rows)
         _write_goals(net, rows, work, best, goals)
-        _write_gradient(net, rows, goals, work, gradient)
-        _clip(gradient)
-        adam_step(net.trained, gradient, rate, number)
-        params = net.trained[0]
-        for i in range(params.shape[0]):
-            net.target[i] += trail * (params[i] - net.target[i])
-        net.counts[TRAINED] = number
+        step_towards(net, rows, goals, work, gradient, rate)
+
+
+@jit
+def draw_rows(net: QNet, rows: IntArray) -> None:
+    """Draw the numbers of the transitions of the next step `(w,)` from the memory, with replacement."""
+    held = min(net.counts[DRAWN], net.memory.kinds.shape[0])
+    for j in range(rows.shape[0]):
+        rows[j] = int(uniform(net.key[0], net.counts[TRAINED] + 1, j) * held)
+
+
+@jit
+def step_towards(
+    net: QNet, rows: IntArray, goals: Float32Array, work: Workspace, gradient: Float32Array, rate: float
+) -> None:
+    """Take a step of Adam by which Q of the transitions `rows (w,)` nears the `goals (w,)`, and let the target trail.
+
+    Args:
+        net: The network.
+        rows: Numbers of transitions.
+        goals: What each should be worth.
+        work: Room for a pass on w rows.
+        gradient: Zeros `(p,)`, and zeros again afterwards.
+        rate: The learning rate.
+    """
+    _write_gradient(net, rows, goals, work, gradient)
+    shorten(gradient)
+    net.counts[TRAINED] += 1
+    adam_step(net.trained, gradient, rate, net.counts[TRAINED])
+    params = net.trained[0]
+    trail = np.float32(net.trail)
+    for i in range(params.shape[0]):
+        net.target[i] += trail * (params[i] - net.target[i])
+
+
+@jit
+def write_shown_values(net: QNet, rows: IntArray, work: Workspace, values: Float32Array) -> None:
+    """Write Q, by the trailing network, of what was shown in the transitions `rows (w,)` to `values (w,)`."""
+    memory = net.memory
+    _, units, _ = rows_up(net.target, net.layers, memory.states, rows, work)
+    first = units.shape[0] - memory.next_open.shape[1]
+    for j in range(rows.shape[0]):
+        values[j] = _level(units, first, j) + units[first + memory.kinds[rows[j]], j]
 
 
 @jit
@@ -225,8 +271,43 @@ def _write_gradient(net: QNet, rows: IntArray, goals: Float32Array, work: Worksp
         for h in range(kinds):
             slopes[first + h, j] = -slope / np.float32(kinds)
         slopes[chosen, j] += slope
+    if net.pessimism > 0.0:
+        for j in range(rows.shape[0]):
+            row = rows[j]
+            # The slopes add up to 0, so that the level of the state stays.
+            add_log_loss(units, slopes, j, memory.offered[row], memory.kinds[row], net.pessimism / rows.shape[0])
     descend(net.trained[0], net.layers, slopes, work.scratch)
     add_gradient(net.layers, inputs, units, slopes, work, gradient)
+
+
+@jit
+def add_log_loss(
+    units: Float32Array, slopes: Float32Array, j: int, offered: IntArray, chosen: int, weight: float
+) -> None:
+    """Add `weight` times the slopes of log sum exp x - x_chosen to `slopes` of row j of a batch.
+
+    Args:
+        units: What a network's units put out, the last H of them x, a number per kind `(n, w)`.
+        slopes: Slopes of a loss in these `(n, w)`.
+        j: The row of the batch, a column of both.
+        offered: The kinds that the sum goes over `(H,)`.
+        chosen: One of them.
+        weight: At least 0.
+    """
+    kinds = offered.shape[0]
+    first = units.shape[0] - kinds
+    top = units[first + chosen, j]
+    for h in range(kinds):
+        if offered[h]:
+            top = max(top, units[first + h, j])
+    total = 0.0
+    for h in range(kinds):
+        if offered[h]:
+            total += np.exp(units[first + h, j] - top)
+    for h in range(kinds):
+        if offered[h]:
+            slopes[first + h, j] += np.float32(weight * np.exp(units[first + h, j] - top) / total)
+    slopes[first + chosen, j] -= np.float32(weight)
 
 
 @jit
@@ -240,7 +321,7 @@ def _level(units: Float32Array, first: int, j: int) -> float:
 
 
 @jit
-def _clip(gradient: Float32Array) -> None:
+def shorten(gradient: Float32Array) -> None:
     """Shorten a gradient that is longer than `LONGEST`."""
     square = 0.0
     for i in range(gradient.shape[0]):

@@ -50,6 +50,7 @@ BUILT_IN = {
     "adaptive": "zoosim.policies.products.adaptive:Adaptive",
     "q-table": "zoosim.policies.sessions.q_table:QTable",
     "dqn": "zoosim.policies.sessions.dqn:DQN",
+    "iql": "zoosim.policies.sessions.iql:IQL",
     "planner": "zoosim.policies.sessions.planner:Planner",
     "template": "zoosim.policies.templates.static:StaticTemplate",
     **dict.fromkeys(FIXED, "zoosim.policies.templates.static:StaticTemplate"),

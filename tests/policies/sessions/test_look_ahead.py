@@ -1,13 +1,17 @@
 """Policies that look ahead: what they learn of a decision that others follow, and how exploration falls."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, PolicySpec
 from zoosim.logs.lives import Lives
+from zoosim.models.expectile_net import write_kind_scores
 from zoosim.policies.sessions.dqn import DQN
+from zoosim.policies.sessions.iql import IQL
 from zoosim.policies.sessions.q_table import QTable
 
 SPEC = PolicySpec(user_dim=1, product_dim=1, steps=4)
@@ -56,7 +60,7 @@ def test_the_visit_and_the_discount_limit_what_counts() -> None:
     assert value(discounted, 0.0, 0) == 1.0 + 0.5 * 3.0
 
 
-@pytest.mark.parametrize("cls", [QTable, DQN])
+@pytest.mark.parametrize("cls", [QTable, DQN, IQL])
 def test_exploration_falls_with_the_visitors_who_have_gone(cls: Any) -> None:
     policy = cls(SPEC, np.random.default_rng(0), random_first=0.8, random_last=0.2, random_fall=0.5)
     shares = []
@@ -122,20 +126,141 @@ class LifeLog:
     def available(self, start: int, stop: int) -> np.ndarray:
         """Return that everything may be shown, but product 2 in row 3."""
         masks = np.ones((stop - start, 3), bool)
-        masks[:, 2] = start != 3
+        masks[:, 2] = np.arange(start, stop) != 3
         return masks
 
 
-@pytest.mark.parametrize("cls", [QTable, DQN])
-@pytest.mark.parametrize("horizon", ["lifetime", "visit"])
-def test_a_log_of_lives_teaches_what_these_decisions_would(cls: Any, horizon: str) -> None:
-    logged, taught = (cls(SPEC, np.random.default_rng(0), horizon=horizon) for _ in range(2))
-    logged.fit(LifeLog())
+def taught_as_logged(policy: Any) -> Any:
+    """Return the policy after the decisions of `LifeLog` of which is known what followed."""
     end, same, other = {"ended": True}, {"visit_ended": False}, {"visit_ended": True}
-    taught.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
-    taught.update(request(1.0), 2, 4.0, other, request(0.0))
-    taught.update(request(0.0), 0, 3.0, end)
-    taught.update(request(2.0), 0, 5.0, other, request(1.0))
-    expected = taught.state_dict()
+    policy.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
+    policy.update(request(1.0), 2, 4.0, other, request(0.0))
+    policy.update(request(0.0), 0, 3.0, end)
+    policy.update(request(2.0), 0, 5.0, other, request(1.0))
+    return policy
+
+
+@pytest.mark.parametrize("horizon", ["lifetime", "visit"])
+def test_a_log_of_lives_teaches_a_table_what_these_decisions_would(horizon: str) -> None:
+    logged, taught = (QTable(SPEC, np.random.default_rng(0), horizon=horizon) for _ in range(2))
+    logged.fit(LifeLog())
+    expected = taught_as_logged(taught).state_dict()
     for name, array in logged.state_dict().items():
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("cls", [DQN, IQL])
+@pytest.mark.parametrize("horizon", ["lifetime", "visit"])
+def test_a_log_of_lives_fills_a_memory_as_these_decisions_would(cls: Any, horizon: str) -> None:
+    logged, taught = (cls(SPEC, np.random.default_rng(0), horizon=horizon, fit_steps=150) for _ in range(2))
+    lines: list[str] = []
+    logged.fit(LifeLog(), lines.append)
+    assert lines == ["took 100 of 150 steps of training", "took 150 of 150 steps of training"]
+    taught_as_logged(taught)
+    assert logged.state.progress.gone[0] == taught.state.progress.gone[0] == 1
+    for name, array in logged.state.net.memory._asdict().items():
+        # A log tells what could be shown at each decision; elsewhere all candidates count.
+        if name != "offered":
+            np.testing.assert_array_equal(array, getattr(taught.state.net.memory, name), err_msg=name)
+
+
+def test_a_memory_that_is_smaller_than_a_log_holds_its_end() -> None:
+    policy = DQN(SPEC, np.random.default_rng(0), memory=100, fit_steps=1)
+    policy.fit(ChainLog(60))
+    policy.fit(ChainLog(10))
+    # 480 and 80 decisions: the ring goes round, and the last one stands at place 559 modulo 100.
+    assert policy.state.net.counts[0] == 560
+    expected = np.roll(np.tile(ChainLog(1).features, (13, 1))[-100:], 60, axis=0)
+    np.testing.assert_array_equal(policy.state.net.memory.states, expected)
+
+
+class ChainLog:
+    """A log of a chain of two states, `times` times four visitors.
+
+    In state 0 product 0 earns nothing and leads to state 1, in which three visitors of four are shown product 0, which
+    earns nothing, and the fourth one product 2, which earns 1. All then go. The other kind is offered, too.
+    """
+
+    propensities = np.ones(0)
+    products = PRODUCTS
+    user_ids = None
+    product_ids = IDS
+
+    def __init__(self, times: int) -> None:
+        self.actions = np.tile([0, 0, 0, 0, 0, 0, 0, 2], times)
+        self.rewards = (self.actions == 2).astype(float)
+        self.features = np.tile([[0.0], [1.0]], (4 * times, 1))
+        visitor = np.repeat(np.arange(4 * times), 2)
+        step = np.tile([0, 1], 4 * times)
+        self.lives = Lives(visitor, np.zeros_like(step), step, step == 1, np.zeros(8 * times, bool))
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def available(self, start: int, stop: int) -> np.ndarray:
+        """Return that everything may be shown."""
+        return np.ones((stop - start, 3), bool)
+
+
+TRAINED = {"hidden": "16", "learning_rate": 1e-2, "last_rate": 0.01, "trail": 0.05, "batch_size": 64}
+
+
+def test_pessimism_values_what_a_log_shows_seldom_or_never_below_what_it_is_worth() -> None:
+    policy = DQN(SPEC, np.random.default_rng(0), pessimism=0.5, fit_steps=2_000, **TRAINED)
+    policy.fit(ChainLog(100))
+    # Kumar et al. (2020), section 3: where a share m of a log shows an action, and a softmax of Q has p of it, the loss
+    # is least at Q = r - alpha (p / m - 1). In state 1 that leaves an equation for the distance of both actions.
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        gap = (low + high) / 2
+        seldom = 1.0 / (1.0 + np.exp(-gap))
+        values = np.array([-0.5 * ((1.0 - seldom) / 0.75 - 1.0), 1.0 - 0.5 * (seldom / 0.25 - 1.0)])
+        low, high = (gap, high) if values[1] - values[0] > gap else (low, gap)
+    assert values[1] < 0.5, "what is shown to one of four is worth 1"
+    np.testing.assert_allclose(policy.action_values(request(1.0))[[0, 2]], values, atol=0.05)
+    at_start = policy.action_values(request(0.0))
+    assert at_start[0] == pytest.approx(values.max(), abs=0.05), "what all are shown is worth what follows"
+    assert at_start[2] < -1.0, "what nobody was shown is held to be worth less and less"
+    plain = DQN(SPEC, np.random.default_rng(0), fit_steps=2_000, **TRAINED)
+    plain.fit(ChainLog(100))
+    np.testing.assert_allclose(plain.action_values(request(1.0))[[0, 2]], [0.0, 1.0], atol=0.05)
+
+
+@pytest.mark.parametrize(("expectile", "worth"), [(0.5, 0.25), (0.75, 0.5)])
+def test_a_state_is_worth_an_expectile_of_what_was_shown(expectile: float, worth: float) -> None:
+    # One of four brings 1: t/4 (1 - v) = (1 - t) 3/4 v, so that v = t / (t + 3 (1 - t)).
+    policy = IQL(SPEC, np.random.default_rng(0), expectile=expectile, sharpness=math.log(9), fit_steps=3_000, **TRAINED)
+    policy.fit(ChainLog(100))
+    np.testing.assert_allclose(policy.action_values(request(1.0))[[0, 2]], [0.0, 1.0], atol=0.05)
+    assert policy.action_values(request(0.0))[0] == pytest.approx(worth, abs=0.05)
+    # The log has 3 to 1 against product 2, which weighs exp(sharpness) = 9 times as much: 3 to 1 for it.
+    scores = np.empty(2)
+    write_kind_scores(policy.state.nets, np.ones(1), np.array([1, 2]), scores)
+    assert abs(scores[1] - scores[0]) == pytest.approx(np.log(3.0), abs=0.15)
+    assert policy.recommend(request(1.0)) == 2
+    assert policy.recommend(request(0.0)) == 0
+
+
+def test_imitation_alone_shows_what_the_log_shows_most() -> None:
+    policy = IQL(SPEC, np.random.default_rng(0), sharpness=0.0, fit_steps=500, **TRAINED)
+    policy.fit(ChainLog(100))
+    assert policy.recommend(request(1.0)) == 0
+
+
+def test_a_saved_imitator_decides_alike() -> None:
+    policy = IQL(SPEC, np.random.default_rng(0), fit_steps=300, **TRAINED)
+    policy.fit(ChainLog(10))
+    loaded = IQL(SPEC, np.random.default_rng(1), fit_steps=300, **TRAINED)
+    loaded.load_state_dict(policy.state_dict())
+    for state in (0.0, 1.0):
+        np.testing.assert_array_equal(loaded.action_values(request(state)), policy.action_values(request(state)))
+        assert loaded.recommend(request(state)) == policy.recommend(request(state))
+
+
+@pytest.mark.parametrize(("cls", "name"), [(DQN, "net.layers"), (IQL, "nets.actor_layers")])
+def test_a_saved_network_of_other_layers_is_refused(cls: Any, name: str) -> None:
+    policy = cls(SPEC, np.random.default_rng(0))
+    saved = policy.state_dict()
+    saved[name] = saved[name] + np.eye(*saved[name].shape, dtype=np.int64)
+    with pytest.raises(ConfigError, match=f"{name} holds another network than the parameters say"):
+        policy.load_state_dict(saved)

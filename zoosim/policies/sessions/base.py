@@ -68,16 +68,33 @@ def kinds_among(products: FloatArray) -> KindCandidates:
     return KindCandidates(hash_rows(rows), kind_of)
 
 
-def rows_of_lives(lives: Any) -> tuple[IntArray, IntArray]:
-    """Return the rows of a log visitor by visitor `(n,)`, and the row that follows each, -1 after a visitor's last one.
+class KnownDecisions(NamedTuple):
+    """The n decisions of a log of which is known what followed, visitor by visitor.
+
+    `rows (n,)` of the log; `next_rows (n,)`, -1 where the visitor then had gone; `visit_ended (n,)`.
+    """
+
+    rows: IntArray
+    next_rows: IntArray
+    visit_ended: BoolArray
+
+
+def known_decisions(log: PastLog) -> KnownDecisions:
+    """Return the decisions of a log of which is known what followed.
 
     Args:
-        lives: Where in visitors' lives the rows stand; see `zoosim.logs.lives.Lives`.
+        log: The log. Where it does not tell visitors' lives, each decision is a visitor's last one.
     """
+    lives = getattr(log, "lives", None)
+    if lives is None:
+        return KnownDecisions(np.arange(len(log)), np.full(len(log), -1), np.ones(len(log), np.bool_))
     order = np.lexsort((lives.step, lives.visitor))
-    next_rows = np.append(order[1:], -1)
     is_last = np.append(np.diff(lives.visitor[order]) != 0, True)
-    return order, np.where(is_last, -1, next_rows)
+    next_rows = np.where(is_last, -1, np.append(order[1:], -1))
+    is_known = lives.ended[order] | ~is_last
+    rows = order[is_known]
+    next_rows = next_rows[is_known]
+    return KnownDecisions(rows, next_rows, (next_rows < 0) | (lives.visit[rows] != lives.visit[next_rows]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +106,16 @@ class LookAheadKernel(Kernel):
 
 
 # `look_ahead_kernel` puts a policy's own functions in the place of these.
-write_values: Any = None
+write_scores: Any = None
 best: Any = None
 
 
 def look_ahead_kernel(
-    name: str, write_values: Callable[..., None], learn: Callable[..., None], follow: Callable[..., None]
+    name: str,
+    write_values: Callable[..., None],
+    learn: Callable[..., None],
+    follow: Callable[..., None],
+    write_scores: Callable[..., None] | None = None,
 ) -> "LookAheadKernel":
     """Return the kernel of a policy that values kinds.
 
@@ -103,8 +124,9 @@ def look_ahead_kernel(
         write_values: `(state, candidates, user, values)` writes the value of each kind of a request `(R,)`.
         learn: Learns from a visitor's last decision; see `Kernel`.
         follow: Learns from one that others follow; see `Kernel`.
+        write_scores: Writes in the same way what the best decision has the most of. Default: the values.
     """
-    best = bind(_best, f"best_{name}", write_values=write_values)
+    best = bind(_best, f"best_{name}", write_scores=write_scores or write_values)
     return LookAheadKernel(
         name,
         choose=bind(_choose, f"draw_{name}", best=best),
@@ -117,9 +139,9 @@ def look_ahead_kernel(
 
 
 def _best(state: Any, candidates: KindCandidates, user: FloatArray, available: BoolArray) -> int:
-    values = np.empty(candidates.ids.shape[0])
-    write_values(state, candidates, user, values)
-    return best_of(values, candidates.kind_of, available)
+    scores = np.empty(candidates.ids.shape[0])
+    write_scores(state, candidates, user, scores)
+    return best_of(scores, candidates.kind_of, available)
 
 
 def _choose(
@@ -177,25 +199,23 @@ class LookAheadPolicy(KernelPolicy):
 
         Decisions of which nobody knows what followed are left out.
         """
-        lives = getattr(log, "lives", None)
-        if lives is None:
+        if getattr(log, "lives", None) is None:
             return super().fit(log, progress)
         users = checked_past_features(log, self.spec)
         for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
         candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
-        order, next_rows = rows_of_lives(lives)
-        for place, (row, later) in enumerate(zip(order, next_rows, strict=True)):
+        known = known_decisions(log)
+        for place, (row, later, visit_ended) in enumerate(zip(*known, strict=True)):
             user = frozen_view(users[row])
             decision = (NOBODY, user, int(log.actions[row]), float(log.rewards[row]))
-            if lives.ended[row]:
+            if later < 0:
                 self.kernel.learn(self.state, candidates, *decision)
-            elif later >= 0:
-                visit_ended = bool(lives.visit[later] != lives.visit[row])
+            else:
                 following = (candidates, frozen_view(users[later]), frozen_view(log.available(later, later + 1)[0]))
-                self.kernel.follow(self.state, candidates, *decision, visit_ended, *following)
+                self.kernel.follow(self.state, candidates, *decision, bool(visit_ended), *following)
             if (place + 1) % FIT_CHUNK == 0:
-                progress(f"learned from {place + 1:,} of {len(order):,} decisions")
+                progress(f"learned from {place + 1:,} of {len(known.rows):,} decisions")
         return {}
 
     def _new_kinds(self) -> IdTable:

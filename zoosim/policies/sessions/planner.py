@@ -30,7 +30,7 @@ from zoosim.policies.requests import (
     checked_request,
     checked_reward,
 )
-from zoosim.policies.sessions.base import KindCandidates, kinds_among, rows_of_lives
+from zoosim.policies.sessions.base import KindCandidates, kinds_among, known_decisions
 
 TAKEN, GONE, DUE, KINDS = range(4)
 """Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
@@ -128,16 +128,8 @@ class Planner(DrawingPolicy):
         left out.
         """
         users = checked_past_features(log, self.spec).astype(np.float32)
-        rows = np.arange(len(log))
-        next_rows = np.full(len(log), -1)
-        follows = np.full(len(log), GOES)
-        lives = getattr(log, "lives", None)
-        if lives is not None:
-            rows, next_rows = rows_of_lives(lives)
-            is_known = lives.ended[rows] | (next_rows >= 0)
-            rows, next_rows = rows[is_known], next_rows[is_known]
-            stays = lives.visit[rows] == lives.visit[next_rows]
-            follows = np.where(next_rows < 0, GOES, np.where(stays, STAYS, RETURNS))
+        rows, next_rows, visit_ended = known_decisions(log)
+        follows = np.where(next_rows < 0, GOES, np.where(visit_ended, RETURNS, STAYS))
         kinds = np.array([self._number(row) for row in log.products])[log.actions[rows]]
         taken = np.flatnonzero(kinds >= 0)[-self.memory :]
         # In the places that single decisions would have gone to.

@@ -56,3 +56,8 @@ def part_digest(file: IO[bytes], start: int, stop: int) -> str:
 def short_hash(content: bytes, size: int = 8, key: bytes = b"") -> bytes:
     """Return a hash of a few bytes (BLAKE2b), which nobody can foretell who lacks the `key`."""
     return hashlib.blake2b(content, digest_size=size, key=key).digest()
+
+
+def hashed_share(content: bytes, key: bytes) -> float:
+    """Return a number in [0, 1) that stands for content, as if drawn evenly: by it visitors get their arms."""
+    return (int.from_bytes(short_hash(content, key=key), "big") >> 11) * 2.0**-53

@@ -7,7 +7,7 @@ the decision's id. Names, shares and the salt of the hash stand in the log, so t
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from zoosim.core.digests import short_hash
+from zoosim.core.digests import hashed_share
 from zoosim.serving.events import CHAMPION, Start
 
 
@@ -33,8 +33,7 @@ class Assignment:
         if len(self.shares) == 1:
             return CHAMPION
         who = f"visitor/{visitor_id}" if visitor_id else f"decision/{decision_id}"
-        hashed = short_hash(self._names + b"/" + who.encode(), key=self._salt)
-        left = (int.from_bytes(hashed, "big") >> 11) * 2.0**-53
+        left = hashed_share(self._names + b"/" + who.encode(), self._salt)
         for name, share in self.shares.items():
             if left < share:
                 return name

@@ -122,6 +122,11 @@ WORLDS = {
         AxisWorld("shock", "clicks change on the way", {"shocks": [_shock(LOUD), _shock(SILENT)]}),
         AxisWorld("censoring", "a visitor is followed for 10 decisions", {"followed": 10}),
         AxisWorld("sparse", "one click in ten is paid, and worth 10", {"paid": 0.1}),
+        AxisWorld(
+            "delay",
+            "satisfaction is felt a visit later, and counts more",
+            {"felt_after": 1, "return_by_satisfaction": 0.25},
+        ),
         AxisWorld("sold out", "three products in ten are not there", {"sold_out": 0.3}),
     )
 }

@@ -15,7 +15,7 @@ SHOCKED = {
     "observe": "shop",
     "shocks": [{"name": "loud", "step": 60, "set": {"cat_connoisseur": {"Cat Food": 0.05}}}],
 }
-HARD = {"observe": "state", "paid": 0.25, "followed": 8, "sold_out": 0.4, "per_kind": 2}
+HARD = {"observe": "state", "paid": 0.25, "followed": 8, "sold_out": 0.4, "per_kind": 2, "felt_after": 1}
 
 
 def played(world: Sessions, name: str) -> tuple[Policy, dict[str, np.ndarray]]:

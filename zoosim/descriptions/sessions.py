@@ -171,7 +171,10 @@ def _rung(truth: SessionTruth, step: Step) -> Rung:
 def _teasers_by_level(truth: SessionTruth, policy: FloatArray) -> FloatArray:
     """Return the share of decisions with a teaser by level of satisfaction, `(S,)`."""
     shown = truth.occupancy(policy)[:, :, np.newaxis] * policy
-    by_level = shown.reshape(truth.n_personas, *truth.laws.shape, -1).sum(axis=(0, 1, 3))
+    lasts, _, counts = truth.laws.shape
+    # Where satisfaction is felt later, states also tell that of the visit before: summed up, too.
+    parts = (truth.n_personas, lasts, -1, truth.laws.levels, counts, truth.laws.kinds)
+    by_level = shown.reshape(parts).sum(axis=(0, 1, 2, 4))
     decisions = by_level.sum(axis=1)
     teasers = by_level[:, np.arange(truth.laws.kinds) % 2 == TEASER].sum(axis=1)
     shares = np.full(len(decisions), np.nan)

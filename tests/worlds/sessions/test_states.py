@@ -59,9 +59,12 @@ def test_where_products_sell_out_a_policy_is_asked_for_its_order_of_kinds() -> N
         policy_table(truth.laws, lambda observations, there: np.zeros(len(observations), int))
 
 
-def test_observations_are_those_of_the_world(truth: SessionTruth) -> None:
-    world = Sessions(0, 100, observe="state")
+@pytest.mark.parametrize("felt_after", [0, 1])
+def test_observations_are_those_of_the_world(felt_after: int) -> None:
+    world = Sessions(0, 100, observe="state", felt_after=felt_after)
+    truth = world.truth_of(0)
     every = all_observations(truth.laws)
+    assert every.shape[2] == len(world.user_columns)
     met = set()
     for visitor in range(100):
         visit: Any = world.arrive(visitor)

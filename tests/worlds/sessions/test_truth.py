@@ -7,7 +7,7 @@ import pytest
 
 from zoosim.core.config import PERSONAS
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import laws_of
 from zoosim.worlds.sessions.simulation import simulate
@@ -190,6 +190,31 @@ def test_no_other_order_of_kinds_is_worth_more_where_products_sell_out() -> None
         scores = truth.optimal_values + rng.normal(0.0, spread, truth.optimum.shape)
         assert truth.value(truth.shows(scores)) < best
     assert truth.value(truth.shows(truth.optimal_values)) == pytest.approx(best)
+
+
+def test_satisfaction_that_is_felt_a_visit_later() -> None:
+    """Nothing that is shown in the first visit moves its return; the exact worth is that of lives."""
+    later = SessionTruth(config(felt_after=1))
+    lasts, satisfactions, counts = later.laws.shape
+    assert satisfactions == 49
+    by_level = later.laws.returns.reshape(7, 7, counts)
+    np.testing.assert_array_equal(by_level, np.broadcast_to(by_level[:, :1], by_level.shape))
+    np.testing.assert_array_equal(by_level[:, 0], SessionTruth(config()).laws.returns)
+    for number, policy in enumerate((later.optimum, later.myopic, random_policy(later, 5))):
+        lives = simulate(later.laws, policy, VISITORS, seed=10 + number)
+        assert abs(lives.clicks.mean() - later.value(policy)) < 3 * lives.clicks.std() / np.sqrt(VISITORS)
+    # In the last visit that matters, what is felt later is not felt any more: myopia costs less.
+    assert later.value(later.myopic) / later.value(later.optimum) > 0.8
+    one_visit = SessionTruth(config(felt_after=1, return_by_click=0.0, level=1e-9))
+    assert one_visit.value(one_visit.optimum) == pytest.approx(
+        SessionTruth(config(return_by_click=0.0, level=1e-9)).value(one_visit.optimum[:, _without_felt(lasts, counts)])
+    )
+
+
+def _without_felt(lasts: int, counts: int) -> IntArray:
+    """Return the states, where satisfaction is felt later, in which it was the first one at the visit before."""
+    states: IntArray = np.arange(lasts * 49 * counts).reshape(lasts, 7, 7, counts)[:, 3].ravel()
+    return states
 
 
 def test_a_visitor_who_is_followed_no_longer_is_cut_off_and_not_gone() -> None:

@@ -60,6 +60,9 @@ class SessionConfig(Strict):
     return_by_click: Weight = Field(0.20, description="added to the logit of a return for each click of the visit")
     most_clicks: int = Field(10, ge=1, le=100, description="clicks of a visit that count for a return, at most")
     return_by_satisfaction: Weight = Field(0.15, description="added to the logit of a return for each satisfaction")
+    felt_after: int = Field(
+        0, ge=0, le=1, description="which satisfaction decides on a return: 0: that of now; 1: of the visit before"
+    )
     paid: float = Field(
         1.0, ge=1e-3, le=1, description="probability that a click is paid; it is then worth 1 / paid, else nothing"
     )
@@ -148,7 +151,8 @@ class SessionConfig(Strict):
     def _check_size(self) -> None:
         """Refuse what no machine computes the optimum of."""
         count = len(self.categories)
-        states = len(self.personas) * (count + 1) * (2 * self.levels + 1) * (self.most_clicks + 1)
+        satisfactions = (2 * self.levels + 1) ** (1 + self.felt_after)
+        states = len(self.personas) * (count + 1) * satisfactions * (self.most_clicks + 1)
         if states > MOST_STATES:
             raise ValueError(
                 f"visitors have {states:,} states, expected at most {MOST_STATES:,}; take fewer personas, categories, "

@@ -14,11 +14,12 @@ SOUND, TEASER = 0, 1
 class Laws(NamedTuple):
     """What follows in each state of a visitor, by what is shown.
 
-    With P personas, C categories, S levels of satisfaction and M + 1 counts of clicks. A kind of product is number
+    With P personas, C categories, `levels` of satisfaction and M + 1 counts of clicks. A kind of product is number
     2 c + teaser. `clicks (P, C + 1, 2 C)` are chances of a click by the category clicked last, C for none;
-    `returns (S, M + 1)` chances of a return at the end of a visit; `goes_on` that a visit goes on; `paid` that a click
-    is worth anything; `missing` that a kind is sold out at a decision; `first` the level of a visitor who is new;
-    `shares (P,)` of personas among them.
+    `returns (S, M + 1)` chances of a return at the end of a visit by satisfaction: by the level; where that is felt a
+    visit later, S = levels^2, by the level at the end of the visit before times `levels`, plus that of now. `goes_on`
+    is the chance that a visit goes on, `paid` that a click is worth anything, `missing` that a kind is sold out at a
+    decision; `first` the satisfaction of a visitor who is new; `shares (P,)` those of personas among them.
     """
 
     clicks: FloatArray
@@ -28,21 +29,22 @@ class Laws(NamedTuple):
     missing: float
     first: int
     shares: FloatArray
+    levels: int
+
+    @property
+    def is_felt_later(self) -> bool:
+        """Whether a return depends on the satisfaction at the end of the visit before."""
+        return len(self.returns) > self.levels
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return how many states there are of a persona: by the last category, the level, and the clicks."""
+        """Return how many states there are of a persona: by the last category, satisfaction, and the clicks."""
         return self.clicks.shape[1], *self.returns.shape
 
     @property
     def kinds(self) -> int:
         """Return the number of kinds of products, 2 C."""
         return int(self.clicks.shape[2])
-
-    def level_after(self, level: int, kind: int) -> int:
-        """Return the level after a click on a kind."""
-        step = -1 if kind % 2 == TEASER else 1
-        return min(max(level + step, 0), len(self.returns) - 1)
 
 
 def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
@@ -64,15 +66,21 @@ def laws_of(config: SessionConfig, table: FloatArray) -> Laws:
     levels = config.level * np.arange(-config.levels, config.levels + 1)
     counts = np.arange(config.most_clicks + 1)
     logit = np.log(config.comes_back / (1.0 - config.comes_back))
-    logit = logit + config.return_by_satisfaction * levels[:, np.newaxis] + config.return_by_click * counts
+    first = config.levels
+    felt = levels
+    if config.felt_after:
+        first = first * len(levels) + first
+        felt = np.repeat(levels, len(levels))
+    logit = logit + config.return_by_satisfaction * felt[:, np.newaxis] + config.return_by_click * counts
     return Laws(
         clicks=special.expit(by_last),
         returns=special.expit(logit),
         goes_on=config.go_on,
         paid=config.paid,
         missing=config.sold_out**config.per_kind,
-        first=config.levels,
+        first=first,
         shares=np.array(config.shares),
+        levels=len(levels),
     )
 
 
@@ -107,15 +115,17 @@ def states_after_click(laws: Laws) -> IntArray:
 
     States are numbered as an array `(C + 1, S, M + 1)` stands in memory.
     """
-    lasts, levels, counts = laws.shape
+    lasts, satisfactions, counts = laws.shape
     kinds = np.arange(laws.kinds)
     step = np.where(kinds % 2 == TEASER, -1, 1)
-    level = np.clip(np.arange(levels)[:, np.newaxis] + step, 0, levels - 1)
+    satisfaction = np.arange(satisfactions)[:, np.newaxis]
+    level = satisfaction % laws.levels
+    after_click = satisfaction - level + np.clip(level + step, 0, laws.levels - 1)
     count = np.minimum(np.arange(counts) + 1, counts - 1)
     after = np.ravel_multi_index(
         np.broadcast_arrays(
             (kinds // 2)[np.newaxis, np.newaxis, np.newaxis, :],
-            level[np.newaxis, :, np.newaxis, :],
+            after_click[np.newaxis, :, np.newaxis, :],
             count[np.newaxis, np.newaxis, :, np.newaxis],
             np.zeros((lasts, 1, 1, 1), int),
         )[:3],

@@ -140,6 +140,7 @@ def _with_keys(arrays: VisitorArrays, keys: np.ndarray) -> VisitorArrays:
         arrays.goes_on,
         arrays.paid,
         arrays.first,
+        arrays.levels,
         arrays.shares,
         arrays.kind_of,
         arrays.sold_out,

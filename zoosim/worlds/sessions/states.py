@@ -18,10 +18,16 @@ from zoosim.worlds.sessions.laws import Laws, first_there
 def all_observations(laws: Laws) -> FloatArray:
     """Return what is observed of each state under `observe: state`, `(P, states, features)`.
 
-    Features are 0 or 1: one-hot persona, category clicked last or none, level of satisfaction, clicks of the visit.
+    Features are 0 or 1: one-hot persona, category clicked last or none, level of satisfaction, where it is felt later
+    that of the visit before, and clicks of the visit.
     """
-    *starts, width = np.cumsum([0, len(laws.shares), *laws.shape])
-    states = np.indices((len(laws.shares), *laws.shape)).reshape(4, -1)
+    lasts, _, counts = laws.shape
+    satisfaction = (laws.levels, laws.levels) if laws.is_felt_later else (laws.levels,)
+    sizes = [len(laws.shares), lasts, *satisfaction, counts]
+    *starts, width = np.cumsum([0, *sizes])
+    states = np.indices(sizes).reshape(len(sizes), -1)
+    if laws.is_felt_later:  # in states the level of the visit before comes first
+        states[[2, 3]] = states[[3, 2]]
     features = np.zeros((states.shape[1], width))
     for start, part in zip(starts, states, strict=True):
         features[np.arange(len(features)), start + part] = 1.0

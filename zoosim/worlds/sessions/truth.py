@@ -75,11 +75,13 @@ class SessionTruth:
         self._n_states = len(self._after)
         # Of each state: its level, its clicks, and the state of the next visit if the visitor returns.
         grid = np.indices(self.laws.shape).reshape(3, -1)
-        self._last, self._level, self._count = grid
+        self._last, satisfaction, self._count = grid
+        self._level = satisfaction % laws.levels
+        carried = self._level * laws.levels + self._level if laws.is_felt_later else satisfaction
         none = self.laws.shape[0] - 1
         none_yet = np.full(self._n_states, none)
-        self._next_visit = np.ravel_multi_index((none_yet, self._level, np.zeros_like(none_yet)), self.laws.shape)
-        self._returns = self.laws.returns[self._level, self._count]
+        self._next_visit = np.ravel_multi_index((none_yet, carried, np.zeros_like(none_yet)), self.laws.shape)
+        self._returns = self.laws.returns[satisfaction, self._count]
         self.start = int(np.ravel_multi_index((none, self.laws.first, 0), self.laws.shape))
 
     @property
@@ -230,7 +232,7 @@ class SessionTruth:
         kinds = self.laws.kinds
         shape = (self.n_personas, self._n_states)
         sound = np.broadcast_to(np.arange(kinds) % 2 != TEASER, (self._n_states, kinds))
-        is_full = (self._level == len(self.laws.returns) - 1)[:, np.newaxis]
+        is_full = (self._level == self.laws.levels - 1)[:, np.newaxis]
         constant = self._worth_of_constants()
         rungs = {
             "random": np.full((*shape, kinds), 1.0 / kinds),
@@ -270,7 +272,7 @@ class SessionTruth:
 
         The change is one level up or down; if `is_felt`, none where satisfaction cannot rise or fall any more.
         """
-        top = len(self.laws.returns) - 1
+        top = self.laws.levels - 1
         step = np.where(np.arange(self.laws.kinds) % 2 == TEASER, -1, 1)
         change = np.broadcast_to(step, self._after.shape)
         if is_felt:

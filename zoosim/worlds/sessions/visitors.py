@@ -21,10 +21,10 @@ LARGE_SUM, LARGE_CLICKS, LARGE_VISITS = 6.0, 10.0, 10.0
 """What the sums and counts of the shop's features are divided by."""
 
 VISITOR, PERSONA, LAST, LEVEL, CLICKS, VISIT, STEP, SUM, REMEMBERS, HISTORY = range(10)
-"""Places of a visitor's numbers: who it is and of which persona; the category clicked last (their number if none), the
-level of satisfaction and the clicks of this visit, which with the persona make the state; the visit, and the decision
-since the visitor came first; the clicks on sound products less those on teasers; and how many kinds are remembered, the
-newest first, from `HISTORY` on."""
+"""Places of a visitor's numbers: who it is and of which persona; the category clicked last (their number if none),
+satisfaction, numbered as in `Laws`, and the clicks of this visit, which with the persona make the state; the visit, and
+the decision since the visitor came first; the clicks on sound products less those on teasers; and how many kinds are
+remembered, the newest first, from `HISTORY` on."""
 
 PLACE_SIZE = HISTORY + REMEMBERED
 
@@ -39,9 +39,9 @@ class VisitorArrays(NamedTuple):
 
     With L periods of the same laws: the first visitor `starts (L,)` of each, `clicks (L, P, C + 1, 2 C)`, and
     `values (L, P, states, 2 C)`, the clicks from a state on by kind if the best follows. `returns (S, M + 1)`,
-    `goes_on`, `paid` and `first` are those of `Laws`; `shares (P,)` those of personas, added up; `kind_of (K,)` the
-    kind of each product; `sold_out` the chance that a product is not there; `keys (6,)` number the draws; `observed` is
-    STATE, SHOP or ANONYMOUS.
+    `goes_on`, `paid`, `first` and `levels` are those of `Laws`; `shares (P,)` those of personas, added up;
+    `kind_of (K,)` the kind of each product; `sold_out` the chance that a product is not there; `keys (6,)` number the
+    draws; `observed` is STATE, SHOP or ANONYMOUS.
     """
 
     starts: IntArray
@@ -51,6 +51,7 @@ class VisitorArrays(NamedTuple):
     goes_on: float
     paid: float
     first: int
+    levels: int
     shares: FloatArray
     kind_of: IntArray
     sold_out: float
@@ -73,6 +74,7 @@ def one_period(laws: Laws, seed: int) -> VisitorArrays:
         goes_on=laws.goes_on,
         paid=laws.paid,
         first=laws.first,
+        levels=laws.levels,
         shares=np.cumsum(laws.shares),
         kind_of=np.arange(laws.kinds),
         sold_out=laws.missing,
@@ -140,6 +142,7 @@ def serve(arrays: VisitorArrays, place: IntArray, action: int) -> tuple[float, i
     if uniform(arrays.keys[RETURN_DRAWS], place[VISITOR], place[VISIT]) >= returns:
         return reward, GONE
     place[VISIT] += 1
+    place[LEVEL] = _carried(arrays, place[LEVEL])
     place[LAST] = arrays.clicks.shape[2] - 1
     place[CLICKS] = 0
     return reward, RETURNED
@@ -155,11 +158,21 @@ def _period(arrays: VisitorArrays, place: IntArray) -> int:
 
 
 @inlined
+def _carried(arrays: VisitorArrays, satisfaction: int) -> int:
+    """Return the satisfaction at the start of the next visit: what is felt later is by now that of the visit before."""
+    if arrays.returns.shape[0] == arrays.levels:
+        return satisfaction
+    level = satisfaction % arrays.levels
+    return level * arrays.levels + level
+
+
+@inlined
 def _click(arrays: VisitorArrays, place: IntArray, kind: int) -> None:
-    levels, counts = arrays.returns.shape
+    counts = arrays.returns.shape[1]
     is_teaser = kind % 2
     place[LAST] = kind // 2
-    place[LEVEL] = max(place[LEVEL] - 1, 0) if is_teaser else min(place[LEVEL] + 1, levels - 1)
+    level = place[LEVEL] % arrays.levels
+    place[LEVEL] += -min(1, level) if is_teaser else min(1, arrays.levels - 1 - level)
     place[CLICKS] = min(place[CLICKS] + 1, counts - 1)
     place[SUM] += -1 if is_teaser else 1
     for i in range(PLACE_SIZE - 1, HISTORY, -1):
@@ -173,12 +186,16 @@ def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
     """Write what the shop sees of a visitor to `user (d_u,)`; `Sessions.user_columns` names the features."""
     user[:] = 0.0
     _, personas, lasts, kinds = arrays.clicks.shape
-    levels = arrays.returns.shape[0]
     if arrays.observed == STATE:
         user[place[PERSONA]] = 1.0
         user[personas + place[LAST]] = 1.0
-        user[personas + lasts + place[LEVEL]] = 1.0
-        user[personas + lasts + levels + place[CLICKS]] = 1.0
+        start = personas + lasts
+        user[start + place[LEVEL] % arrays.levels] = 1.0
+        start += arrays.levels
+        if arrays.returns.shape[0] > arrays.levels:
+            user[start + place[LEVEL] // arrays.levels] = 1.0
+            start += arrays.levels
+        user[start + place[CLICKS]] = 1.0
         return
     start = 0
     if arrays.observed == SHOP:

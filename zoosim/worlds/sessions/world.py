@@ -127,6 +127,8 @@ class Sessions(World):
         if config.observe == "state":
             last = (*(f"last: {category}" for category in categories), "last: none")
             levels = tuple(f"satisfaction {level}" for level in range(-config.levels, config.levels + 1))
+            if config.felt_after:
+                levels = (*levels, *(f"{level}, visit before" for level in levels))
             return (*personas, *last, *levels, *(f"clicks {count}" for count in range(config.most_clicks + 1)))
         kinds = [f"{category}, {kind}" for category in categories for kind in ("sound", "teaser")]
         history = (f"click {place}: {kind}" for place in range(1, REMEMBERED + 1) for kind in kinds)

@@ -110,12 +110,12 @@ class LifeLog:
     products = PRODUCTS
     user_ids = None
     product_ids = IDS
-    # Visitor 0: row 5, then cut off. Visitor 1: rows 1, 3 and, in another visit, 2, where it ended. Visitor 2: rows 4
-    # and 0, then cut off.
+    # Steps are numbered anew in each visit. Visitor 0: row 5, then cut off. Visitor 1: rows 1, 3 and, in another visit,
+    # 2, where it ended. Visitor 2: rows 4 and 0, then cut off.
     lives = Lives(
         visitor=np.array([2, 1, 1, 1, 2, 0]),
         visit=np.array([1, 0, 1, 0, 0, 0]),
-        step=np.array([1, 0, 2, 1, 0, 0]),
+        step=np.array([0, 0, 0, 1, 0, 0]),
         ended=np.array([False, False, True, False, False, False]),
         censored=np.array([True, False, False, False, False, True]),
     )

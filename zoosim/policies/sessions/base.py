@@ -88,7 +88,7 @@ def known_decisions(log: PastLog) -> KnownDecisions:
     lives = getattr(log, "lives", None)
     if lives is None:
         return KnownDecisions(np.arange(len(log)), np.full(len(log), -1), np.ones(len(log), np.bool_))
-    order = np.lexsort((lives.step, lives.visitor))
+    order = np.lexsort((lives.step, lives.visit, lives.visitor))
     is_last = np.append(np.diff(lives.visitor[order]) != 0, True)
     next_rows = np.where(is_last, -1, np.append(order[1:], -1))
     is_known = lives.ended[order] | ~is_last

@@ -91,6 +91,8 @@ def test_the_extras_are_those_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     for extra, modules in EXTRAS.items():
         packages = [re.split(r"[>;\[]", line)[0] for line in project["optional-dependencies"][extra]]
-        names = {name.replace("-", "_").replace("scikit_learn", "sklearn") for name in packages}
+        names = {
+            name.replace("-", "_").replace("scikit_learn", "sklearn").replace("pillow", "PIL") for name in packages
+        }
         assert names - {"uvloop", "zoosim"} == set(modules)  # uvloop is not for Windows, and nothing needs it
         assert not names & {line.partition(">")[0] for line in project["dependencies"]}

@@ -440,10 +440,11 @@ def import_table(
 
 @app.command("export")
 def export_service(service: option.ServedLog, out: option.ExportedLog, debug: option.Debug = False) -> None:
-    """Write what a service decided as a log.
+    """Write what a service decided as a log, or a log of visitors' lives as a data set of Minari.
 
     A Parquet file, with the table of products beside it. Decisions that still wait for feedback are left out. The
-    service may go on meanwhile; `zoosim train`, `evaluate` and `fit-world` read its log directly, too.
+    service may go on meanwhile; `zoosim train`, `evaluate` and `fit-world` read its log directly, too. Where OUT ends
+    in .minari, it is a folder with an episode per visitor, of a service's log or that of a file.
     """
     from zoosim.api.served import export_log
 

@@ -353,6 +353,8 @@ ServedLog = Annotated[
     typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),
 ]
 VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]
-ExportedLog = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
+ExportedLog = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Log to write, FILE.parquet, or the folder NAME.minari.")
+]
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on [default: 127.0.0.1].")]
 Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen on, 0 for any [default: 8100].")]

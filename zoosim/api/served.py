@@ -3,10 +3,12 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.calls import public_call
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.extras import needs_extra
 from zoosim.core.parameters import unknown
 
 if TYPE_CHECKING:
@@ -49,29 +51,39 @@ def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = 
 
 @public_call
 def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> dict[str, int]:
-    """Write what a service decided as a log that every tool reads; it may go on meanwhile.
+    """Write what a service decided as a log that every tool reads, or a log of lives as a data set of Minari.
+
+    A service may go on meanwhile.
 
     Where every decision showed equally many products, more than one, it is a log of rankings; else what stood at the
     top is written. Columns that no tool takes for features say what decided each visit: `arm`, `policy`, the policy's
     name, and `model` and `policy_version`, the digest of its model. `propensity` is that over all arms, as evaluation
     needs it, `arm_propensity` that given the arm.
 
+    Where `out` ends in .minari, it is a folder with an episode per visitor, which `minari.MinariDataset(out)` opens
+    (`zoosim.logs.episodes`).
+
     Args:
-        service: The folder of the service, or the address of its log on a server (`redis://...`).
-        out: The Parquet file to write; the table of its products, `catalogue-HASH.parquet`, comes beside it.
+        service: The folder of the service, or the address of its log on a server (`redis://...`); for Minari also the
+            file of a log.
+        out: The Parquet file to write; the table of its products, `catalogue-HASH.parquet`, comes beside it. Or the
+            folder to write, which ends in .minari.
 
     Returns:
         How many decisions were left out, by reason.
 
     Raises:
-        ConfigError: `out` does not end in .parquet, or its folder is not there.
-        DataError: there is no log of a service, it is broken, or no decision is over.
+        ConfigError: `out` does not end in .parquet or .minari, its folder is not there, or Minari is not installed.
+        DataError: there is no log of a service, it is broken, no decision is over, or it tells no lives for Minari.
         StoreError: the server of the log does not answer.
     """
     from zoosim.core.files import checked_file
+    from zoosim.logs.episodes import SUFFIX
     from zoosim.logs.write import to_records, write_records
     from zoosim.serving.served_log import read_served_log
 
+    if Path(out).suffix == SUFFIX:
+        return _export_episodes(service, checked_file("export", out, SUFFIX))
     path = checked_file("export", out, ".parquet")
     served = read_served_log(_address_of(service, "export"))
     log = served.log
@@ -86,6 +98,16 @@ def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> 
     records = records.with_columns(arm_propensity=served.arm_propensities.ravel())
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))
+    return dict(log.skipped)
+
+
+def _export_episodes(source: str | os.PathLike[str], folder: Path) -> dict[str, int]:
+    """Write a log of lives as a data set of Minari; return how many rows were left out, by reason."""
+    from zoosim.logs.episodes import write_episodes
+
+    needs_extra("export", "minari")
+    log = open_log(source)
+    write_episodes(log, folder)
     return dict(log.skipped)
 
 

@@ -9,6 +9,7 @@ EXTRAS = {
     "serve": ("apsw", "httptools", "httpx2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
     "redis": ("hiredis", "redis"),
     "torch": ("torch",),
+    "minari": ("PIL", "gymnasium", "h5py", "minari"),
 }
 """The modules that each extra brings, which `pip install zoosim` does not."""
 

@@ -21,9 +21,11 @@ import gymnasium
 import numpy as np
 
 from studies.result_files import Result, WorldResult, write_result
+from zoosim.core.config import PERSONAS
 from zoosim.core.types import FloatArray, Progress
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 from zoosim.worlds.sessions.config import SessionConfig
+from zoosim.worlds.sessions.hidden import Bounds, belief_bounds
 from zoosim.worlds.sessions.states import policy_table
 from zoosim.worlds.sessions.truth import SessionTruth
 
@@ -37,6 +39,9 @@ SEEDS = "1000:1004"
 
 SHOCK_VISITOR = 2_000
 """The visitor with whom the laws change in the world of shocks: about the middle of so many visits."""
+
+TWO = {name: PERSONAS[name] for name in ("new_puppy_parent", "cat_connoisseur")}
+"""The personas where nobody says who comes."""
 
 Choose = Callable[..., Any]
 """A policy: takes observations `(n, features)` and returns actions `(n,)`, or probabilities of all `(n, actions)`.
@@ -99,15 +104,29 @@ class AxisWorld:
         config = SessionConfig(**self.config)
         return SessionTruth(config, list(config.tables().values())[-1])
 
+    @property
+    def sees_persona(self) -> bool:
+        """Whether policies see a visitor's persona."""
+        return self.changes.get("observe") is None
+
     @cached_property
+    def bounds(self) -> Bounds:
+        """The clicks of a new visitor under the best policy: exactly, or two bounds where no persona is seen."""
+        if not self.sees_persona:
+            return belief_bounds(self.truth)
+        optimum = self.truth.value(self.truth.optimum)
+        return Bounds(optimum, optimum, self.truth.value(self.truth.myopic))
+
+    @property
     def optimum(self) -> float:
-        """The clicks of a new visitor under the best policy, exactly."""
-        return self.truth.value(self.truth.optimum)
+        """The clicks of a new visitor of which scores are shares: those of the best policy, or their upper bound."""
+        return self.bounds.upper
 
     def percent(self, policy: Policy) -> float:
         """Return what a policy is worth that learns no more, in % of the optimum, exactly."""
-        table = policy_table(self.truth.laws, policy) if callable(policy) else policy
-        return 100.0 * self.truth.value(table) / self.optimum
+        if callable(policy):
+            policy = policy_table(self.truth.laws, policy, sees_persona=self.sees_persona)
+        return 100.0 * self.truth.value(np.asarray(policy)) / self.optimum
 
 
 def _shock(changes: Any) -> dict[str, Any]:
@@ -127,6 +146,7 @@ WORLDS = {
             "satisfaction is felt a visit later, and counts more",
             {"felt_after": 1, "return_by_satisfaction": 0.25},
         ),
+        AxisWorld("hidden", "nobody says which of two personas comes", {"observe": "behaviour", "personas": TWO}),
         AxisWorld("sold out", "three products in ten are not there", {"sold_out": 0.3}),
     )
 }
@@ -230,4 +250,4 @@ def result_of(scores: Sequence[Score], library: str, version: str, budget: str) 
 
 def myopic_percent(world: AxisWorld) -> float:
     """Return what it is worth to show what is clicked most now, in % of the optimum."""
-    return 100.0 * world.truth.value(world.truth.myopic) / world.optimum
+    return 100.0 * world.bounds.myopic / world.optimum

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from studies.session_axes import WORLDS, Score, myopic_percent
+from studies.session_axes import WORLDS, AxisWorld, Score, myopic_percent
 from studies.writing import told, written
 from zoosim.core.statistics import mean_interval
 from zoosim.report.sections import Page, PageTable
@@ -38,11 +38,17 @@ def answer(rows: Sequence[Score], worlds: Sequence[str]) -> str:
 def worlds_table(worlds: Sequence[str]) -> PageTable:
     """Tabulate what is hard in each world, its optimum, and what myopia is worth there."""
     cells = [
-        (name, WORLDS[name].difficulty, f"{WORLDS[name].optimum:.2f}", f"{myopic_percent(WORLDS[name]):.1f}")
+        (name, WORLDS[name].difficulty, _optimum(WORLDS[name]), f"{myopic_percent(WORLDS[name]):.1f}")
         for name in worlds
     ]
     heads = ("world", "what is hard there", "optimum, clicks of a visitor", "myopic, % of it")
-    return PageTable("The worlds", heads, cells, n_text=2, caption="All exact.", printed=True)
+    caption = "Exact, or two bounds, of which scores are shares of the upper one."
+    return PageTable("The worlds", heads, cells, n_text=2, caption=caption, printed=True)
+
+
+def _optimum(world: AxisWorld) -> str:
+    lower, upper, _ = world.bounds
+    return f"{upper:.2f}" if lower == upper else f"{lower:.2f} to {upper:.2f}"
 
 
 def _names(rows: Sequence[Score]) -> list[str]:

@@ -45,7 +45,7 @@ def favourite(features: FloatArray) -> int:
     return int(np.flatnonzero(features).sum()) % 10
 
 
-@pytest.mark.parametrize("observe", ["state", "shop", "anonymous"])
+@pytest.mark.parametrize("observe", ["state", "shop", "anonymous", "behaviour"])
 @pytest.mark.parametrize("flat", [True, False])
 def test_gymnasium_finds_nothing_to_say_of_sessions(observe: str, flat: bool) -> None:
     env = gymnasium.make(ID, config={"observe": observe}, flat=flat)

@@ -133,7 +133,7 @@ def make_session_spaces(config: SessionConfig, max_steps: int) -> tuple[spaces.D
     count, width = products.shape
     low = np.zeros(len(world.user_columns))
     high = np.ones(len(world.user_columns))
-    if config.observe != "state":
+    if config.observe in ("shop", "anonymous"):
         # Sums and counts of a visitor grow by one a decision at most; the names of their features end the list.
         low[-3] = -max_steps / LARGE_SUM
         high[-3:] = max_steps / np.array([LARGE_SUM, LARGE_CLICKS, LARGE_VISITS])

@@ -257,7 +257,9 @@ def test_the_world_lives_by_the_same_laws() -> None:
     assert abs(clicks.mean() - truth.value(truth.optimum)) < 3 * error
 
 
-@pytest.mark.parametrize(("observe", "width"), [("state", 4 + 6 + 7 + 11), ("shop", 4 + 50 + 4), ("anonymous", 54)])
+@pytest.mark.parametrize(
+    ("observe", "width"), [("state", 4 + 6 + 7 + 11), ("shop", 4 + 50 + 4), ("anonymous", 54), ("behaviour", 24)]
+)
 def test_what_is_observed_has_names(observe: str, width: int) -> None:
     world = Sessions(0, 10, observe=observe)
     visit = world.arrive(0)

@@ -75,10 +75,10 @@ class SessionConfig(Strict):
     followed: int | None = Field(
         None, ge=1, le=100_000, description="decisions after which a visitor is followed no longer; none: to the end"
     )
-    observe: Literal["shop", "state", "anonymous"] = Field(
+    observe: Literal["shop", "state", "anonymous", "behaviour"] = Field(
         "shop",
         description="state: all that decides what follows; shop: what a shop knows, the persona among it; anonymous: "
-        "without the persona",
+        "without the persona; behaviour: the state without it",
     )
     shocks: list[Shock] = Field([], description="changes of the click probabilities, from a visitor on")
 

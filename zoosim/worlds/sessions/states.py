@@ -34,8 +34,8 @@ def all_observations(laws: Laws) -> FloatArray:
     return features.reshape(len(laws.shares), -1, width)
 
 
-def policy_table(laws: Laws, choose: Callable[..., Any]) -> FloatArray:
-    """Return a policy over `observe: state` as the table whose exact worth `SessionTruth.value` tells.
+def policy_table(laws: Laws, choose: Callable[..., Any], *, sees_persona: bool = True) -> FloatArray:
+    """Return a policy over `observe: state`, or `behaviour`, as the table whose exact worth `SessionTruth.value` tells.
 
     Where products sell out, a `choose` of two arguments also takes which kinds are there, `(n, kinds)`, true or false,
     and is asked again and again, each time without the kinds that it has named, for its order of kinds. Of one that
@@ -46,6 +46,7 @@ def policy_table(laws: Laws, choose: Callable[..., Any]) -> FloatArray:
         choose: Takes observations `(n, features)`, those of all states at once. Returns an action for each, `(n,)`
             whole numbers, or the probability of each action, `(n, actions)`. Actions are kinds or products; product j
             is of kind j modulo the number of kinds.
+        sees_persona: Whether it observes the persona; without, it is a policy over `observe: behaviour`.
 
     Returns:
         Probability of each kind in each state, `(P, states, kinds)`.
@@ -54,6 +55,8 @@ def policy_table(laws: Laws, choose: Callable[..., Any]) -> FloatArray:
         ActionError: `choose` returns no actions and no probabilities.
     """
     observations = all_observations(laws)
+    if not sees_persona:
+        observations = observations[:, :, len(laws.shares) :]
     n_personas, n_states, width = observations.shape
     n = n_personas * n_states
     if laws.missing:

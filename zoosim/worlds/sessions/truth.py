@@ -71,8 +71,8 @@ class SessionTruth:
 
     def _lay_out(self, laws: Laws) -> None:
         self.laws = laws
-        self._after = states_after_click(self.laws)
-        self._n_states = len(self._after)
+        self.after_click = states_after_click(self.laws)
+        self._n_states = len(self.after_click)
         # Of each state: its level, its clicks, and the state of the next visit if the visitor returns.
         grid = np.indices(self.laws.shape).reshape(3, -1)
         self._last, satisfaction, self._count = grid
@@ -95,7 +95,7 @@ class SessionTruth:
         return self.laws.clicks[:, self._last]
 
     @cached_property
-    def _onward(self) -> sparse.csr_matrix:
+    def onward(self) -> sparse.csr_matrix:
         """From the state after a decision to that of the next one, whichever visit it is of, `(states, states)`."""
         rows = np.tile(np.arange(self._n_states), 2)
         columns = np.concatenate([np.arange(self._n_states), self._next_visit])
@@ -115,9 +115,9 @@ class SessionTruth:
             persona: Number of the persona.
             within_visit: Whether those of this visit are counted alone.
         """
-        onward = (self._within if within_visit else self._onward) @ values
+        onward = (self._within if within_visit else self.onward) @ values
         chance = self.clicks[persona]
-        result: FloatArray = chance * (1.0 + onward[self._after]) + (1.0 - chance) * onward[:, np.newaxis]
+        result: FloatArray = chance * (1.0 + onward[self.after_click]) + (1.0 - chance) * onward[:, np.newaxis]
         return result
 
     def values(self, policy: FloatArray, persona: int, *, within_visit: bool = False) -> FloatArray:
@@ -126,7 +126,7 @@ class SessionTruth:
 
     def _factored(self, policy: FloatArray, persona: int, *, within_visit: bool = False) -> "_System":
         rewards = (policy * self.clicks[persona]).sum(axis=1)
-        moves = self._moves(policy, persona) @ (self._within if within_visit else self._onward)
+        moves = self._moves(policy, persona) @ (self._within if within_visit else self.onward)
         factors = splu((sparse.identity(self._n_states, format="csc") - moves).tocsc())
         return _System(factors, factors.solve(rewards))
 
@@ -137,7 +137,7 @@ class SessionTruth:
         weights = policy[chosen, kind]
         chances = self.clicks[persona][chosen, kind]
         rows = np.concatenate([chosen, chosen])
-        columns = np.concatenate([self._after[chosen, kind], states[chosen]])
+        columns = np.concatenate([self.after_click[chosen, kind], states[chosen]])
         data = np.concatenate([weights * chances, weights * (1.0 - chances)])
         return sparse.csr_matrix((data, (rows, columns)), shape=(self._n_states,) * 2)
 
@@ -274,7 +274,7 @@ class SessionTruth:
         """
         top = self.laws.levels - 1
         step = np.where(np.arange(self.laws.kinds) % 2 == TEASER, -1, 1)
-        change = np.broadcast_to(step, self._after.shape)
+        change = np.broadcast_to(step, self.after_click.shape)
         if is_felt:
             change = np.clip(self._level[:, np.newaxis] + step, 0, top) - self._level[:, np.newaxis]
         best = self.myopic

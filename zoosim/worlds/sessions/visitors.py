@@ -30,7 +30,7 @@ PLACE_SIZE = HISTORY + REMEMBERED
 
 PERSONA_DRAWS, CLICK_DRAWS, STAY_DRAWS, RETURN_DRAWS, PAID_DRAWS, STOCK_DRAWS = range(6)
 
-STATE, SHOP, ANONYMOUS = range(3)
+STATE, SHOP, ANONYMOUS, BEHAVIOUR = range(4)
 """What the shop sees of a visitor."""
 
 
@@ -41,7 +41,7 @@ class VisitorArrays(NamedTuple):
     `values (L, P, states, 2 C)`, the clicks from a state on by kind if the best follows. `returns (S, M + 1)`,
     `goes_on`, `paid`, `first` and `levels` are those of `Laws`; `shares (P,)` those of personas, added up;
     `kind_of (K,)` the kind of each product; `sold_out` the chance that a product is not there; `keys (6,)` number the
-    draws; `observed` is STATE, SHOP or ANONYMOUS.
+    draws; `observed` is STATE, SHOP, ANONYMOUS or BEHAVIOUR.
     """
 
     starts: IntArray
@@ -186,10 +186,13 @@ def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
     """Write what the shop sees of a visitor to `user (d_u,)`; `Sessions.user_columns` names the features."""
     user[:] = 0.0
     _, personas, lasts, kinds = arrays.clicks.shape
-    if arrays.observed == STATE:
+    start = 0
+    if arrays.observed in (STATE, SHOP):
         user[place[PERSONA]] = 1.0
-        user[personas + place[LAST]] = 1.0
-        start = personas + lasts
+        start = personas
+    if arrays.observed in (STATE, BEHAVIOUR):
+        user[start + place[LAST]] = 1.0
+        start += lasts
         user[start + place[LEVEL] % arrays.levels] = 1.0
         start += arrays.levels
         if arrays.returns.shape[0] > arrays.levels:
@@ -197,10 +200,6 @@ def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
             start += arrays.levels
         user[start + place[CLICKS]] = 1.0
         return
-    start = 0
-    if arrays.observed == SHOP:
-        user[place[PERSONA]] = 1.0
-        start = personas
     for i in range(place[REMEMBERS]):
         user[start + i * kinds + place[HISTORY + i]] = 1.0
     start += REMEMBERED * kinds

@@ -33,7 +33,7 @@ from zoosim.worlds.sessions.visitors import (
     state_of,
 )
 
-OBSERVATIONS = ("state", "shop", "anonymous")
+OBSERVATIONS = ("state", "shop", "anonymous", "behaviour")
 """What the shop may see of a visitor, in the order of the numbers in `visitors`."""
 
 CLICKS_OF_A_VISITOR = RewardScale("reward", "clicks", "clicks")
@@ -123,8 +123,8 @@ class Sessions(World):
         """Name the features of a visitor."""
         config = self.config
         categories = config.categories
-        personas = () if config.observe == "anonymous" else tuple(config.personas)
-        if config.observe == "state":
+        personas = tuple(config.personas) if config.observe in ("state", "shop") else ()
+        if config.observe in ("state", "behaviour"):
             last = (*(f"last: {category}" for category in categories), "last: none")
             levels = tuple(f"satisfaction {level}" for level in range(-config.levels, config.levels + 1))
             if config.felt_after:

@@ -7,7 +7,8 @@ from zoosim.arena.experiment import Experiment
 
 STUDIES = (
     *("action-shaping", "axes", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
-    *("cold-start", "devices", "late-rewards", "latency", "leaderboard", "offline-sessions", "ope-accuracy"),
+    *("cold-start", "devices", "late-rewards", "latency", "leaderboard", "looking-ahead"),
+    *("offline-sessions", "ope-accuracy"),
     *(
         "ope-coverage",
         "ope-sessions",

@@ -171,7 +171,8 @@ class ReplayPolicy(LookAheadPolicy):
     """
 
     kernel: ReplayKernel
-    hidden: str = parameter("64-64", help="units of the hidden layers")
+    random_last: float = parameter(0.1, low=0, high=1, help="the share that it falls to")
+    hidden: str = parameter("128", help="units of the hidden layers, such as 128 or 64-64")
     memory: int = parameter(50_000, low=100, high=10_000_000, help="decisions that the replay memory holds")
     batch_size: int = parameter(128, low=1, high=10_000, help="decisions per step of training")
     train_every: int = parameter(64, low=1, high=1_000_000, help="decisions between trainings")

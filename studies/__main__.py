@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from studies.study import STUDIES
 from zoosim.core.config import read_setting
-from zoosim.core.errors import ZoosimError
+from zoosim.core.errors import ZoosimError, printable
 
 if TYPE_CHECKING:
     from zoosim.report.sections import Page
@@ -77,7 +77,7 @@ def _print_page(name: str, page: "Page", folder: Path) -> None:
 
 
 def _stop(line: str, code: int) -> None:
-    print(f"studies: {' '.join(line.split())}", file=sys.stderr)
+    print(f"studies: {printable(' '.join(line.split()))}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -1,6 +1,7 @@
 """The leaderboard: result files, good and bad, interquartile means by hand, and a learner who enters."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from studies import __main__ as command
 from studies.axes import build_page as build_axes
 from studies.axes import measure as measure_axes
 from studies.interquartile import interquartile_interval, interquartile_mean
@@ -111,6 +113,18 @@ def test_a_bad_file_is_refused_in_one_line_that_names_it(tmp_path: Path, values:
     assert "bad" in line or "good.json" in line
     assert "\n" not in line
     assert len(line) < 500
+
+
+def test_a_name_of_a_file_that_a_terminal_would_obey_is_written_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "\x1b[31mred.json", "{")
+    monkeypatch.setattr(sys, "argv", ["studies", "leaderboard", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    said = capsys.readouterr().err
+    assert "\\x1b[31mred.json: is no JSON" in said
+    assert said.count("\n") == 1
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:

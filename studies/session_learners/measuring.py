@@ -9,7 +9,7 @@ from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
 
 LEARNERS = tuple(
-    Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "planner")
+    Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "ppo", "planner")
 )
 
 VISITS = 30_000

@@ -20,7 +20,8 @@ HARD = {"observe": "state", "paid": 0.25, "followed": 8, "sold_out": 0.4, "per_k
 
 def played(world: Sessions, name: str) -> tuple[Policy, dict[str, np.ndarray]]:
     """Return a policy after a run, and the columns of the run."""
-    policy = find_class(name)(world.spec(VISITORS), np.random.default_rng(5), floor=0.1)
+    params = {"rollout": 100, "batch_size": 40} if name == "ppo" else {}
+    policy = find_class(name)(world.spec(VISITORS), np.random.default_rng(5), floor=0.1, **params)
     blocks = list(play(world, policy, VISITORS))
     columns = {
         **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in FIGURES},
@@ -35,7 +36,10 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 
 @pytest.mark.parametrize(
     ("name", "params"),
-    [("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("iql", SHOCKED), ("linucb", HARD), ("dqn", HARD)],
+    [
+        *(("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("iql", SHOCKED), ("ppo", SHOCKED)),
+        *(("linucb", HARD), ("dqn", HARD), ("ppo", HARD)),
+    ],
 )
 def test_rows_and_what_is_learned_are_those_of_the_plain_loop(
     name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -87,6 +87,7 @@ VARIANTS = {
     "neural-linear-stable": Subject(
         "neural-linear-stable", {"hidden": 8, "embedding": 4, "memory": 40, "batch_size": 8, "train_every": 10}
     ),
+    "ppo": Subject("ppo", {"hidden": "8", "rollout": 40, "batch_size": 16, "visitors": 20}),
     "product-linucb all": Subject("product-linucb", {"memory": "all"}),
     **{
         f"{name} {form}": Subject(name, {"form": form, "hidden": "4", "train_every": 20})

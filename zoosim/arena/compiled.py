@@ -164,7 +164,7 @@ def _play(
         action = choose(state, now, user_id, user, available, floor, draw)
         # Before `decided`, which may move the state that the choice was made from.
         propensities[i] = chance_of(state, now, user_id, user, available, floor, action)
-        decided(state, now, user_id, user, action)
+        decided(state, now, user_id, user, available, action)
         actions[i] = action
         rewards[i] = earn(visits, i, action)
         if learns:

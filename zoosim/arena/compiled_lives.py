@@ -188,7 +188,7 @@ def _live(
             # The number of the draw is that of `DrawingPolicy._next_draw`: both ways decide the same.
             draw = uniform(draws.key[0], draws.decisions[0], 0)
             action = choose(state, candidates, visitor, user, available, floor, draw)
-            decided(state, candidates, visitor, user, action)
+            decided(state, candidates, visitor, user, available, action)
             expected[row] = np.nan
             best[row] = np.nan
             if judged:

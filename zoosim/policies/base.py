@@ -57,6 +57,12 @@ class Policy(Stateful, ABC):
     learns_online: ClassVar[bool] = True
     """True where rewards of its decisions teach the policy anything; else logs alone do."""
 
+    learns_from_logs: ClassVar[bool] = True
+    """True where a log teaches the policy anything; else `fit` refuses it with `PolicyError`."""
+
+    learns_by_candidates: ClassVar[bool] = False
+    """True where `update` must be told all candidates of the request; else the one that was shown is enough."""
+
     clocks: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that a decision moves at once, before the learner of a service has confirmed it."""
 
@@ -175,6 +181,9 @@ class Policy(Stateful, ABC):
 
         Returns:
             Figures worth keeping, such as a validation loss.
+
+        Raises:
+            PolicyError: no log can train the policy.
         """
         for start in range(0, len(log), FIT_CHUNK):
             stop = min(start + FIT_CHUNK, len(log))

@@ -7,7 +7,7 @@ A kernel is four compiled functions over a `state`, a named tuple of arrays that
         draws an action by a `draw` in [0, 1), without moving anything
     distribution(state, candidates, user_id, user, available, out)
         adds the probability of each candidate under `choose` to `out (K,)`, which holds zeros
-    decided(state, candidates, user_id, user, action)
+    decided(state, candidates, user_id, user, available, action)
         moves what a decision moves: clocks, what was shown last
     learn(state, candidates, user_id, user, action, reward)
         moves what a reward moves; of policies that look ahead, that of a visitor who has gone
@@ -71,12 +71,15 @@ class Kernel:
 
 
 @jit
-def nothing_decided(state: Any, candidates: Any, user_id: int, user: FloatArray, action: int) -> None:
+def nothing_decided(
+    state: Any, candidates: Any, user_id: int, user: FloatArray, available: BoolArray, action: int
+) -> None:
     """Move nothing at a decision.
 
     Args:
         state, candidates: Learned arrays, and what is derived from the candidates; as of every kernel function here.
         user_id, user: The visitor's id, and features `(d_u,)`.
+        available: Which candidates may be shown `(K,)`.
         action: The candidate that was chosen.
     """
 
@@ -294,7 +297,8 @@ class KernelPolicy(DrawingPolicy):
         for start in range(0, len(log), FIT_CHUNK):
             part = slice(start, min(start + FIT_CHUNK, len(log)))
             candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
-            self.teach(candidates, user_ids[part], users[part], log.actions[part], log.rewards[part], decides=True)
+            visits = user_ids[part], users[part], log.actions[part], log.rewards[part]
+            self.teach(candidates, *visits, available=np.ones(len(log.product_ids), np.bool_))
             progress(f"learned from {part.stop:,} of {len(log):,} visits")
         self.heed()
         return {}
@@ -319,7 +323,7 @@ class KernelPolicy(DrawingPolicy):
         actions: IntArray,
         rewards: FloatArray,
         *,
-        decides: bool = False,
+        available: BoolArray | None = None,
     ) -> None:
         """Learn from n visits with the same candidates, one after another.
 
@@ -329,10 +333,12 @@ class KernelPolicy(DrawingPolicy):
             users: Their features `(n, d_u)`.
             actions: What was shown `(n,)`.
             rewards: What it earned `(n,)`.
-            decides: Whether each visit counts as a decision of the policy's own, too.
+            available: What may be shown `(K,)`, where each visit counts as a decision of the policy's own, too.
         """
         visits = np.array(user_ids), frozen_view(users), np.array(actions), np.array(rewards)
-        _compiled_teach(self.kernel)(self.state, candidates, *visits, decides, True)
+        decides = available is not None
+        shown = frozen_view(np.ones(0, np.bool_) if available is None else available)
+        _compiled_teach(self.kernel)(self.state, candidates, *visits, shown, decides, True)
 
     def tabulate(
         self,
@@ -397,7 +403,7 @@ class KernelPolicy(DrawingPolicy):
         self, candidates: Any, request: CheckedRequest, action: int, reward: float, *, decides: bool, learns: bool
     ) -> None:
         visit = np.array([request.user_id], np.int64), request.user[None], np.array([action]), np.array([reward])
-        _compiled_teach(self.kernel)(self.state, candidates, *visit, decides, learns)
+        _compiled_teach(self.kernel)(self.state, candidates, *visit, request.available, decides, learns)
 
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
@@ -552,13 +558,14 @@ def _teach(
     users: FloatArray,
     actions: IntArray,
     rewards: FloatArray,
+    available: BoolArray,
     decides: bool,
     learns: bool,
 ) -> None:
     for i in range(actions.shape[0]):
         # A visit's decision before its reward, as in a shop that learns at once.
         if decides:
-            decided(state, candidates, user_ids[i], users[i], actions[i])
+            decided(state, candidates, user_ids[i], users[i], available, actions[i])
         if learns:
             learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
 

@@ -52,6 +52,7 @@ BUILT_IN = {
     "q-table": "zoosim.policies.sessions.q_table:QTable",
     "dqn": "zoosim.policies.sessions.dqn:DQN",
     "iql": "zoosim.policies.sessions.iql:IQL",
+    "ppo": "zoosim.policies.sessions.ppo:PPO",
     "planner": "zoosim.policies.sessions.planner:Planner",
     "template": "zoosim.policies.templates.static:StaticTemplate",
     **dict.fromkeys(FIXED, "zoosim.policies.templates.static:StaticTemplate"),

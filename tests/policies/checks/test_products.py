@@ -36,6 +36,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ts", {"form": "last-layer", "train_every": 7, "batch_size": 5}),
     ("neural-ts", {"form": "primal", "mean": "network"}),
     ("neural-ts", {"form": "primal", "hidden": "4", "mean": "network", "train_every": 1}),
+    ("ppo", {"rollout": 10, "batch_size": 4, "hidden": "4"}),
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.base import Policy
-from zoosim.policies.checks.contract import Check, must
+from zoosim.policies.checks.contract import Check, ContractViolation, must
 from zoosim.policies.checks.every_policy import (
     Question,
     is_made,
@@ -24,7 +25,7 @@ from zoosim.policies.checks.every_policy import (
 )
 from zoosim.policies.checks.maker import Maker, walk
 from zoosim.policies.checks.sameness import same
-from zoosim.policies.checks.shop import APART, LARGER, SHOPS, SMALL, VISITS
+from zoosim.policies.checks.shop import APART, LARGER, SHOPS, SMALL, VISITS, Shop
 from zoosim.policies.requests import dense_propensities
 
 ASKED = 200
@@ -224,10 +225,25 @@ def _learns_late(maker: Maker) -> None:
 def _fits(maker: Maker) -> None:
     for shop in (SMALL, LARGER):
         policy = maker.fresh(shop, 0)
+        if not maker.cls.learns_from_logs:
+            _must_refuse_logs(policy, shop)
+            continue
         figures: Any = policy.fit(shop.log(VISITS))
         is_mapping = isinstance(figures, Mapping)
         must(is_mapping, f"fit returned {type(figures).__name__}, expected a mapping of figures")
         _chances(policy, shop.everything(0), f"{shop.name}, after fit")
+
+
+def _must_refuse_logs(policy: Policy, shop: Shop) -> None:
+    before = copy.deepcopy(policy.state_dict())
+    try:
+        policy.fit(shop.log(VISITS))
+    except PolicyError:
+        must(
+            same(policy.state_dict(), before), f"{shop.name}: fit refused a log, but changed the state (see state_dict)"
+        )
+        return
+    raise ContractViolation(f"{shop.name}: fit took a log, expected a PolicyError, as learns_from_logs is False")
 
 
 def _draws_openly(maker: Maker) -> None:

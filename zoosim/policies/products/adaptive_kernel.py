@@ -98,7 +98,14 @@ def _distribution(
 
 
 @jit
-def _decided(state: AdaptiveState, candidates: AdaptiveCandidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    action: int,
+) -> None:
     s = _segment_of(state, user)
     g = _category_of(state, candidates, action)
     state.segments.decided[s] += 1.0

@@ -145,7 +145,9 @@ def _model_of(state: LinUCBState, product_id: int) -> int:
 
 
 @inlined
-def _decided(state: LinUCBState, candidates: LinUCBCandidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(
+    state: LinUCBState, candidates: LinUCBCandidates, user_id: int, user: FloatArray, available: BoolArray, action: int
+) -> None:
     x = joined(user, candidates.products[action])
     count_decision(state.widths, state.ridge, _model_of(state, candidates.ids[action]), x)
 

@@ -78,7 +78,14 @@ def _distribution(
 
 
 @inlined
-def _decided(state: SegmentState, candidates: SegmentCandidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(
+    state: SegmentState,
+    candidates: SegmentCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    action: int,
+) -> None:
     segments = state.segments
     s = enter_segment(state, user)
     arm = candidates.arm_of[action]

@@ -121,7 +121,9 @@ def _features_of(candidates: SharedLinearCandidates, user: FloatArray, action: i
 
 
 @inlined
-def decided(state: Any, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, action: int) -> None:
+def decided(
+    state: Any, candidates: SharedLinearCandidates, user_id: int, user: FloatArray, available: BoolArray, action: int
+) -> None:
     """Count a decision in the widths of a state with `ridge`, `widths` and `alpha`; see `zoosim.policies.kernel`."""
     # Without bounds nobody reads widths.
     if state.alpha > 0.0:

@@ -3,7 +3,7 @@
 Products with the same features are one kind: they are worth the same, and an array over kinds stays small.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -161,22 +161,45 @@ def _distribution(
     add_share(available, share, out)
 
 
-class LookAheadPolicy(KernelPolicy):
-    """Base of policies that learn what a visitor brings from a decision on.
-
-    A subclass sets `kernel` to a `look_ahead_kernel`, and its state has `kinds`, `progress` and `exploration`.
-    """
+class KindPolicy(KernelPolicy):
+    """Base of policies that count what a visitor brings after a decision, by kinds of products."""
 
     chooses = ("products",)
-    kernel: LookAheadKernel
-    random_first: float = parameter(1.0, low=0, high=1, help="share of random decisions at first")
-    random_last: float = parameter(0.05, low=0, high=1, help="the share that it falls to")
-    random_fall: float = parameter(0.3, low=1e-9, high=1, help="share of the planned visitors over which it falls")
     discount: float = parameter(1.0, low=0, high=1, help="weight of what comes after the next decision")
     horizon: str = parameter(
         LIFETIME, choices=(LIFETIME, VISIT), help="what is summed up: all that a visitor brings, or this visit's part"
     )
     kinds: int = parameter(64, low=2, high=4_096, help="kinds of products that are told apart, at most")
+
+    def _new_kinds(self) -> IdTable:
+        return new_id_table(self.kinds + 1)
+
+    def _new_progress(self) -> LearningProgress:
+        return LearningProgress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
+        return kinds_among(products)
+
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        yield from super()._state_flaws(values)
+        # Tables of layers are saved with the weights, but follow from the parameters; compiled code trusts them.
+        for name in self.learned:
+            own = getattr(self.state, name)
+            for part in getattr(own, "_fields", ()):
+                if part.endswith("layers") and not np.array_equal(getattr(own, part), getattr(values[name], part)):
+                    yield f"{name}.{part} holds another network than the parameters say"
+
+
+class LookAheadPolicy(KindPolicy):
+    """Base of policies that learn what a visitor brings from a decision on.
+
+    A subclass sets `kernel` to a `look_ahead_kernel`, and its state has `kinds`, `progress` and `exploration`.
+    """
+
+    kernel: LookAheadKernel
+    random_first: float = parameter(1.0, low=0, high=1, help="share of random decisions at first")
+    random_last: float = parameter(0.05, low=0, high=1, help="the share that it falls to")
+    random_fall: float = parameter(0.3, low=1e-9, high=1, help="share of the planned visitors over which it falls")
 
     def action_values(self, context: Context) -> FloatArray:
         """Return what the policy expects of each candidate `(K,)`: all rewards from here on, if the best follows.
@@ -218,17 +241,8 @@ class LookAheadPolicy(KernelPolicy):
                 progress(f"learned from {place + 1:,} of {len(known.rows):,} decisions")
         return {}
 
-    def _new_kinds(self) -> IdTable:
-        return new_id_table(self.kinds + 1)
-
-    def _new_progress(self) -> LearningProgress:
-        return LearningProgress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
-
     def _new_exploration(self) -> Exploration:
         return Exploration(self.random_first, self.random_last, self.random_fall)
-
-    def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
-        return kinds_among(products)
 
     def _exploiting(self) -> Any:
         return self.state._replace(exploration=self.state.exploration._replace(first=0.0, last=0.0))

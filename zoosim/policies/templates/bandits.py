@@ -183,7 +183,14 @@ def _model_of(state: TemplateState, template: int) -> int:
 
 
 @inlined
-def _decided(state: TemplateState, candidates: TemplateCandidates, user_id: int, user: FloatArray, action: int) -> None:
+def _decided(
+    state: TemplateState,
+    candidates: TemplateCandidates,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    action: int,
+) -> None:
     if state.alpha > 0.0 and not state.sampling:
         x = with_one(user)
         template = candidates.ids[action]

@@ -46,7 +46,7 @@ class ProductLearning(Learning):
         """Update the policy with the reward of the product in a slot."""
         policy = self._replica.model.policy
         reward = self._replica.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        policy.update(*self._shown_in(choice, closing.slot), reward)
+        policy.update(*self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates), reward)
 
     def moved_by(self, choice: ProductDecision) -> list[tuple[Context, int]]:
         """Return what was shown in each slot."""
@@ -89,13 +89,15 @@ class ProductLearning(Learning):
         if self._replica.is_warming_up or decision.is_forgotten:
             return
         of_ancestor = self._is_of_ancestor(decision)
+        policy = self._replica.model.policy
         versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
         are_known = self._known_versions.issuperset(versions)
         self._known_versions |= versions
         for slot in range(len(decision.shown)):
             # The policy meets all candidates once, so that it has numbered them when it is asked about them.
-            context, action = self._shown_in(decision, slot, alone=are_known)
-            self._replica.move(partial(self._replica.model.policy.note_decision, context, action))
+            alone = are_known and not policy.learns_by_candidates
+            context, action = self._shown_in(decision, slot, alone=alone)
+            self._replica.move(partial(policy.note_decision, context, action))
 
     def _is_of_ancestor(self, decision: ProductDecision) -> bool:
         """Return whether a decision's features are those of a model that this one grew from."""

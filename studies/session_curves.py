@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from studies.cache import kept_array
+from studies.simulated_worth import simulated_worth
 from studies.work import rows_by_task
 from zoosim.arena.compiled import runs_compiled
 from zoosim.arena.compiled_lives import CompiledLives, LifeRows
@@ -25,6 +26,9 @@ from zoosim.worlds.sessions.world import Sessions
 
 CHECKPOINTS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 """Visits after which what was learned is looked at, up to those of a run."""
+
+STATE = "state"
+"""What learners see of a visitor by default."""
 
 VISITORS_PER_VISIT = 0.4
 """Visitors that are planned for a visit: about so many come for the first time while a policy learns."""
@@ -43,9 +47,10 @@ class Learner:
 class Learned:
     """What a learner had reached after so many visits, in % of the optimum.
 
-    `percent` is the exact worth of its best actions, without exploring and without learning more; `online` what
-    visitors brought since the checkpoint before, exploration included. `believed` is what the learner expects of a new
-    visitor, None for one that expects nothing.
+    `percent` is the worth of its best actions, without exploring and without learning more: exact where it sees the
+    state, else simulated (see `simulated_worth`); `online` what visitors brought since the checkpoint before,
+    exploration included. `believed` is what the learner expects of a new visitor, None for one that expects nothing or
+    sees no state.
     """
 
     learner: str
@@ -57,7 +62,7 @@ class Learned:
 
 
 def measure_curves(
-    learners: Sequence[Learner], visits: int, *, seeds: Any, jobs: Any, progress: Progress
+    learners: Sequence[Learner], visits: int, *, seeds: Any, jobs: Any, progress: Progress, observe: str = STATE
 ) -> list[Learned]:
     """Return what each learner reaches in a run of so many visits, for each seed; kept on disk.
 
@@ -67,46 +72,49 @@ def measure_curves(
         seeds: Such as "1000:1008".
         jobs: Processes; None for one per core.
         progress: Called with a line for each run that is done.
+        observe: What learners see of a visitor: see `SessionConfig`.
     """
     tasks = [(learner, seed) for learner in learners for seed in parse_seeds(seeds)]
-    return rows_by_task(partial(_kept_curve, visits), tasks, jobs=jobs, words=_words, progress=progress)
+    return rows_by_task(partial(_kept_curve, visits, observe), tasks, jobs=jobs, words=_words, progress=progress)
 
 
 def _words(task: tuple[Learner, int]) -> str:
     return f"{task[0].name}, seed {task[1]}"
 
 
-def _kept_curve(visits: int, task: tuple[Learner, int]) -> list[Learned]:
+def _kept_curve(visits: int, observe: str, task: tuple[Learner, int]) -> list[Learned]:
     learner, seed = task
     entry = make_entry(learner.policy, params=dict(learner.params))
-    key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, CHECKPOINTS)
-    text = kept_array("session-curves", key, partial(_text, learner, seed, visits))
+    key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, observe, CHECKPOINTS)
+    text = kept_array("session-curves", key, partial(_text, learner, seed, visits, observe))
     return [Learned(**row) for row in json.loads(str(text))]
 
 
-def _text(learner: Learner, seed: int, visits: int) -> str:
-    return json.dumps([asdict(row) for row in learning_curve(learner, seed, visits)])
+def _text(learner: Learner, seed: int, visits: int, observe: str) -> str:
+    return json.dumps([asdict(row) for row in learning_curve(learner, seed, visits, observe)])
 
 
-def learning_curve(learner: Learner, seed: int, visits: int) -> list[Learned]:
+def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STATE) -> list[Learned]:
     """Let a learner meet visitors until they have made so many visits, and look at it at each checkpoint.
 
     Schedules of the learner are those of a run of this length.
 
     Args:
-        learner: Who learns. It observes the whole state.
+        learner: Who learns.
         seed: Seed of the visitors, and of the policy.
         visits: Visits of the run.
+        observe: What it sees of a visitor: see `SessionConfig`.
     """
-    world = Sessions(seed, visits, observe="state")
+    world = Sessions(seed, visits, observe=observe)
     run = LearningRun(learner, world, visits)
     truth = world.truth_of(0)
     optimum = truth.value(truth.optimum)
     rows = []
     for checkpoint in (*(mark for mark in CHECKPOINTS if mark < visits), visits):
         online = run.go_on(checkpoint)
-        worth = best_worth(world, run.policy)
-        believed = believed_worth(world, run.policy)
+        sees_state = observe == STATE
+        worth = best_worth(world, run.policy) if sees_state else simulated_worth(world, run.policy).clicks
+        believed = believed_worth(world, run.policy) if sees_state else None
         in_percent = 100.0 / optimum
         rows.append(
             Learned(

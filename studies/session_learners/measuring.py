@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from studies.session_curves import Learned, Learner, measure_curves
+from studies.session_curves import STATE, Learned, Learner, measure_curves
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
+from zoosim.worlds.sessions.world import OBSERVATIONS
 
 LEARNERS = tuple(
     Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "ppo", "planner")
@@ -21,11 +22,17 @@ def measure(
     jobs: Any = None,
     visits: int = VISITS,
     learners: Any = None,
+    observe: str = STATE,
     progress: Progress = lambda line: None,
 ) -> list[Learned]:
-    """Let each of the `learners`, by default all, meet visitors until these have made so many `visits`."""
+    """Let each of the `learners`, by default all, meet visitors until these have made so many `visits`.
+
+    `observe` is what they see of a visitor, such as state or shop: see `SessionConfig`.
+    """
+    if observe not in OBSERVATIONS:
+        raise ConfigError(unknown("session-learners: unknown observe", str(observe), list(OBSERVATIONS)))
     count = check_whole("session-learners: visits", visits, 300, 100_000_000)
-    return measure_curves(_chosen(learners), count, seeds=seeds, jobs=jobs, progress=progress)
+    return measure_curves(_chosen(learners), count, seeds=seeds, jobs=jobs, progress=progress, observe=observe)
 
 
 def _chosen(names: Any) -> list[Learner]:

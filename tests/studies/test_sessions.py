@@ -4,12 +4,14 @@ import pytest
 
 from studies.offline_sessions import build_page as build_offline
 from studies.offline_sessions.measuring import Trained, trained_on
-from studies.session_curves import Learned, Learner, learned_by, learning_curve
+from studies.session_curves import Learned, Learner, LearningRun, best_worth, learned_by, learning_curve
 from studies.session_learners import build_page
 from studies.session_learners.measuring import measure
+from studies.simulated_worth import PRECISION, simulated_worth
 from studies.traps import build_page as build_traps
 from studies.traps.measuring import BROKEN, DISCOUNT, RATE, RIGHT, SWEEPS, Diverged, two_states
 from zoosim.core.errors import ConfigError
+from zoosim.worlds.sessions.world import Sessions
 
 
 def test_a_curve_is_looked_at_after_so_many_visits() -> None:
@@ -22,6 +24,18 @@ def test_a_curve_is_looked_at_after_so_many_visits() -> None:
     bandit = learning_curve(Learner("a bandit", "linucb", {}), 3, 2_000)
     assert bandit[-1].believed is None
     assert 55.0 < bandit[-1].percent < 66.7, "a bandit reaches what the best next click is worth, and no more"
+
+
+def test_the_worth_of_what_sees_no_state_is_simulated_as_precisely_as_said() -> None:
+    world = Sessions(3, 400, observe="state")
+    run = LearningRun(Learner("a bandit", "linucb", {}), world, 400)
+    run.go_on(400)
+    worth = simulated_worth(world, run.policy)
+    assert worth.error < PRECISION * world.optimal_clicks
+    assert abs(worth.clicks - best_worth(world, run.policy)) < 4.0 * worth.error
+    shop = learning_curve(Learner("a bandit", "linucb", {}), 3, 400, "shop")[-1]
+    assert 40.0 < shop.percent < 70.0
+    assert shop.believed is None
 
 
 def made_up(learner: str, percent: float, believed: float | None = None) -> list[Learned]:
@@ -62,6 +76,8 @@ def test_a_linear_learner_of_two_states_diverges_where_states_weigh_alike() -> N
 def test_learners_that_are_none_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"unknown learner 'dqm' \(did you mean dqn"):
         measure(seeds=1, learners=["dqm"])
+    with pytest.raises(ConfigError, match=r"unknown observe 'shops' \(did you mean shop"):
+        measure(seeds=1, observe="shops")
     assert learned_by(made_up("dqn", 90.0), "dqn", 300) == [89.0, 90.0, 91.0, 92.0]
 
 

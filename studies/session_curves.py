@@ -144,21 +144,32 @@ class LearningRun:
         entry = make_entry(learner.policy, params=dict(learner.params))
         self.policy = entry.make(world.spec(planned), stream(world.seed, "policy", learner.policy), None)
         self._meet = _meeting(world, self.policy)
-        self._visitors = 0
-        self._visits = 0
+        self.visitors = 0
+        self.visits = 0
 
-    def go_on(self, visits: int) -> float:
-        """Let visitors come until they have made so many visits in all; return what one of them brought meanwhile."""
-        first = self._visitors
+    def go_on(self, visits: int, *, last: int = 2**62) -> float:
+        """Let visitors come until they have made so many visits in all; return what one of them brought meanwhile.
+
+        Args:
+            visits: How many.
+            last: All come before this number, even if they make fewer visits.
+        """
+        first = self.visitors
         clicks = 0.0
-        while self._visits < visits:
+        while self.visits < visits and self.visitors < last:
             # A visitor makes three visits or so: a sixth of what is missing in visitors does not overshoot by much.
-            some = min(max(1, (visits - self._visits) // 6), 5_000)
-            met = self._meet(self._visitors, self._visitors + some)
-            self._visitors += some
-            self._visits += met.visits
-            clicks += met.clicks
-        return clicks / (self._visitors - first)
+            some = min(max(1, (visits - self.visits) // 6), 5_000)
+            clicks += self.meet(min(self.visitors + some, last))
+        return clicks / max(1, self.visitors - first)
+
+    def meet(self, visitor: int) -> float:
+        """Let all visitors come before number `visitor`; return the clicks that they brought."""
+        if visitor <= self.visitors:
+            return 0.0
+        met = self._meet(self.visitors, visitor)
+        self.visitors = visitor
+        self.visits += met.visits
+        return met.clicks
 
 
 class Met(NamedTuple):
@@ -210,9 +221,15 @@ def count_visits(rows: LifeRows) -> int:
     return int(is_first.sum())
 
 
-def best_worth(world: Sessions, policy: Policy) -> float:
-    """Return what it is worth, in clicks of a new visitor, to show what a policy takes for best; exact."""
-    truth = world.truth_of(0)
+def best_worth(world: Sessions, policy: Policy, visitor: int = 0) -> float:
+    """Return what it is worth to show what a policy takes for best, in clicks of a new visitor; exact.
+
+    Args:
+        world: The shop.
+        policy: Who is asked. It observes the whole state.
+        visitor: Number of the visitor whose laws count.
+    """
+    truth = world.truth_of(visitor)
     return truth.value(policy_table(truth.laws, partial(best_actions, world, policy)))
 
 

@@ -19,7 +19,15 @@ STUDIES = (
         "own-tastes",
         "parameter-sensitivity",
     ),
-    *("product-effects", "q-sanity", "reward-kinds", "session-learners", "swapped-personas", "traps"),
+    *(
+        "product-effects",
+        "q-sanity",
+        "reward-kinds",
+        "session-learners",
+        "shocks-sessions",
+        "swapped-personas",
+        "traps",
+    ),
     *("trust-region", "ucb-or-thompson"),
 )
 """The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""

@@ -70,3 +70,22 @@ def test_products_of_a_kind_beyond_those_there_is_room_for_are_not_learned_from(
         policy.update(request, 1, 0.0)
     assert policy.action_values(request)[0] > 0.5
     assert policy.recommend(request) == 0
+
+
+def test_chances_of_before_a_change_are_forgotten() -> None:
+    policy = Planner(PolicySpec(user_dim=1, product_dim=1), np.random.default_rng(0))
+    request = Context(
+        user_id=0,
+        user=np.ones(1),
+        product_ids=np.arange(2),
+        products=np.array([[0.0], [1.0]]),
+        available=np.ones(2, bool),
+    )
+    for visitor in range(400):
+        liked = 0 if visitor < 300 else 1
+        # In four of five decisions the one that is liked is clicked, in one of ten the other one.
+        policy.update(request, liked, float(visitor % 5 != 0))
+        policy.update(request, 1 - liked, float(visitor % 10 == 0))
+    # All told, product 0 was clicked in 62% of its decisions, and product 1 in 28%.
+    assert policy.recommend(request) == 1
+    np.testing.assert_allclose(policy.action_values(request), [0.1, 0.8], atol=0.08)

@@ -35,8 +35,9 @@ from zoosim.policies.sessions.base import KindCandidates, kinds_among, known_dec
 TAKEN, GONE, DUE, KINDS = range(4)
 """Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
 
-FIRST_PLAN, NEXT_PLAN = 10, 1.2
-"""Visitors who have gone when the first plan is made, and the factor from one plan to the next."""
+FIRST_PLAN, NEXT_PLAN, MOST_BETWEEN, AFTER_CHANGE = 10, 1.2, 100, 30
+"""Visitors who have gone when the first plan is made, the factor from one plan to the next, and the most in between, in
+all and after a plan that showed a change."""
 
 
 class Planner(DrawingPolicy):
@@ -45,8 +46,9 @@ class Planner(DrawingPolicy):
     It wants states: groups of features of which exactly one is 1, such as a persona, a category, a level; it finds the
     groups by itself (see `zoosim.models.visitor_model`). Of other features it tells none apart. A reward above 0 is a
     click, whatever it amounts to. A new plan is made whenever the visitors who have gone are 1.2 times as many as at
-    the last one. Decisions follow a plan in a model that is drawn from the posterior, recommendations one in the most
-    likely model.
+    the last one, or 100 more. Decisions of before a change of the chances of a click are forgotten, where it shows (see
+    `zoosim.models.changes`), and the next plan is then made soon. Decisions follow a plan in a model that is drawn from
+    the posterior, recommendations one in the most likely model.
     """
 
     name = "planner"
@@ -161,9 +163,10 @@ class Planner(DrawingPolicy):
 
     def _plan(self) -> None:
         """Learn the model from all decisions that are held, and plan in it; say when the next plan is due."""
-        self._counts[DUE] = int(NEXT_PLAN * int(self._counts[GONE])) + 1
-        held = slice(0, min(int(self._counts[TAKEN]), self.memory))
-        if not held.stop:
+        gone = int(self._counts[GONE])
+        self._counts[DUE] = min(int(NEXT_PLAN * gone), gone + MOST_BETWEEN) + 1
+        held = self._oldest_first()
+        if not len(held):
             return
         follows = self._follows[held]
         before = self._before[held].astype(float)
@@ -173,7 +176,25 @@ class Planner(DrawingPolicy):
         decisions = Decisions(before, after, shown, self._clicked[held] == 1, follows)
         products = self._kind_rows[: int(self._counts[KINDS])]
         rng = np.random.default_rng([int(self.draws.key[0]), int(self._counts[GONE])])
-        self._expected, self._drawn = make_plan(decisions, self._starts, products, rng=rng)
+        plan = make_plan(decisions, self._starts, products, rng=rng)
+        self._expected = plan.expected
+        self._drawn = plan.drawn
+        if not plan.kept.all():
+            self._keep(held[plan.kept])
+            self._counts[DUE] = min(int(self._counts[DUE]), gone + AFTER_CHANGE)
+
+    def _oldest_first(self) -> IntArray:
+        """Return the places of the decisions that are held, the oldest first."""
+        taken = int(self._counts[TAKEN])
+        if taken <= self.memory:
+            return np.arange(taken)
+        return (taken + np.arange(self.memory)) % self.memory
+
+    def _keep(self, places: IntArray) -> None:
+        """Forget all decisions but those in some places, which stand there in the order in which they were made."""
+        for rows in (self._before, self._after, self._shown, self._clicked, self._follows):
+            rows[: len(places)] = rows[places]
+        self._counts[TAKEN] = len(places)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
         return kinds_among(products)

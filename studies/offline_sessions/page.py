@@ -1,16 +1,15 @@
-"""What learners make of the log of a bandit, by its length."""
+"""What learners make of logs, by who wrote them and their length."""
 
 from collections.abc import Sequence
 
-import numpy as np
 import plotly.graph_objects as go
 
-from studies.figures import add_line, add_name
+from studies.figures import add_line
 from studies.offline_sessions.measuring import Trained
-from studies.rows import values_where
-from studies.session_logs import LOGGING
-from studies.writing import told, written
-from zoosim.core.statistics import mean_interval
+from studies.rows import rows_where, values_where
+from studies.session_logs import BANDIT
+from studies.writing import told
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
 from zoosim.worlds.sessions.config import SessionConfig
@@ -19,61 +18,74 @@ from zoosim.worlds.sessions.truth import SessionTruth
 TERMS = {
     "% of the optimum": "Expected clicks of a new visitor if the learner shows what it takes for best after the log: "
     "exact. Mean over seeds with a 95% interval.",
-    "the log": f"Of a bandit that shows what is clicked most now, and any kind in {LOGGING:.0%} of its decisions; "
-    "whole lives, with every state.",
+    "bandit, eps": "Shows what is clicked most now, and any kind in a share eps of its decisions.",
+    "for 10% of visitors": "A bandit, eps .1, for most; the other policy throughout for a share of the visitors, drawn "
+    "when they first come. Policies without teasers, too, show any kind in 10% of their decisions.",
+    "while written": "What visitors bring while the log is written, in % of the optimum: exact.",
+    "log": "Of whole lives, with every state.",
     "planner": "Learns how visitors click, stay and come back, and plans in that model.",
-    "dqn, q-table": "Learn values of what follows from the log's decisions, one after another.",
+    "dqn, iql": "Learn values of what follows, trained on decisions that are drawn from the log. Pessimism (CQL) holds "
+    "down what the log does not show; iql imitates the log's better decisions.",
 }
 
 
 def build_page(rows: Sequence[Trained]) -> Page:
     """Build the page."""
     myopic = next(100.0 * step.share for step in SessionTruth(SessionConfig()).ladder() if step.name == "myopic")
+    by_length = [rows_where(rows, visits=visits) for visits in sorted({row.visits for row in rows})]
+    longest = by_length[-1]
     drawing = Drawing(
-        "What is the log of a bandit good for?",
-        f"% of the optimum by visits in the log, mean over {len({row.seed for row in rows})} seeds with 95% intervals; "
-        f"the best next click alone has {myopic:.1f}%.",
-        _figure(rows),
+        f"Which log to write? {longest[0].visits:,} visits",
+        f"% of the optimum by who wrote the log, mean over {len({row.seed for row in longest})} seeds with 95% "
+        f"intervals; the best next click alone has {myopic:.1f}%.",
+        _figure(longest),
     )
-    return Page(answer(rows, myopic), [_table(rows)], [drawing], TERMS)
+    return Page(answer(rows), [_table(each) for each in by_length], [drawing], TERMS)
 
 
-def answer(rows: Sequence[Trained], myopic: float) -> str:
-    """Return who is ahead with the longest log, beside what the best next click is worth."""
-    longest = max(row.visitors for row in rows)
-    ends = {name: mean_interval(values_where(rows, "percent", learner=name, visitors=longest)) for name in _names(rows)}
-    best = max(ends, key=lambda name: ends[name].mean)
-    return (
-        f"From a bandit's log {best} learns {written(ends[best], 1)}% of the optimum; the next click has {myopic:.1f}%."
-    )
+def answer(rows: Sequence[Trained]) -> str:
+    """Return who learns most from the longest log of a bandit, and who else from which other log."""
+    longest = rows_where(rows, visits=max(row.visits for row in rows))
+    names = _names(longest)
+    best = max(names, key=lambda name: _interval(longest, name, BANDIT).mean)
+    sentence = f"A bandit's log teaches {best} {_interval(longest, best, BANDIT).mean:.1f}% of the optimum"
+    others = [(name, log) for name in names if name != best for log in _writers(longest) if log != BANDIT]
+    if not others:
+        return f"{sentence}."
+    name, log = max(others, key=lambda pair: _interval(longest, *pair).mean)
+    return f"{sentence}; of the others {name} learns most, {_interval(longest, name, log).mean:.1f}%, from: {log}."
+
+
+def _interval(rows: Sequence[Trained], learner: str, writers: str) -> Interval:
+    return mean_interval(values_where(rows, "percent", learner=learner, writers=writers))
 
 
 def _names(rows: Sequence[Trained]) -> list[str]:
     return list(dict.fromkeys(row.learner for row in rows))
 
 
-def _visits(rows: Sequence[Trained], visitors: int) -> int:
-    return round(float(np.mean([row.visits for row in rows if row.visitors == visitors])))
+def _writers(rows: Sequence[Trained]) -> list[str]:
+    return list(dict.fromkeys(row.writers for row in rows))
 
 
 def _table(rows: Sequence[Trained]) -> PageTable:
-    lengths = sorted({row.visitors for row in rows})
-    cells = [
-        (name, *(told(values_where(rows, "percent", learner=name, visitors=count), 1) for count in lengths))
-        for name in _names(rows)
-    ]
-    heads = ("learner", *(f"{_visits(rows, count):,} visits" for count in lengths))
-    return PageTable("% of the optimum, from a log", heads, cells, caption="In brackets 95% intervals over seeds.")
+    """Tabulate logs of one length."""
+    names = _names(rows)
+    cells = []
+    for log in _writers(rows):
+        while_written = values_where(rows, "writing", writers=log)[0]
+        learned = (told(values_where(rows, "percent", learner=name, writers=log), 1) for name in names)
+        cells.append((log, f"{while_written:.1f}", *learned))
+    title = f"% of the optimum, from a log of {rows[0].visits:,} visits"
+    return PageTable(title, ("log by", "while written", *names), cells, caption="In brackets 95% intervals.")
 
 
 def _figure(rows: Sequence[Trained]) -> go.Figure:
-    figure = go.Figure(layout=layout_style(height=380, margin={"l": 64, "r": 110, "t": 24, "b": 54}))
-    lengths = sorted({row.visitors for row in rows})
-    visits = [_visits(rows, count) for count in lengths]
+    figure = go.Figure(layout=layout_style(height=420, margin={"l": 64, "r": 24, "t": 24, "b": 130}))
+    writers = _writers(rows)
     for color, name in zip(COLORS, _names(rows), strict=False):
-        means = [mean_interval(values_where(rows, "percent", learner=name, visitors=count)) for count in lengths]
-        add_line(figure, visits, means, color, name, ".1f")
-        add_name(figure, means[-1].mean, name, color)
-    figure.update_xaxes(**axis_style(), type="log", title_text="visits in the log")
+        add_line(figure, writers, [_interval(rows, name, log) for log in writers], color, name, ".1f", mode="markers")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12})
+    figure.update_xaxes(**axis_style())
     figure.update_yaxes(**axis_style(), title_text="% of the optimum")
     return figure

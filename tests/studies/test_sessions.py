@@ -1,12 +1,17 @@
 """The studies of visitors who come back: what is measured, and what pages say of made-up figures."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from studies.offline_sessions import build_page as build_offline
-from studies.offline_sessions.measuring import Trained, trained_on
+from studies.offline_sessions.measuring import measure as measure_offline
+from studies.offline_sessions.measuring import trained_on
 from studies.session_curves import Learned, Learner, LearningRun, best_worth, learned_by, learning_curve
 from studies.session_learners import build_page
 from studies.session_learners.measuring import measure
+from studies.session_logs import BANDIT, NO_TEASERS_FOR_TEN, SessionLogs
 from studies.simulated_worth import PRECISION, simulated_worth
 from studies.traps import build_page as build_traps
 from studies.traps.measuring import BROKEN, DISCOUNT, RATE, RIGHT, SWEEPS, Diverged, two_states
@@ -82,9 +87,39 @@ def test_learners_that_are_none_are_refused() -> None:
 
 
 def test_the_log_of_a_bandit_is_enough_for_a_model() -> None:
-    row = trained_on("planner", 3, 2_000)
-    assert 2_500 < row.visits < 3_500
+    row = trained_on(Learner("planner", "planner", {}), 3, BANDIT, 3_000)
     assert 90.0 < row.percent < 100.5
-    page = build_offline([row, Trained("linucb", 3, 2_000, row.visits, 60.0)])
-    assert page.answer.startswith("From a bandit's log planner learns ")
-    assert [cells[0] for cells in page.tables[0].rows] == ["planner", "linucb"]
+    assert row.writing == pytest.approx(52.9, abs=0.05), "what the bandit is worth"
+    page = build_offline([row, replace(row, learner="linucb", percent=60.0)])
+    assert page.answer == f"A bandit's log teaches planner {row.percent:.1f}% of the optimum."
+    assert page.tables[0].heads == ("log by", "while written", "planner", "linucb")
+    other = replace(row, writers=NO_TEASERS_FOR_TEN)
+    page = build_offline([row, other, *(replace(each, learner="dqn", percent=80.0) for each in (row, other))])
+    assert page.answer.endswith(f"; of the others dqn learns most, 80.0%, from: {NO_TEASERS_FOR_TEN}.")
+    assert len(page.tables[0].rows) == 2
+
+
+def test_a_log_by_visitor_says_how_likely_each_was_shown_what_it_was() -> None:
+    logs = SessionLogs()
+    log, places = logs.draw(3_000, 3, NO_TEASERS_FOR_TEN)
+    assert log.lives is not None
+    # The probability of what visitors of the other policy were shown in all, over that by the log: 1 on average, and at
+    # most 1/share.
+    other = logs.writers[NO_TEASERS_FOR_TEN].other[places[:, 0], places[:, 1], log.actions]
+    weights = np.exp(np.bincount(log.lives.visitor, np.log(other / log.propensities)))
+    assert abs(weights.mean() - 1.0) < 4 * weights.std() / np.sqrt(len(weights))
+    assert weights.max() < 10.0 + 1e-9
+    assert 0 < (weights > 5.0).sum() < 600, "those of the other policy, a tenth"
+
+
+def test_a_log_of_so_many_visits_has_whole_lives() -> None:
+    log, _ = SessionLogs().draw(500, 3, visits=500)
+    assert log.lives is not None
+    visits = np.unique(np.column_stack([log.lives.visitor, log.lives.visit]), axis=0)
+    assert 500 <= len(visits) < 520
+    assert log.lives.ended.sum() == log.lives.visitor.max() + 1
+
+
+def test_writers_that_are_none_are_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown writers 'bandits'"):
+        measure_offline(seeds=1, writers=["bandits"])

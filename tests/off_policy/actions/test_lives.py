@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from studies.session_logs import FAR, NEAR, SessionLogs
+from studies.session_logs import BANDIT, FAR, NEAR, SessionLogs
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
@@ -30,7 +30,7 @@ def drawn() -> tuple[Log, IntArray]:
 def judged(drawn: tuple[Log, IntArray]) -> Evaluation:
     log, places = drawn
     targets = {name: LOGS.chances(name, places) for name in (NEAR, *FAR)}
-    targets["logging"] = LOGS.logging[places[:, 0], places[:, 1]]
+    targets["logging"] = LOGS.writers[BANDIT].main[places[:, 0], places[:, 1]]
     return evaluate(log, targets, estimators=ESTIMATORS, samples=199)
 
 
@@ -39,7 +39,7 @@ def of_policy(judged: Evaluation, policy: str) -> dict[str, zoosim.off_policy.Re
 
 
 def test_the_logs_are_those_that_were_studied() -> None:
-    assert LOGS.truth.value(LOGS.logging) == pytest.approx(6.44, abs=0.005)
+    assert LOGS.truth.value(LOGS.writers[BANDIT].main) == pytest.approx(6.44, abs=0.005)
     assert [round(LOGS.worth[name], 2) for name in (NEAR, *FAR)] == [7.26, 7.89, 10.98]
 
 
@@ -177,6 +177,6 @@ def test_later_rewards_count_less_by_gamma(drawn: tuple[Log, IntArray]) -> None:
     assert log.lives is not None
     expected = float((0.5**log.lives.step * log.rewards).sum()) / 3_000
     assert float(visitors.rewards.mean()) == pytest.approx(expected)
-    logging = {"logging": LOGS.logging[places[:, 0], places[:, 1]]}
+    logging = {"logging": LOGS.writers[BANDIT].main[places[:, 0], places[:, 1]]}
     found = evaluate(log, logging, estimators=["per-decision"], gamma=0.5, samples=199)
     assert found.results[0].value == pytest.approx(expected)

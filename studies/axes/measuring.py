@@ -26,7 +26,7 @@ from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.sessions.world import Sessions
 
-OWN = ("random", "linucb", "d-linucb", "product-linucb", "q-table", "dqn", "planner")
+OWN = ("random", "linucb", "d-linucb", "product-linucb", "q-table", "dqn", "ppo", "planner")
 
 
 def measure(

@@ -48,7 +48,7 @@ def worlds_table(worlds: Sequence[str]) -> PageTable:
 
 def _optimum(world: AxisWorld) -> str:
     lower, upper, _ = world.bounds
-    return f"{upper:.2f}" if lower == upper else f"{lower:.2f} to {upper:.2f}"
+    return f"{upper:.2f}" if lower == upper else f"{lower:.3f} to {upper:.3f}"
 
 
 def _names(rows: Sequence[Score]) -> list[str]:

@@ -75,13 +75,16 @@ def test_every_study_can_be_done(name: str) -> None:
         "cells",
         "calls",
         "learners",
+        "observe",
         "own",
         "pairs",
         "policies",
+        "results",
         "steps",
         "visitors",
         "visits",
         "worlds",
+        "writers",
         *BOTTLENECK,
     }
 

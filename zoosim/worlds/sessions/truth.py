@@ -8,13 +8,13 @@ of clicks of a new visitor.
 
 from collections.abc import Mapping
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from zoosim.core.digests import short_hash
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import SOUND, TEASER, Laws, first_there, laws_of, states_after_click
@@ -282,7 +282,7 @@ class SessionTruth:
         tried = set[bytes]()
         for weight in WEIGHTS:
             table = self.shows(self.clicks * (1.0 + weight * change))
-            digest = sha256(table.tobytes()).digest()
+            digest = short_hash(table.tobytes())
             if digest in tried:  # many weights choose alike
                 continue
             tried.add(digest)

@@ -75,7 +75,7 @@ def test_a_loaded_model_decides_as_the_saved_one_goes_on(log: Path, tmp_path: Pa
         assert expected.propensity == expected.propensities[expected.product] > 0
         assert sum(expected.propensities.values()) == pytest.approx(1.0)
         for either in (trained, loaded):
-            if either.policy.learns_online:
+            if either.policy.learns_from_rewards:
                 either.learn(visitor, expected.product, float(number % 2))
     again = save_model(loaded, tmp_path / "again.zoosim")
     assert again.read_bytes() == save_model(trained, tmp_path / "trained.zoosim").read_bytes()
@@ -325,6 +325,12 @@ def test_a_policy_that_learns_from_logs_alone_refuses_rewards() -> None:
     trained.fit(log)
     with pytest.raises(PolicyError, match="linear: learns from logs alone; log what is shown, and train a new model"):
         Model(trained, FittedSchema(), Catalogue(("a",), np.zeros((1, 4)))).learn({}, "a", 1.0)
+
+
+def test_a_policy_that_looks_ahead_refuses_rewards_without_what_followed() -> None:
+    policy = find_class("q-table")(spec_of(described(300)), np.random.default_rng(0))
+    with pytest.raises(PolicyError, match="q-table: must know what followed; log what is shown, and train a new model"):
+        Model(policy, FittedSchema(), Catalogue(("a",), np.zeros((1, 4)))).learn({}, "a", 1.0)
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_before_training(

@@ -113,6 +113,21 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
     assert state_digest(middle) != state_digest(whole)
 
 
+@pytest.mark.parametrize(("policy", "learned"), [("q-table", 0), ("linucb", 5)])
+def test_a_policy_that_looks_ahead_stays_as_it_was_trained(tmp_path: Path, policy: str, learned: int) -> None:
+    """A service does not tell it what followed, and each decision would be a visitor's last one."""
+
+    async def use(service: Service) -> None:
+        for _ in range(5):
+            answer = await service.decide(DecideBody({"country": "de"}))
+            await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+        await asyncio.sleep(0.3)
+        await service.tick()
+
+    with_service(tmp_path, make_model(tmp_path, policy=policy), use, wait=0.2)
+    assert replayed(tmp_path).counts["learned"] == learned
+
+
 def test_feedback_sent_again_counts_once(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         answer = await service.decide(DecideBody())

@@ -57,6 +57,9 @@ class Policy(Stateful, ABC):
     learns_online: ClassVar[bool] = True
     """True where rewards of its decisions teach the policy anything; else logs alone do."""
 
+    looks_ahead: bool = False
+    """True where `update` must be told what followed: by a reward alone, each decision were a visitor's last one."""
+
     learns_from_logs: ClassVar[bool] = True
     """True where a log teaches the policy anything; else `fit` refuses it with `PolicyError`."""
 
@@ -169,6 +172,11 @@ class Policy(Stateful, ABC):
                 the `clocks` move for the moment, and nothing new is entered. Asked of policies with `clocks` alone.
         """
         return None
+
+    @property
+    def learns_from_rewards(self) -> bool:
+        """Whether a decision and its reward teach the policy, as `Model.learn` and a service tell them."""
+        return self.learns_online and not self.looks_ahead
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, of this policy or another.

@@ -169,13 +169,12 @@ class Model(TabularResult):
 
         Raises:
             PolicyError: the product is unknown, or the reward is not what the policy can learn from; or it learns from
-                logs alone, as `mixed-effects` does.
+                logs alone, as `mixed-effects` does, or must know what followed, as `dqn` does.
         """
-        if not self.policy.learns_online:
+        if not self.policy.learns_from_rewards:
             name = policy_name(type(self.policy))
-            raise PolicyError(
-                f"{name}: learns from logs alone; log what is shown, and train a new model (zoosim train)"
-            )
+            why = "must know what followed" if self.policy.looks_ahead else "learns from logs alone"
+            raise PolicyError(f"{name}: {why}; log what is shown, and train a new model (zoosim train)")
         _, context = self._request(visitor, [product])
         self.policy.update(context, 0, reward)
 

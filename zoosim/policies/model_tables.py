@@ -34,7 +34,7 @@ def _facts_table(model: "Model") -> Table:
     products = f"{len(names):,}: {first}{', ...' if len(names) > MOST_NAMES else ''}" if names else "none"
     rows = [
         ("policy", policy_name(type(model.policy))),
-        ("learns online", "yes" if model.policy.learns_online else "no, from logs alone"),
+        ("learns online", "yes" if model.policy.learns_from_rewards else "no, from logs alone"),
         ("trained on", f"{model.rows:,} rows of {model.facts.get('log', 'an unknown log')}"),
         ("period", _period(model)),
         ("objective", _objective(model)),

@@ -135,7 +135,7 @@ class Watch:
             return "arms have one schema, so that their decisions stand in one log"
         if not service.settings.grow:
             return "the setting grow is false"
-        if not service.model.policy.learns_online or not endpoint_class(service.model).schema_grows:
+        if not service.model.policy.learns_from_rewards or not endpoint_class(service.model).schema_grows:
             return "the policy learns from logs alone; train another on a new log"
         return ""
 

@@ -318,7 +318,7 @@ class Replica(Projection):
         if row is None:
             self.counts["gone"] += 1
             return
-        if not self.model.policy.learns_online:
+        if not self.model.policy.learns_from_rewards:
             return
         self.move(partial(self._teach, unpack(row), closing))
 

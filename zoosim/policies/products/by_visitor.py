@@ -40,6 +40,7 @@ class ByVisitor(Policy):
 
     name = "by-visitor"
     needs_user_ids = True
+    learns_by_candidates = True
     learned = ("salt", "_visitors", "_odds", "main", "aside")
     salt: np.ndarray
     _odds: Annotated[FloatArray, Limits(-MOST_ODDS, MOST_ODDS)]
@@ -68,6 +69,7 @@ class ByVisitor(Policy):
         self._odds = np.zeros(self.visitors + 1)
         self.main = self._made("policy", rng)
         self.aside = self._made("other", rng)
+        self.looks_ahead = self.main.looks_ahead or self.aside.looks_ahead
 
     _visitors: IdTable
     main: Policy

@@ -165,6 +165,7 @@ class KindPolicy(KernelPolicy):
     """Base of policies that count what a visitor brings after a decision, by kinds of products."""
 
     chooses = ("products",)
+    looks_ahead = True
     discount: float = parameter(1.0, low=0, high=1, help="weight of what comes after the next decision")
     horizon: str = parameter(
         LIFETIME, choices=(LIFETIME, VISIT), help="what is summed up: all that a visitor brings, or this visit's part"

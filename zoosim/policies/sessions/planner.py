@@ -53,6 +53,7 @@ class Planner(DrawingPolicy):
 
     name = "planner"
     chooses = ("products",)
+    looks_ahead = True
     rewards: ClassVar = (0.0, LARGEST)
     learned: ClassVar = (
         *("_before", "_after", "_shown", "_clicked", "_follows", "_kind_ids", "_kind_rows", "_counts"),

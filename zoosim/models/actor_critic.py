@@ -16,17 +16,16 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import ANY_SINGLES, FLAGS, SINGLES, trained_flaws
 from zoosim.core.rng import uniform
 from zoosim.core.types import Float32Array, FloatArray, IntArray
-from zoosim.models.q_net import forget_output, shorten
+from zoosim.models.q_net import shorten
 from zoosim.nets.adam import adam_step
 from zoosim.nets.network import (
     INPUTS,
     LINEAR,
-    OUTPUTS,
     RELU,
     Workspace,
     add_gradient,
     descend,
-    fresh_weights,
+    flat_weights,
     make_layers,
     new_workspace,
     rows_up,
@@ -86,7 +85,7 @@ class Rollout(NamedTuple):
 
 
 class Improvement(NamedTuple):
-    """How a policy is improved on a rollout.
+    """The parameters by which a policy is improved on a rollout.
 
     `discount` weighs what comes after a decision, `fading` errors of the value by one decision of distance (lambda);
     `clip` is the bound of ratios' distance from 1, `entropy` the weight of the policy's entropy in what it climbs;
@@ -119,21 +118,13 @@ def new_actor_critic(
     value_layers = make_layers([dim, *hidden, 1], units, "by input")
     actor_layers = make_layers([dim, *hidden, kinds], units, "by input")
     return ActorCritic(
-        value=flat_weights(value_layers, rng),
-        actor=flat_weights(actor_layers, rng),
+        value=with_moments(flat_weights(value_layers, rng=rng)),
+        actor=with_moments(flat_weights(actor_layers, rng=rng)),
         value_layers=value_layers,
         actor_layers=actor_layers,
         counts=np.zeros(3, np.int64),
         key=np.array([key]),
     )
-
-
-def flat_weights(layers: IntArray, rng: np.random.Generator) -> Float32Array:
-    """Return weights, with moments, by which all that is put out is 0."""
-    weights = fresh_weights(layers, rng=rng).astype(np.float32)
-    last = int(layers[-1, INPUTS] + 1) * int(layers[-1, OUTPUTS])
-    weights[-last:] = 0.0
-    return with_moments(weights)
 
 
 def new_rollout(size: int, dim: int, kinds: int) -> Rollout:
@@ -161,13 +152,6 @@ def write_scores(net: ActorCritic, user: FloatArray, scores: FloatArray) -> None
     first = units.shape[0] - scores.shape[0]
     for h in range(scores.shape[0]):
         scores[h] = _bounded(units[first + h, 0])
-
-
-@jit
-def forget_score(net: ActorCritic, kind: int) -> None:
-    """Score a kind as one that is not known, since its number is another product's from now on."""
-    last = net.actor_layers[-1]
-    forget_output(net.actor[0], last, last[OUTPUTS], kind)
 
 
 @jit

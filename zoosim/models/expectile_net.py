@@ -18,7 +18,6 @@ from zoosim.models.q_net import (
     QNet,
     add_log_loss,
     draw_rows,
-    forget_output,
     shorten,
     step_towards,
     write_shown_values,
@@ -32,7 +31,7 @@ from zoosim.nets.network import (
     Workspace,
     add_gradient,
     descend,
-    fresh_weights,
+    flat_weights,
     make_layers,
     new_workspace,
     rows_up,
@@ -74,21 +73,13 @@ def new_expectile_net(
     value_layers = make_layers([dim, *hidden, 1], units, "by input")
     actor_layers = make_layers([dim, *hidden, kinds], units, "by input")
     return ExpectileNet(
-        value=_flat_weights(value_layers, rng),
-        actor=_flat_weights(actor_layers, rng),
+        value=with_moments(flat_weights(value_layers, rng=rng)),
+        actor=with_moments(flat_weights(actor_layers, rng=rng)),
         value_layers=value_layers,
         actor_layers=actor_layers,
         expectile=expectile,
         sharpness=sharpness,
     )
-
-
-def _flat_weights(layers: IntArray, rng: np.random.Generator) -> Float32Array:
-    """Return weights, with moments, by which all that is put out is 0."""
-    weights = fresh_weights(layers, rng=rng).astype(np.float32)
-    last = int(layers[-1, INPUTS] + 1) * int(layers[-1, OUTPUTS])
-    weights[-last:] = 0.0
-    return with_moments(weights)
 
 
 @jit
@@ -102,13 +93,6 @@ def write_kind_scores(net: ExpectileNet, user: FloatArray, kinds: IntArray, scor
     first = units.shape[0] - net.actor_layers[-1, OUTPUTS]
     for r in range(kinds.shape[0]):
         scores[r] = units[first + kinds[r], 0]
-
-
-@jit
-def forget_score(net: ExpectileNet, kind: int) -> None:
-    """Score a kind as one that is not known, since its number is another product's from now on."""
-    last = net.actor_layers[-1]
-    forget_output(net.actor[0], last, last[OUTPUTS], kind)
 
 
 @jit

@@ -31,7 +31,7 @@ from zoosim.nets.network import (
     add_gradient,
     count_units,
     descend,
-    fresh_weights,
+    flat_weights,
     make_layers,
     new_workspace,
     rows_up,
@@ -123,10 +123,8 @@ def new_q_net(
     """
     kinds = memory.next_open.shape[1]
     layers = make_layers([memory.states.shape[1], *hidden, 1 + kinds], [*(RELU for _ in hidden), LINEAR], "by input")
-    weights = fresh_weights(layers, rng=rng).astype(np.float32)
     # A kind that was never shown must be worth what one is that is not known yet: no advantage.
-    last = int(layers[-1, INPUTS] + 1) * int(layers[-1, OUTPUTS])
-    weights[-last:] = 0.0
+    weights = flat_weights(layers, rng=rng)
     return QNet(
         trained=with_moments(weights),
         target=weights.copy(),
@@ -172,7 +170,10 @@ def forget_kind(net: QNet, kind: int) -> None:
 
 @jit
 def forget_output(params: Float32Array, last: IntArray, kinds: int, kind: int) -> None:
-    """Let the output of a kind be that of the kind that is not known: of so many `kinds`, the last outputs of all."""
+    """Give a kind the output of the kind that is not known, since its number is another product's from now on.
+
+    Outputs of so many `kinds` are the last ones of all.
+    """
     unknown = last[OUTPUTS] - kinds
     weights = weights_of(params, last)
     weights[unknown + kind] = weights[unknown]

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.types import IntArray
+from zoosim.core.types import Float32Array, IntArray
 from zoosim.linear.dense import add_matrix, add_product
 
 LINEAR, RELU, SMOOTH = range(3)
@@ -78,6 +78,14 @@ def fresh_weights(layers: IntArray, gain: float = 1.0, *, rng: np.random.Generat
     """Return weights `(p,)` for layers that begin at 0, uniform in +-gain/sqrt(n_in): as torch starts, with gain 1."""
     inputs = np.repeat(layers[:, INPUTS], layers[:, OUTPUTS] * (layers[:, INPUTS] + 1))
     return np.asarray(gain * rng.uniform(-1, 1, len(inputs)) / np.sqrt(inputs))
+
+
+def flat_weights(layers: IntArray, *, rng: np.random.Generator) -> Float32Array:
+    """Return weights `(p,)` for layers that begin at 0: fresh, but for the last layer, which puts out 0 at first."""
+    weights = fresh_weights(layers, rng=rng).astype(np.float32)
+    last = int(layers[-1, INPUTS] + 1) * int(layers[-1, OUTPUTS])
+    weights[-last:] = 0.0
+    return weights
 
 
 def with_moments(params: np.ndarray) -> np.ndarray:

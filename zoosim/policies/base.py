@@ -64,7 +64,7 @@ class Policy(Stateful, ABC):
     """True where a log teaches the policy anything; else `fit` refuses it with `PolicyError`."""
 
     learns_by_candidates: ClassVar[bool] = False
-    """True where `update` must be told all candidates of the request; else the one that was shown is enough."""
+    """True where `update` and `note_decision` must be told all candidates; else the one that was shown is enough."""
 
     clocks: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that a decision moves at once, before the learner of a service has confirmed it."""

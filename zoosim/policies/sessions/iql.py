@@ -8,8 +8,8 @@ from zoosim.core.id_table import IdTable, find_slots
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import FloatArray
-from zoosim.models.expectile_net import ExpectileNet, forget_score, new_expectile_net, train_all, write_kind_scores
-from zoosim.models.q_net import QNet, forget_kind
+from zoosim.models.expectile_net import ExpectileNet, new_expectile_net, train_all, write_kind_scores
+from zoosim.models.q_net import QNet, forget_kind, forget_output
 from zoosim.policies.sessions.base import Exploration, KindCandidates, LearningProgress
 from zoosim.policies.sessions.replay import ReplayPolicy, Training, replay_kernel
 
@@ -41,7 +41,7 @@ def _train(state: IQLState, steps: int, rate: float) -> None:
 @jit
 def _forget(state: IQLState, kind: int) -> None:
     forget_kind(state.net, kind)
-    forget_score(state.nets, kind)
+    forget_output(state.nets.actor[0], state.nets.actor_layers[-1], state.net.memory.offered.shape[1], kind)
 
 
 class IQL(ReplayPolicy):

@@ -19,13 +19,13 @@ from zoosim.models.actor_critic import (
     ActorCritic,
     Improvement,
     Rollout,
-    forget_score,
     improve,
     new_actor_critic,
     new_rollout,
     write_chances,
     write_scores,
 )
+from zoosim.models.q_net import forget_output
 from zoosim.policies.choice import best_of
 from zoosim.policies.kernel import Kernel
 from zoosim.policies.sessions.base import VISIT, KindCandidates, KindPolicy, LearningProgress, progress_of
@@ -243,7 +243,7 @@ def _enter(state: PPOState, candidates: KindCandidates) -> None:
     for r in range(candidates.ids.shape[0]):
         kind, is_new = claim_slot(state.kinds, candidates.ids[r])
         if is_new:
-            forget_score(state.net, kind)
+            forget_output(state.net.actor[0], state.net.actor_layers[-1], state.rollout.offered.shape[1], kind)
 
 
 @jit

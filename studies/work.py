@@ -8,12 +8,38 @@ from studies.shops import ShopChanges, read_shop
 from studies.side_by_side import side_by_side
 from zoosim.arena.backends.local import default_jobs
 from zoosim.core.checks import check_whole
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def names_of(study: str, kind: str, names: Any, known: Sequence[str], example: str) -> list[str]:
+    """Return the names that an option lists; all that are known where it is None.
+
+    Args:
+        study: The study.
+        kind: The name of what is listed, such as "world"; the option is its plural.
+        names: What the option holds.
+        known: Names that it may hold.
+        example: Such names, as a list in words.
+
+    Raises:
+        ConfigError: it is no list of such names.
+    """
+    if names is None:
+        return list(known)
+    if not isinstance(names, list) or not names:
+        option = kind.removesuffix("s") + "s"
+        raise ConfigError(f"{study}: {option}: got {names!r}, expected a list such as {example}")
+    for name in names:
+        if name not in known:
+            raise ConfigError(unknown(f"{study}: unknown {kind}", str(name), list(known)))
+    return names
 
 
 def jobs_of(jobs: Any) -> int:

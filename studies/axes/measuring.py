@@ -17,10 +17,9 @@ from studies.other_learners import train as train_other
 from studies.result_files import write_result
 from studies.session_axes import DECISIONS, SEEDS, VISITS, WORLDS, AxisWorld, Policy, Score, result_of, score
 from studies.session_curves import Learner, LearningRun, best_actions
-from studies.work import rows_by_task
+from studies.work import names_of, rows_by_task
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
@@ -45,8 +44,11 @@ def measure(
     from as many decisions. With `results`, a folder, the result file of each is written there.
     """
     count = check_whole("axes: visits", visits, 300, 1_000_000)
-    names = _chosen("learner", learners, OWN, [*OWN, *OTHERS])
-    chosen = _chosen("world", worlds, list(WORLDS), list(WORLDS))
+    wanted = list(OWN) if learners is None else learners
+    names = names_of("axes", "learner", wanted, [*OWN, *OTHERS], "[random, linucb]")
+    for name in names:
+        _check_is_there(name)
+    chosen = names_of("axes", "world", worlds, list(WORLDS), "[base, control]")
     tasks = [(name, world, seed) for name in names for world in chosen for seed in parse_seeds(seeds)]
     scores = rows_by_task(partial(_kept, count), tasks, jobs=jobs, words=_words, progress=progress)
     if results is not None:
@@ -60,16 +62,9 @@ def name_on_board(name: str) -> str:
     return f"{name} (sb3)" if name in OTHERS else name
 
 
-def _chosen(kind: str, names: Any, default: Sequence[str], known: list[str]) -> list[str]:
-    wanted = list(default) if names is None else names
-    if not isinstance(wanted, list) or not wanted:
-        raise ConfigError(f"axes: {kind}s: got {names!r}, expected a list such as [{known[0]}, {known[1]}]")
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(unknown(f"axes: unknown {kind}", str(name), known))
-        if name in OTHERS and find_spec(OTHERS[name][0]) is None:
-            raise ConfigError(f"axes: {name} needs stable-baselines3 and sb3-contrib; run make bench")
-    return wanted
+def _check_is_there(name: str) -> None:
+    if name in OTHERS and find_spec(OTHERS[name][0]) is None:
+        raise ConfigError(f"axes: {name} needs stable-baselines3 and sb3-contrib; run make bench")
 
 
 def _words(task: tuple[str, str, int]) -> str:

@@ -8,9 +8,7 @@ from typing import Any
 from studies.cache import kept_array
 from studies.session_curves import Learner, best_worth
 from studies.session_logs import RANDOM, SessionLogs
-from studies.work import rows_by_task
-from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
+from studies.work import names_of, rows_by_task
 from zoosim.core.rng import stream
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
@@ -67,24 +65,12 @@ def measure(
     tasks = [
         (learner, seed, name, visits)
         for seed in parse_seeds(seeds)
-        for name in _chosen(writers)
+        for name in names_of("offline-sessions", "writers", writers, list(_logs().writers), f"[{RANDOM}]")
         for visits in (SHORT, LONG)
         for learner in LEARNERS
         if visits == LONG or learner.name in ON_SHORT
     ]
     return rows_by_task(_kept, tasks, jobs=jobs, words=_words, progress=progress)
-
-
-def _chosen(names: Any) -> list[str]:
-    known = list(_logs().writers)
-    if names is None:
-        return known
-    if not isinstance(names, list) or not names:
-        raise ConfigError(f"offline-sessions: writers: got {names!r}, expected a list such as [{RANDOM}]")
-    for name in names:
-        if name not in known:
-            raise ConfigError(unknown("offline-sessions: unknown writers", name, known))
-    return names
 
 
 def _words(task: tuple[Learner, int, str, int]) -> str:

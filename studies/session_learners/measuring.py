@@ -3,6 +3,7 @@
 from typing import Any
 
 from studies.session_curves import STATE, Learned, Learner, measure_curves
+from studies.work import names_of
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
@@ -37,10 +38,4 @@ def measure(
 
 def _chosen(names: Any) -> list[Learner]:
     known = {learner.name: learner for learner in LEARNERS}
-    wanted = list(known) if names is None else names
-    if not isinstance(wanted, list) or not wanted:
-        raise ConfigError(f"session-learners: learners: got {names!r}, expected a list such as [dqn, linucb]")
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(unknown("session-learners: unknown learner", name, list(known)))
-    return [known[name] for name in wanted]
+    return [known[name] for name in names_of("session-learners", "learner", names, list(known), "[dqn, linucb]")]

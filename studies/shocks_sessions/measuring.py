@@ -8,11 +8,9 @@ from typing import Any
 
 from studies.cache import kept_array
 from studies.session_curves import VISITORS_PER_VISIT, Learner, LearningRun, best_worth
-from studies.work import rows_by_task
+from studies.work import names_of, rows_by_task
 from zoosim.core.checks import check_whole
 from zoosim.core.config import Shock
-from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
@@ -58,18 +56,10 @@ def measure(
 ) -> list[Followed]:
     """Let each of the `learners`, by default all, meet so many `visitors` in each of three periods; kept on disk."""
     count = check_whole("shocks-sessions: visitors", visitors, 300, 1_000_000)
-    tasks = [(learner, seed) for learner in _chosen(learners) for seed in parse_seeds(seeds)]
+    names = names_of("shocks-sessions", "learner", learners, list(LEARNERS), "[planner, dqn]")
+    chosen = [LEARNERS[name] for name in names]
+    tasks = [(learner, seed) for learner in chosen for seed in parse_seeds(seeds)]
     return rows_by_task(partial(_kept, count), tasks, jobs=jobs, words=_words, progress=progress)
-
-
-def _chosen(names: Any) -> list[Learner]:
-    wanted = list(LEARNERS) if names is None else names
-    if not isinstance(wanted, list) or not wanted:
-        raise ConfigError(f"shocks-sessions: learners: got {names!r}, expected a list such as [planner, dqn]")
-    for name in wanted:
-        if name not in LEARNERS:
-            raise ConfigError(unknown("shocks-sessions: unknown learner", str(name), list(LEARNERS)))
-    return [LEARNERS[name] for name in wanted]
 
 
 def _words(task: tuple[Learner, int]) -> str:

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import PolicyError
+from zoosim.core.id_table import find_slot
 from zoosim.core.types import NOBODY, Context, PolicySpec
 from zoosim.models.actor_critic import HELD, STEPS
+from zoosim.nets.network import BIAS_STEP, BIASES
+from zoosim.policies.sessions.base import kinds_among
 from zoosim.policies.sessions.ppo import PPO
 
 SPEC = PolicySpec(user_dim=1, product_dim=1, steps=100)
@@ -44,6 +47,19 @@ def test_a_draw_settles_the_decision_by_its_propensities() -> None:
     policy = learner()
     actions = [policy.decide(request(0.0), draw).action for draw in (0.0, 0.24, 0.26, 0.49, 0.51, 0.999)]
     assert actions == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_likeliest_kind_is_recommended_however_many_products_share_its_decisions() -> None:
+    policy = learner()
+    weights = policy.state.net.actor[0]
+    weights[:] = 0.0
+    policy.note_decision(request(0.0), 0)
+    number = int(find_slot(policy.state.kinds, kinds_among(PRODUCTS).ids[0]))
+    *_, last = policy.state.net.actor_layers
+    weights[last[BIASES] + number * last[BIAS_STEP]] = np.log(1.5)
+    np.testing.assert_allclose(policy.propensities(request(0.0)), [0.3, 0.3, 0.4], rtol=1e-6)
+    assert policy.recommend(request(0.0)) == 0
+    assert policy.recommend(request(0.0, (False, False, True))) == 2
 
 
 def test_it_learns_to_give_up_a_click_for_what_follows() -> None:

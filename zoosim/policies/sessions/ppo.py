@@ -77,18 +77,24 @@ class PPOState(NamedTuple):
 
 
 @jit
+def _write_kind_scores(state: PPOState, candidates: KindCandidates, user: FloatArray, scores: FloatArray) -> None:
+    """Write the score of each kind of a request to `scores (R,)`."""
+    numbers = np.empty(scores.shape[0], np.int64)
+    find_slots(state.kinds, candidates.ids, numbers)
+    of_numbers = np.empty(state.rollout.offered.shape[1])
+    write_scores(state.net, user, of_numbers)
+    for r in range(scores.shape[0]):
+        scores[r] = of_numbers[numbers[r]]
+
+
+@jit
 def _write_product_chances(
     state: PPOState, candidates: KindCandidates, user: FloatArray, available: BoolArray, out: FloatArray
 ) -> None:
     """Write the probability of each candidate `(K,)`: a softmax over open kinds, evenly over the products of a kind."""
     count = candidates.ids.shape[0]
-    numbers = np.empty(count, np.int64)
-    find_slots(state.kinds, candidates.ids, numbers)
-    of_numbers = np.empty(state.rollout.offered.shape[1])
-    write_scores(state.net, user, of_numbers)
     scores = np.empty(count)
-    for r in range(count):
-        scores[r] = of_numbers[numbers[r]]
+    _write_kind_scores(state, candidates, user, scores)
     products = np.zeros(count, np.int64)
     for k in range(available.shape[0]):
         products[candidates.kind_of[k]] += available[k]
@@ -104,14 +110,14 @@ def _write_product_chances(
 def _choose(
     state: PPOState, candidates: KindCandidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
 ) -> int:
+    if state.is_greedy:
+        scores = np.empty(candidates.ids.shape[0])
+        _write_kind_scores(state, candidates, user, scores)
+        # By kinds: a product of a kind of many is drawn less often than one that stands alone.
+        return int(best_of(scores, candidates.kind_of, available))
     chances = np.empty(available.shape[0])
     _write_product_chances(state, candidates, user, available, chances)
     chosen = -1
-    if state.is_greedy:
-        for k in range(available.shape[0]):
-            if available[k] and (chosen < 0 or chances[k] > chances[chosen]):
-                chosen = k
-        return chosen
     up_to = 0.0
     for k in range(available.shape[0]):
         # Of those that can be drawn the last one, where rounding leaves the sum below the draw.

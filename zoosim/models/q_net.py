@@ -163,9 +163,32 @@ def next_place(net: QNet) -> int:
 
 @jit
 def forget_kind(net: QNet, kind: int) -> None:
-    """Value a kind as one that is not known, since its number is another product's from now on."""
+    """Value a kind as one that is not known, since its number is another product's from now on.
+
+    So are those of the memory that had the number.
+    """
+    memory = net.memory
     for params in (net.trained[0], net.target):
-        forget_output(params, net.layers[-1], net.memory.next_open.shape[1], kind)
+        forget_output(params, net.layers[-1], memory.next_open.shape[1], kind)
+    forget_number(memory.kinds, memory.offered, kind)
+    forget_number(memory.kinds, memory.next_open, kind)
+
+
+@jit
+def forget_number(kinds: IntArray, offered: IntArray, kind: int) -> None:
+    """Take what has a number for a kind that is not known, 0, since the number is another product's from now on.
+
+    Args:
+        kinds: What was shown in each of N decisions `(N,)`.
+        offered: Which kinds could be shown then, or next `(N, H)`.
+        kind: The number.
+    """
+    for n in range(kinds.shape[0]):
+        if kinds[n] == kind:
+            kinds[n] = 0
+        if offered[n, kind]:
+            offered[n, kind] = 0
+            offered[n, 0] = 1
 
 
 @jit

@@ -100,6 +100,35 @@ def test_a_kind_that_makes_room_leaves_nothing_to_the_next_one() -> None:
     assert int(state.kinds.counts[0]) == 3, "two kinds and the unknown one"
 
 
+def of_kinds(*features: float) -> Context:
+    """Return a request with a product of each of some kinds."""
+    return Context(
+        user_id=0,
+        user=np.zeros(1),
+        product_ids=np.arange(len(features)),
+        products=np.array([[feature] for feature in features]),
+        available=np.ones(len(features), bool),
+    )
+
+
+def test_what_is_remembered_of_a_kind_that_made_room_is_not_taken_for_the_next_ones() -> None:
+    policy = DQN(SPEC, np.random.default_rng(0), kinds=2, memory=100)
+    policy.update(of_kinds(1.0), 0, 5.0, {}, of_kinds(1.0, 2.0))
+    policy.update(of_kinds(2.0, 3.0), 1, 7.0)
+    memory = policy.state.net.memory
+    # The third kind has the number of the first one, 1.
+    np.testing.assert_array_equal(memory.kinds[:2], [0, 1])
+    np.testing.assert_array_equal(memory.offered[:2], [[1, 0, 0], [0, 1, 1]])
+    np.testing.assert_array_equal(memory.next_open[:2], [[1, 0, 1], [0, 0, 0]])
+
+
+def test_of_more_kinds_than_there_are_numbers_the_first_ones_keep_theirs() -> None:
+    policy = DQN(SPEC, np.random.default_rng(0), kinds=2, memory=100)
+    for shown in (0, 1, 2):
+        policy.update(of_kinds(1.0, 2.0, 3.0), shown, 1.0)
+    np.testing.assert_array_equal(policy.state.net.memory.kinds[:3], [1, 2, 0])
+
+
 class LifeLog:
     """A log of three visitors, the first and the last cut off, whose rows stand in no order."""
 

@@ -19,13 +19,18 @@ PRODUCTS = np.array([[1.0], [1.0], [0.0]])
 STAYS = {"visit_ended": False}
 
 
-def request(state: float, available: tuple[bool, ...] = (True, True, True), user_id: int = 5) -> Context:
+def request(
+    state: float,
+    available: tuple[bool, ...] = (True, True, True),
+    user_id: int = 5,
+    products: np.ndarray = PRODUCTS,
+) -> Context:
     """Return a request of a visitor in a state."""
     return Context(
         user_id=user_id,
         user=np.array([state]),
         product_ids=np.array([7, 9, 11]),
-        products=PRODUCTS,
+        products=products,
         available=np.array(available),
     )
 
@@ -125,6 +130,19 @@ def test_decisions_of_visitors_who_come_in_turns_are_kept_apart() -> None:
     nobody.update(request(0.0, user_id=NOBODY), 0, 1.0, STAYS, request(1.0, user_id=NOBODY))
     nobody.update(request(1.0, user_id=NOBODY), 0, 1.0)
     assert followed(nobody) == [0, 1], "who is not recognised has no next decision"
+
+
+def test_what_a_rollout_holds_of_a_kind_that_made_room_is_not_taken_for_the_next_ones() -> None:
+    policy = learner(kinds=2)
+    policy.update(request(0.0), 0, 1.0, STAYS, request(1.0))
+    policy.note_decision(request(0.0, user_id=6), 0)
+    policy.update(request(1.0, products=np.array([[2.0], [2.0], [0.0]])), 0, 1.0)
+    rollout = policy.state.rollout
+    # The third kind has the number of the first one, 1.
+    np.testing.assert_array_equal(rollout.kinds[:2], [0, 1])
+    np.testing.assert_array_equal(rollout.offered[:2], [[1, 0, 1], [0, 1, 1]])
+    decided = policy.state.decided
+    assert decided.kinds[decided.waits == 1] == [0]
 
 
 def test_a_new_rollout_knows_nothing_of_the_one_before() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IdTable, new_id_table
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, new_id_table, use_slot
 from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, IntArray, PastLog, Progress, frozen_view
@@ -66,6 +66,30 @@ def kinds_among(products: FloatArray) -> KindCandidates:
     """Return the kinds among candidates with the features `products (K, d_p)`."""
     rows, kind_of = distinct_rows(products)
     return KindCandidates(hash_rows(rows), kind_of)
+
+
+@jit
+def number_kinds(kinds: IdTable, ids: IntArray) -> IntArray:
+    """Give numbers to the kinds `ids (R,)` of a request, the first ones if they are too many; return which are new.
+
+    A new one may have been that of a kind that was not met for long. No kind takes the number of another one of the
+    same request: of more kinds than there are numbers, each would else lose its number before it comes again.
+    """
+    known = 0
+    for r in range(ids.shape[0]):
+        slot = find_slot(kinds, ids[r])
+        if slot != UNKNOWN:
+            use_slot(kinds, slot)
+            known += 1
+    new = np.empty(min(ids.shape[0], kinds.ids.shape[0] - 1) - known, np.int64)
+    count = 0
+    for r in range(ids.shape[0]):
+        if count == new.shape[0]:
+            break
+        if find_slot(kinds, ids[r]) == UNKNOWN:
+            new[count], _ = claim_slot(kinds, ids[r])
+            count += 1
+    return new
 
 
 class KnownDecisions(NamedTuple):

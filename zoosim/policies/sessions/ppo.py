@@ -25,10 +25,17 @@ from zoosim.models.actor_critic import (
     write_chances,
     write_scores,
 )
-from zoosim.models.q_net import forget_output
+from zoosim.models.q_net import forget_number, forget_output
 from zoosim.policies.choice import best_of
 from zoosim.policies.kernel import Kernel
-from zoosim.policies.sessions.base import VISIT, KindCandidates, KindPolicy, LearningProgress, progress_of
+from zoosim.policies.sessions.base import (
+    VISIT,
+    KindCandidates,
+    KindPolicy,
+    LearningProgress,
+    number_kinds,
+    progress_of,
+)
 
 
 class Decided(NamedTuple):
@@ -245,11 +252,11 @@ def _are_same(states: Float32Array, row: int, state: PPOState, place: int) -> bo
 
 @jit
 def _enter(state: PPOState, candidates: KindCandidates) -> None:
-    """Give all kinds of a request numbers."""
-    for r in range(candidates.ids.shape[0]):
-        kind, is_new = claim_slot(state.kinds, candidates.ids[r])
-        if is_new:
-            forget_output(state.net.actor[0], state.net.actor_layers[-1], state.rollout.offered.shape[1], kind)
+    """Give the kinds of a request numbers."""
+    for kind in number_kinds(state.kinds, candidates.ids):
+        forget_output(state.net.actor[0], state.net.actor_layers[-1], state.rollout.offered.shape[1], kind)
+        forget_number(state.rollout.kinds, state.rollout.offered, kind)
+        forget_number(state.decided.kinds, state.decided.offered, kind)
 
 
 @jit

@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.checks import parse_widths
 from zoosim.core.claims import claim
-from zoosim.core.id_table import claim_slot, find_slot, find_slots
+from zoosim.core.id_table import find_slot, find_slots
 from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
@@ -32,6 +32,7 @@ from zoosim.policies.sessions.base import (
     kinds_among,
     known_decisions,
     look_ahead_kernel,
+    number_kinds,
     progress_of,
 )
 
@@ -135,11 +136,9 @@ def _follow(
 
 
 def _enter(state: Any, candidates: KindCandidates) -> None:
-    """Give all kinds of a request numbers."""
-    for r in range(candidates.ids.shape[0]):
-        kind, is_new = claim_slot(state.kinds, candidates.ids[r])
-        if is_new:
-            forget(state, kind)
+    """Give the kinds of a request numbers."""
+    for kind in number_kinds(state.kinds, candidates.ids):
+        forget(state, kind)
 
 
 def _remember(state: Any, candidates: KindCandidates, user: FloatArray, action: int, reward: float) -> int:
@@ -226,9 +225,9 @@ class ReplayPolicy(LookAheadPolicy):
     def _number_kinds(self, candidates: KindCandidates, actions: IntArray) -> IntArray:
         """Give the kinds of a log numbers `(R,)`, 0 to those shown least if there are more than `kinds`."""
         shown = np.bincount(candidates.kind_of[actions], minlength=len(candidates.ids))
-        # The last ones that come keep their numbers.
-        most_last = candidates.ids[np.argsort(shown, kind="stable")]
-        self.kernel.enter(self.state, KindCandidates(most_last, candidates.kind_of))
+        # The first ones that come get numbers.
+        most_first = candidates.ids[np.argsort(-shown, kind="stable")]
+        self.kernel.enter(self.state, KindCandidates(most_first, candidates.kind_of))
         numbers = np.empty(len(candidates.ids), np.int64)
         find_slots(self.state.kinds, candidates.ids, numbers)
         return numbers

@@ -10,6 +10,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, PolicySpec
 from zoosim.logs.lives import Lives
 from zoosim.models.expectile_net import write_kind_scores
+from zoosim.policies.sessions.base import known_decisions
 from zoosim.policies.sessions.dqn import DQN
 from zoosim.policies.sessions.iql import IQL
 from zoosim.policies.sessions.q_table import QTable
@@ -163,10 +164,22 @@ def taught_as_logged(policy: Any) -> Any:
     """Return the policy after the decisions of `LifeLog` of which is known what followed."""
     end, same, other = {"ended": True}, {"visit_ended": False}, {"visit_ended": True}
     policy.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
-    policy.update(request(1.0), 2, 4.0, other, request(0.0))
     policy.update(request(0.0), 0, 3.0, end)
+    policy.update(request(1.0), 2, 4.0, other, request(0.0))
     policy.update(request(2.0), 0, 5.0, other, request(1.0))
     return policy
+
+
+def test_decisions_of_a_log_keep_its_order() -> None:
+    known = known_decisions(LifeLog())
+    np.testing.assert_array_equal(known.rows, [1, 2, 3, 4])
+    np.testing.assert_array_equal(known.next_rows, [3, -1, 2, 0])
+    np.testing.assert_array_equal(known.visit_ended, [False, True, True, True])
+
+
+def test_a_log_of_nothing_teaches_nothing() -> None:
+    empty = ChainLog(0)
+    assert len(known_decisions(empty).rows) == 0
 
 
 @pytest.mark.parametrize("horizon", ["lifetime", "visit"])

@@ -93,7 +93,7 @@ def number_kinds(kinds: IdTable, ids: IntArray) -> IntArray:
 
 
 class KnownDecisions(NamedTuple):
-    """The n decisions of a log of which is known what followed, visitor by visitor.
+    """The n decisions of a log of which is known what followed, in the order of the log.
 
     `rows (n,)` of the log; `next_rows (n,)`, -1 where the visitor then had gone; `visit_ended (n,)`.
     """
@@ -110,14 +110,14 @@ def known_decisions(log: PastLog) -> KnownDecisions:
         log: The log. Where it does not tell visitors' lives, each decision is a visitor's last one.
     """
     lives = getattr(log, "lives", None)
+    following = np.full(len(log), -1)
     if lives is None:
-        return KnownDecisions(np.arange(len(log)), np.full(len(log), -1), np.ones(len(log), np.bool_))
+        return KnownDecisions(np.arange(len(log)), following, np.ones(len(log), np.bool_))
     order = np.lexsort((lives.step, lives.visit, lives.visitor))
-    is_last = np.append(np.diff(lives.visitor[order]) != 0, True)
-    next_rows = np.where(is_last, -1, np.append(order[1:], -1))
-    is_known = lives.ended[order] | ~is_last
-    rows = order[is_known]
-    next_rows = next_rows[is_known]
+    same_visitor = np.diff(lives.visitor[order]) == 0
+    following[order[:-1][same_visitor]] = order[1:][same_visitor]
+    rows = np.flatnonzero(lives.ended | (following >= 0))
+    next_rows = following[rows]
     return KnownDecisions(rows, next_rows, (next_rows < 0) | (lives.visit[rows] != lives.visit[next_rows]))
 
 
@@ -243,7 +243,7 @@ class LookAheadPolicy(KindPolicy):
         return values
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
-        """Take the logged decisions as its own, each visitor's one after another where the log tells lives.
+        """Take the logged decisions as its own, with what followed where the log tells lives.
 
         Decisions of which nobody knows what followed are left out.
         """

@@ -125,7 +125,7 @@ class Planner(DrawingPolicy):
             self._plan()
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
-        """Remember the logged decisions, the newest ones visitor by visitor, and plan.
+        """Remember the newest logged decisions, and plan.
 
         Without lives in the log each decision is a visitor's last. Decisions of which nobody knows what followed are
         left out.

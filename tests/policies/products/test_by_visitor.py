@@ -102,6 +102,30 @@ def test_weights_of_a_log_by_visitor_tell_what_the_other_policy_is_worth() -> No
     assert error < 0.2 * 0.6 * STEPS, "the test can fail"
 
 
+class OwnAlone(First):
+    """Learn from its own decisions alone."""
+
+    learns_from_logs = False
+
+    def __init__(self, *args: Any) -> None:
+        """Make a policy that was told of nobody."""
+        super().__init__(*args)
+        self.told: list[int] = []
+
+    def update(self, context: Context, *args: Any, **kwargs: Any) -> None:
+        """Note whose decision it is told of."""
+        self.told.append(context.user_id)
+
+
+def test_a_policy_that_learns_from_its_own_decisions_is_told_those_of_its_visitors() -> None:
+    policy = made()
+    policy.main = own = OwnAlone(SPEC, np.random.default_rng(1))
+    for visitor in range(100):
+        policy.update(request(visitor), 0, 1.0)
+    assert own.told == [visitor for visitor in range(100) if not policy.is_aside(visitor)]
+    assert 50 < len(own.told) < 100
+
+
 def test_nobody_in_particular_is_decided_for_by_the_first_policy() -> None:
     np.testing.assert_array_equal(made().propensities(request(NOBODY)), First.chances)
 

@@ -26,7 +26,7 @@ MOST_ODDS = 50.0
 
 
 class ByVisitor(Policy):
-    """Let `policy` decide for most visitors, and `other` throughout for a `share` of them, drawn by a hash of the id.
+    """Decides by `policy` for most visitors, and by `other` throughout for a `share` of them, by a hash of the id.
 
     A propensity is the probability of the action given all that the visitor was shown before, and not given whose the
     visitor is: an average over both policies, by how likely each is to have made the visitor's decisions so far (the
@@ -35,7 +35,7 @@ class ByVisitor(Policy):
     that go by visitor. Weights against it stay below 1/share for whatever resembles either policy; those against the
     policy that decided alone would be next to 0 for all visitors of the other one.
 
-    Both learn from all decisions.
+    Both learn from all decisions; one that learns from its own alone (`ppo`), from those of its visitors.
     """
 
     name = "by-visitor"
@@ -83,7 +83,7 @@ class ByVisitor(Policy):
         return cls(self.spec, rng)
 
     def select_action(self, context: Context) -> int:
-        """Let the visitor's policy decide, and remember how likely the decision was under each."""
+        """Decide by the visitor's policy, and remember how likely the decision was under each."""
         main, aside = self._chances(context)
         action = checked_action(self._decider(context).select_action(context), len(main))
         self._remember(context, main[action], aside[action])
@@ -113,9 +113,10 @@ class ByVisitor(Policy):
         feedback: Mapping[str, Any] | None = None,
         next_context: Context | None = None,
     ) -> None:
-        """Teach both."""
+        """Teach both, or a policy that no log can train the decisions of its own visitors alone."""
         for policy in (self.main, self.aside):
-            policy.update(context, action, reward, feedback, next_context)
+            if policy.learns_from_logs or policy is self._decider(context):
+                policy.update(context, action, reward, feedback, next_context)
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Teach both by a log."""

@@ -26,14 +26,14 @@ VISITORS = 10_000
 
 
 class LearningProgress(NamedTuple):
-    """How far learning has come: the visitors who have `gone (1,)`, of so many as are `planned`."""
+    """Progress of learning: the visitors who have `gone (1,)`, of so many as are `planned`."""
 
     gone: IntArray
     planned: int
 
 
 class Exploration(NamedTuple):
-    """The share of random decisions, from `first` to `last` over the first `fall`, a share, of the visitors."""
+    """A schedule of the share of random decisions: from `first` to `last` over the first `fall` x planned visitors."""
 
     first: float
     last: float

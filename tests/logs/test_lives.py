@@ -70,6 +70,13 @@ def test_rows_out_of_place_are_named(changes: dict[str, Any], message: str) -> N
     assert message in str(error.value)
 
 
+def test_a_visitor_with_a_bad_row_is_left_out_whole() -> None:
+    log = to_log(frame(reward={1: None}), skip_bad=True)
+    assert log.lives is not None
+    assert log.lives.visit.tolist() == [0, 1], "the visits of bob"
+    assert log.skipped == {"reward: expected a value": 1, "visitor: the same as that of a bad row": 2}
+
+
 def test_positions_of_a_ranking_share_their_place() -> None:
     rows = frame().with_columns(decision_id=pl.Series(["a", "b", "c", "d", "e"]))
     ranked = pl.concat([rows.with_columns(position=pl.lit(place), action=pl.lit(place)) for place in (0, 1)])

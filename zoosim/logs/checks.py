@@ -207,11 +207,11 @@ def sound_rows(
         raise DataError(_refusal(named, first, int(bad.sum()), source))
 
     if together is not None:
-        # A ranking without one of its rows is none any more, and all visits must stay equally long.
+        # A ranking or a life without one of its rows is none any more.
         with_bad = frame[together].is_in(frame[together].filter(bad).implode())
         others = with_bad.fill_null(False).to_numpy() & ~bad
         if others.any():
-            skipped[f"{together}: rows of a visit with a bad one"] = int(others.sum())
+            skipped[f"{together}: the same as that of a bad row"] = int(others.sum())
         bad |= others
     if bad.all():
         reasons = "; ".join(f"{count:,} x {reason}" for reason, count in skipped.items())

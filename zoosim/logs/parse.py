@@ -18,7 +18,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.importing.columns import whole_numbers
-from zoosim.logs.lives import lives_of
+from zoosim.logs.lives import has_lives, lives_of
 from zoosim.logs.log import Log
 from zoosim.logs.records import Records, records_of
 from zoosim.logs.schema import A_MAX, ACTION_SPACE, CANDIDATES, LISTED, MARGINAL, READ, REQUIRED, REWARDS
@@ -134,7 +134,9 @@ def to_log(
     for name in rewards:
         faults += [*reward_faults(frame, name), Fault(name, "a value", frame[name].is_null().to_numpy())]
     frame = frame.with_columns(pl.int_range(pl.len()).alias(ROW))
-    sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
+    # A life with a gap tells of what never followed, so that it is left out whole.
+    together = records.visit_column or ("visitor" if has_lives(frame) else None)
+    sound, skipped = sound_rows(frame, faults, source, skip_bad, together=together)
     rows, shape = records.by_visit(sound)
     # The first row of each visit, from which all is read that is of the whole visit.
     visits = rows.gather_every(rows.height // shape[0])

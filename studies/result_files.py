@@ -57,15 +57,32 @@ def write_result(result: Result, folder: str | os.PathLike[str]) -> Path:
     """Write a result to `folder` under the learner's name; return the file.
 
     Worlds that the file there has, and the result has not, stay in it if all else is the same: version, budget, seeds.
+
+    Raises:
+        DataError: as `check_place`.
     """
-    make_folder(Path(folder))
-    path = Path(folder) / f"{re.sub(r'[^a-z0-9]+', '-', result.learner.lower()).strip('-')}.json"
+    path = check_place(result, folder)
     worlds = result.worlds
     if path.exists():
         before = _read(path)
         if before.model_copy(update={"worlds": worlds}) == result:
             worlds = {**before.worlds, **worlds}
     write_text(path, json.dumps(result.model_copy(update={"worlds": worlds}).model_dump()) + "\n")
+    return path
+
+
+def check_place(result: Result, folder: str | os.PathLike[str]) -> Path:
+    """Return the file of a result in `folder`, which is made if it is not there.
+
+    Raises:
+        DataError: the file is no result, or that of another learner, whose name has the same letters and digits.
+    """
+    make_folder(Path(folder))
+    path = Path(folder) / f"{re.sub(r'[^a-z0-9]+', '-', result.learner.lower()).strip('-')}.json"
+    if path.exists() and (before := _read(path)).learner != result.learner:
+        raise DataError(
+            f"{path}: is the file of {before.learner!r}, got {result.learner!r}; take another name or folder"
+        )
     return path
 
 

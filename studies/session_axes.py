@@ -20,8 +20,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from studies.result_files import Result, WorldResult, write_result
-from zoosim.core.config import PERSONAS
+from studies.result_files import Result, check_place, write_result
+from studies.work import names_of
+from zoosim.core.config import PERSONAS, build
 from zoosim.core.types import FloatArray, Progress
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 from zoosim.worlds.sessions.config import SessionConfig
@@ -207,16 +208,23 @@ def enter(
         progress: Called with a line for each world and seed.
 
     Returns:
-        What was written.
+        What was written. The file is written after each world, so that a run that was stopped leaves those before.
+
+    Raises:
+        ConfigError: a name, a world or a seed is none that a result file may hold; nothing is learned then.
+        DataError: the file is there, and is no result or that of another learner.
     """
+    names = names_of("leaderboard", "world", list(worlds), list(WORLDS), "[base, control]")
+    budget = f"{DECISIONS:,} decisions"
+    nothing = [Score(learner, name, seed, 0.0, 0.0) for name in names for seed in seeds]
+    check_place(result_of(nothing, library, version, budget), folder)
     scores = []
-    for name in worlds:
+    for name in names:
         for seed in seeds:
             scores.append(score(learner, WORLDS[name], seed, train))
             progress(f"{learner}, {name}, seed {seed}: {scores[-1].percent:.1f}% of the optimum")
-    result = result_of(scores, library, version, f"{DECISIONS:,} decisions")
-    write_result(result, folder)
-    return result
+        write_result(result_of(scores, library, version, budget), folder)
+    return result_of(scores, library, version, budget)
 
 
 def result_of(scores: Sequence[Score], library: str, version: str, budget: str) -> Result:
@@ -227,25 +235,31 @@ def result_of(scores: Sequence[Score], library: str, version: str, budget: str) 
         library: Where it comes from.
         version: Of the library.
         budget: From what it learned, in words.
+
+    Raises:
+        ConfigError: they are no result: a name, a seed or a score is none that a file may hold.
     """
     by_world: dict[str, list[Score]] = {}
     for each in scores:
         by_world.setdefault(each.world, []).append(each)
-    return Result(
-        format=1,
-        learner=scores[0].learner,
-        library=library,
-        version=version,
-        budget=budget,
-        seeds=[each.seed for each in next(iter(by_world.values()))],
-        worlds={
-            name: WorldResult(
-                percent=[round(each.percent, 3) for each in of_world],
-                seconds=[round(each.seconds, 1) for each in of_world],
-            )
-            for name, of_world in by_world.items()
-        },
-    )
+    worlds = {
+        name: {
+            "percent": [round(each.percent, 3) for each in of_world],
+            "seconds": [round(each.seconds, 1) for each in of_world],
+        }
+        for name, of_world in by_world.items()
+    }
+    values = {
+        "format": 1,
+        "learner": scores[0].learner if scores else "",
+        "library": library,
+        "version": version,
+        "budget": budget,
+        "seeds": [each.seed for each in scores if each.world == scores[0].world],
+        "worlds": worlds,
+    }
+    result: Result = build(Result, values, "result")
+    return result
 
 
 def myopic_percent(world: AxisWorld) -> float:

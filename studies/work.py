@@ -23,22 +23,23 @@ def names_of(study: str, kind: str, names: Any, known: Sequence[str], example: s
 
     Args:
         study: The study.
-        kind: The name of what is listed, such as "world"; the option is its plural.
+        kind: The name of one of them, such as "world"; the option is its plural.
         names: What the option holds.
         known: Names that it may hold.
         example: Such names, as a list in words.
 
     Raises:
-        ConfigError: it is no list of such names.
+        ConfigError: it is no list of such names, each once.
     """
     if names is None:
         return list(known)
     if not isinstance(names, list) or not names:
-        option = kind.removesuffix("s") + "s"
-        raise ConfigError(f"{study}: {option}: got {names!r}, expected a list such as {example}")
+        raise ConfigError(f"{study}: {kind}s: got {names!r}, expected a list such as {example}")
     for name in names:
         if name not in known:
             raise ConfigError(unknown(f"{study}: unknown {kind}", str(name), list(known)))
+        if names.count(name) > 1:
+            raise ConfigError(f"{study}: got the {kind} {name!r} twice, expected each once")
     return names
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from studies.session_curves import Learner, LearningRun, best_actions
 from studies.work import names_of, rows_by_task
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
+from zoosim.core.files import make_folder
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
@@ -49,6 +51,10 @@ def measure(
     for name in names:
         _check_is_there(name)
     chosen = names_of("axes", "world", worlds, list(WORLDS), "[base, control]")
+    if results is not None:
+        if not isinstance(results, str):
+            raise ConfigError(f"axes: results: got {results!r}, expected the name of a folder")
+        make_folder(Path(results))  # before anything is learned that could not be written there
     tasks = [(name, world, seed) for name in names for world in chosen for seed in parse_seeds(seeds)]
     scores = rows_by_task(partial(_kept, count), tasks, jobs=jobs, words=_words, progress=progress)
     if results is not None:

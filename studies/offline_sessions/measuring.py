@@ -65,7 +65,7 @@ def measure(
     tasks = [
         (learner, seed, name, visits)
         for seed in parse_seeds(seeds)
-        for name in names_of("offline-sessions", "writers", writers, list(_logs().writers), f"[{RANDOM}]")
+        for name in names_of("offline-sessions", "writer", writers, list(_logs().writers), f"[{RANDOM}]")
         for visits in (SHORT, LONG)
         for learner in LEARNERS
         if visits == LONG or learner.name in ON_SHORT

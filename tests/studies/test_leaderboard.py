@@ -152,6 +152,10 @@ def test_two_learners_of_this_library_enter(tmp_path: Path, monkeypatch: pytest.
         enter_own(learners=["linucbb"])
     with pytest.raises(ConfigError, match="axes: worlds: got 'base', expected a list"):
         enter_own(worlds="base")
+    with pytest.raises(ConfigError, match="axes: got the world 'base' twice"):
+        enter_own(worlds=["base", "base"])
+    with pytest.raises(ConfigError, match="axes: results: got 5, expected the name of a folder"):
+        measure_axes(results=5)  # type: ignore[arg-type]
 
 
 def always_sound(world: AxisWorld, seed: int) -> Choose:
@@ -175,6 +179,36 @@ def test_a_learner_of_another_library_enters(tmp_path: Path) -> None:
     assert [row.learner for row in rows] == ["always sound"]
     assert list(rows[0].percent) == list(WORLDS)
     assert all(1.0 < values[0] == values[1] < 90.0 for values in rows[0].percent.values())
+
+
+def test_what_no_result_file_may_hold_is_refused_before_anything_is_learned(tmp_path: Path) -> None:
+    def never(world: AxisWorld, seed: int) -> Choose:
+        raise AssertionError("learned")
+
+    write(tmp_path, "dqn.json", result("DQN", 50.0))
+    for names, options, message in (
+        (("a <b>", "mine", "1"), {}, "result.learner: got 'a <b>'"),
+        (("a", "mine", ""), {}, "result.version"),
+        (("a", "mine", "1"), {"seeds": [1, 1]}, "seed is there twice"),
+        (("a", "mine", "1"), {"seeds": []}, "result"),
+        (("a", "mine", "1"), {"worlds": ["moon"]}, "leaderboard: unknown world 'moon'"),
+        (("a", "mine", "1"), {"worlds": ["base", "base"]}, "leaderboard: got the world 'base' twice"),
+        (("dqn", "mine", "1"), {}, "dqn.json: is the file of 'DQN', got 'dqn'"),
+    ):
+        with pytest.raises((ConfigError, DataError), match=message):
+            enter(*names, never, tmp_path, **options)
+    assert read_results(tmp_path)[0].learner == "DQN"
+
+
+def test_worlds_that_were_learned_stay_where_a_run_stops(tmp_path: Path) -> None:
+    def stops(world: AxisWorld, seed: int) -> Choose:
+        if world.name == "control":
+            raise KeyboardInterrupt
+        return always_sound(world, seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        enter("stops", "mine", "0.1", stops, tmp_path, seeds=[1], progress=lambda line: None)
+    assert list(read_results(tmp_path)[0].worlds) == ["base"]
 
 
 def test_worlds_are_what_they_say() -> None:

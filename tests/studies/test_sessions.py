@@ -121,5 +121,5 @@ def test_a_log_of_so_many_visits_has_whole_lives() -> None:
 
 
 def test_writers_that_are_none_are_refused() -> None:
-    with pytest.raises(ConfigError, match="unknown writers 'bandits'"):
+    with pytest.raises(ConfigError, match="unknown writer 'bandits'"):
         measure_offline(seeds=1, writers=["bandits"])

@@ -10,8 +10,10 @@ from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
 from zoosim.worlds.sessions.world import OBSERVATIONS
 
-LEARNERS = tuple(
-    Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table", "dqn", "ppo", "planner")
+LEARNERS = (
+    *(Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table")),
+    Learner("double-q-table", "q-table", {"double": True}),
+    *(Learner(name, name, {}) for name in ("dqn", "ppo", "planner")),
 )
 
 VISITS = 30_000

@@ -306,3 +306,29 @@ def test_a_saved_network_of_other_layers_is_refused(cls: Any, name: str) -> None
     saved[name] = saved[name] + np.eye(*saved[name].shape, dtype=np.int64)
     with pytest.raises(ConfigError, match=f"{name} holds another network than the parameters say"):
         policy.load_state_dict(saved)
+
+
+def test_two_tables_learn_each_of_what_the_other_one_knows() -> None:
+    policy = QTable(SPEC, np.random.default_rng(0), power=1.0, random_last=0.0, double=True)
+    coins = np.random.default_rng(1)
+    # The update of van Hasselt (2010), algorithm 1, with rates 1/n of each table, in plain dictionaries.
+    tables: list[dict[tuple[float, int], float]] = [{}, {}]
+    counts: list[dict[tuple[float, int], int]] = [{}, {}]
+    for _ in range(300):
+        state, action, following = float(coins.integers(2)), int(coins.choice([0, 2])), float(coins.integers(2))
+        reward = float(coins.normal())
+        before = policy.state.values.copy()
+        policy.update(request(state), action, reward, {}, request(following))
+        moved = np.flatnonzero((policy.state.values != before).any(axis=(1, 2)))
+        assert len(moved) == 1, "a reward moves one of both tables"
+        mine, other = tables[moved[0]], tables[1 - moved[0]]
+        best = max((0, 2), key=lambda kind: mine.get((following, kind), 0.0))
+        goal = reward + other.get((following, best), 0.0)
+        key = (state, action)
+        counts[moved[0]][key] = counts[moved[0]].get(key, 0) + 1
+        mine[key] = mine.get(key, 0.0) + (goal - mine.get(key, 0.0)) / counts[moved[0]][key]
+    for state in (0.0, 1.0):
+        for action in (0, 2):
+            mean = sum(table[state, action] for table in tables) / 2
+            assert value(policy, state, action) == pytest.approx(mean, abs=1e-12)
+    assert 110 < sum(counts[0].values()) < 190, "both as often"

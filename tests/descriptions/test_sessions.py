@@ -68,6 +68,18 @@ def test_what_it_takes_is_said_in_one_sentence(config: dict[str, Any], advice: s
     assert sentence in shop.answer
 
 
+def test_where_the_persona_is_hidden_guessing_it_is_told_apart() -> None:
+    shop = described(observe="anonymous")
+    assert (
+        "Nobody sees the persona here: who guesses it gets 81.8% by planning (QMDP), 58.3% by the next" in shop.answer
+    )
+    table = "\n".join(fit_table(shop.table(), 80).lines)
+    assert "9.97 ± 0.01" in table
+    rung = next(rung for rung in shop.ladder if rung.policy.startswith("QMDP"))
+    assert rung.clicked == pytest.approx(0.6, abs=0.1)
+    assert rung.visits == pytest.approx(2.5, abs=0.5)
+
+
 def test_the_ladder_rises_and_fits_80_columns(default: SessionsDescription) -> None:
     shares = [rung.share for rung in default.ladder]
     assert shares == sorted(shares)

@@ -24,6 +24,9 @@ RULES = {
 }
 """Rungs of the ladder that plan nothing, the simplest first, in words. The last two know how satisfied visitors are."""
 
+MYOPIC_GUESSED, QMDP = "myopic, persona guessed", "QMDP, persona guessed"
+"""Rungs of policies that do not see the persona, and know all laws."""
+
 PLANS = "plan ahead"
 PLANS_A_VISIT = "plan a visit"
 FOLLOWS_A_RULE = "follow a rule"
@@ -33,7 +36,8 @@ LOOKS_AT_CLICKS = "look at the next click"
 class Rung(NamedTuple):
     """A policy of the ladder: the `clicks` of a visitor, its `share` of the optimum, and how it gets them.
 
-    `visits` of a visitor, and `clicked`, the share of decisions that bring a click.
+    `visits` of a visitor, and `clicked`, the share of decisions that bring a click. `error` is the standard error of
+    the clicks, 0 where they are exact.
     """
 
     policy: str
@@ -41,6 +45,7 @@ class Rung(NamedTuple):
     share: float
     visits: float
     clicked: float
+    error: float = 0.0
 
 
 class SessionPeriod(NamedTuple):
@@ -59,7 +64,7 @@ class SessionPeriod(NamedTuple):
 
 @dataclass(frozen=True)
 class SessionsDescription:
-    """A shop of sessions in exact figures, without a simulation.
+    """A shop of sessions in exact figures; only what it is worth to guess the persona is simulated.
 
     `ladder` from random to the optimum. By persona: the share of visitors, the clicks of one under the optimum, and the
     share of these that a myopic policy has. `teasers` are shares of the decisions with visitors of each level of
@@ -96,7 +101,16 @@ class SessionsDescription:
 
     @property
     def answer(self) -> str:
-        """The verdict on planning in this shop, in one sentence."""
+        """The verdict on planning in this shop, in a sentence, and in another one where the persona is hidden."""
+        if not any(rung.policy == QMDP for rung in self.ladder):
+            return self._answer
+        return (
+            f"{self._answer} Nobody sees the persona here: who guesses it gets {self.share(QMDP):.1%} by planning "
+            f"(QMDP), {self.share(MYOPIC_GUESSED):.1%} by the next click."
+        )
+
+    @property
+    def _answer(self) -> str:
         myopic = f"{self.share('myopic'):.1%}"
         if self.advice == LOOKS_AT_CLICKS:
             return (
@@ -124,12 +138,13 @@ class SessionsDescription:
         rungs = self.ladder
         columns = (
             Column("policy", [rung.policy for rung in rungs], is_text=True, is_essential=True),
-            Column("clicks of\na visitor", [f"{rung.clicks:.2f}" for rung in rungs], is_essential=True),
+            Column("clicks of\na visitor", [_written(rung) for rung in rungs], is_essential=True),
             Column("% of the\noptimum", [f"{100 * rung.share:.1f}" for rung in rungs], is_essential=True),
             Column("visits of\na visitor", [f"{rung.visits:.2f}" for rung in rungs], is_essential=True),
             Column("% clicked", [f"{100 * rung.clicked:.1f}" for rung in rungs], is_essential=True),
         )
-        return Table("What policies are worth, exactly", columns)
+        exactly = "" if any(rung.error for rung in rungs) else ", exactly"
+        return Table(f"What policies are worth{exactly}", columns)
 
 
 def describe(world: Sessions, visits: int, progress: Progress) -> SessionsDescription:
@@ -160,12 +175,19 @@ def describe_sessions(world: Sessions) -> SessionsDescription:
     )
 
 
+def _written(rung: Rung) -> str:
+    return f"{rung.clicks:.2f} ± {rung.error:.2f}" if rung.error else f"{rung.clicks:.2f}"
+
+
 def _rung(truth: SessionTruth, step: Step) -> Rung:
-    policy = truth.optimum if step.name == "optimum" else truth.rungs[step.name]
-    decisions = float(truth.occupancy(policy).sum())
+    if step.name in truth.guessed:
+        decisions = truth.guessed[step.name].decisions
+    else:
+        policy = truth.optimum if step.name == "optimum" else truth.rungs[step.name]
+        decisions = float(truth.occupancy(policy).sum())
     # After each decision a visit ends with the same chance.
     visits = decisions * (1.0 - truth.laws.goes_on)
-    return Rung(step.name, step.clicks, step.share, visits, step.clicks / decisions)
+    return Rung(step.name, step.clicks, step.share, visits, step.clicks / decisions, step.error)
 
 
 def _teasers_by_level(truth: SessionTruth, policy: FloatArray) -> FloatArray:

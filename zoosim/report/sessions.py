@@ -29,6 +29,9 @@ TERMS = {
     "shaped bandit": "A myopic policy whose reward is click x (1 + w x change of satisfaction), the best w; felt: no "
     "change counts where satisfaction cannot rise or fall any more.",
     "persona and last click": "The best that sees these two: no change of one decision makes it better.",
+    "persona guessed": "Does not see the persona: it begins with the personas' shares, and moves its belief by each "
+    "click and each decision without one (Bayes' rule). Simulated: ± is a standard error. QMDP shows what brings the "
+    "most if the persona were known from the next decision on (Littman, Cassandra & Kaelbling 1995).",
     "optimum": "The most clicks of a visitor's whole life that a policy can have, by policy iteration (Howard 1960).",
     "teaser": "A product that is clicked more readily and disappoints.",
     "% clicked": "Clicks per decision. It may rank policies otherwise than clicks of a visitor do: then an A/B test of "

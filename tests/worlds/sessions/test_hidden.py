@@ -19,7 +19,7 @@ TWO = {name: PERSONAS[name] for name in ("new_puppy_parent", "cat_connoisseur")}
 
 @pytest.fixture(scope="module")
 def truth() -> SessionTruth:
-    return SessionTruth(SessionConfig(personas=TWO))
+    return SessionTruth(SessionConfig(personas=TWO, observe="anonymous"))
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,18 @@ def test_lives_under_a_belief_have_the_worth_that_is_computed(truth: SessionTrut
             visit = outcome.next.visit if outcome.next else None
     error = clicks.std() / np.sqrt(len(clicks))
     assert abs(clicks.mean() - bounds.myopic) < 3 * error
+
+
+def test_the_ladder_has_what_it_is_worth_to_guess_the_persona(truth: SessionTruth, bounds: Bounds) -> None:
+    """Against the grid of beliefs: 3 standard errors, and what the nearest of a grid may cost."""
+    rungs = {step.name: step for step in truth.ladder()}
+    myopic = rungs["myopic, persona guessed"]
+    assert abs(myopic.clicks - bounds.myopic) < 3 * myopic.error + 0.002 * bounds.myopic
+    qmdp = rungs["QMDP, persona guessed"]
+    assert 0.0 < qmdp.error < 0.003 * qmdp.clicks
+    assert qmdp.clicks < bounds.upper + 3 * qmdp.error
+    assert qmdp.clicks > 0.95 * bounds.lower, "a belief by the wrong rule is worth less"
+    assert not SessionTruth(SessionConfig(personas=TWO)).guessed, "who sees the persona guesses nothing"
 
 
 def test_behaviour_is_the_state_without_the_persona(truth: SessionTruth) -> None:

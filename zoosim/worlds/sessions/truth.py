@@ -3,7 +3,7 @@
 A visitor is a Markov decision process over states (persona, category clicked last, satisfaction, clicks of the visit)
 with a reward of 1 a click, and ends when the visitor has gone for good (Puterman 1994, section 7: an undiscounted model
 in which every policy ends). A policy is a table of probabilities `(P, states, kinds)`; its worth is the expected number
-of clicks of a new visitor.
+of clicks of a new visitor. What policies are worth that guess the persona is simulated, with a standard error.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from zoosim.core.digests import short_hash
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import SOUND, TEASER, Laws, first_there, laws_of, states_after_click
+from zoosim.worlds.sessions.simulation import BeliefPolicy, Lives, simulate, simulate_beliefs
 
 MOST_ROUNDS = 1_000
 """Rounds of policy iteration, at most: each is better than the one before, and a dozen are the rule."""
@@ -31,16 +32,31 @@ WEIGHTS = np.linspace(-1.0, 3.0, 41)
 BARRED = 1e4
 """What is taken off the score of a kind that may be shown only where all others are sold out."""
 
+GUESSED = 200_000
+"""Visitors whose lives say what it is worth to guess the persona."""
+
 MOST_TRIED = 5_000
 """The most states of a persona for which policies that see less are searched."""
 
 
 class Step(NamedTuple):
-    """A rung of the ladder: a policy by name, its clicks of a new visitor, and its share of the optimum."""
+    """A rung of the ladder: a policy by name, its clicks of a new visitor, and its share of the optimum.
+
+    `error` is the standard error of the clicks, 0 where they are exact.
+    """
 
     name: str
     clicks: float
     share: float
+    error: float = 0.0
+
+
+class Guessed(NamedTuple):
+    """A new visitor under a policy that guesses the persona: `clicks`, their standard `error`, and `decisions`."""
+
+    clicks: float
+    error: float
+    decisions: float
 
 
 class _System(NamedTuple):
@@ -51,7 +67,9 @@ class _System(NamedTuple):
 
 
 class SessionTruth:
-    """The exact values of a shop with visitors who come back."""
+    """The exact values of a shop with visitors who come back; `hides_persona` says whether policies do not see it."""
+
+    hides_persona = False
 
     def __init__(self, config: SessionConfig, table: FloatArray | None = None) -> None:
         """Lay out the states.
@@ -60,6 +78,7 @@ class SessionTruth:
             config: The shop.
             table: Click probabilities `(personas, categories)`; those of the first visitor if not given.
         """
+        self.hides_persona = config.observe in ("anonymous", "behaviour")
         self._lay_out(laws_of(config, config.tables()[0] if table is None else table))
 
     @classmethod
@@ -219,12 +238,53 @@ class SessionTruth:
     def ladder(self) -> list[Step]:
         """Return what simpler policies are worth, the optimum last.
 
+        Where the persona is hidden, those that guess it are among them: see `guessed`. The others are told it.
         `persona and last click` is a local optimum among policies that see these two alone; it is left out where there
         are too many states to search, and where products sell out.
         """
         top = self.value(self.optimum)
         worth = {name: self.value(policy) for name, policy in self.rungs.items()}
-        return [Step(name, clicks, clicks / top) for name, clicks in {**worth, "optimum": top}.items()]
+        guessed = [Step(name, guess.clicks, guess.clicks / top, guess.error) for name, guess in self.guessed.items()]
+        told = [Step(name, clicks, clicks / top) for name, clicks in worth.items()]
+        return [*told, *guessed, Step("optimum", top, 1.0)]
+
+    @cached_property
+    def guessed(self) -> Mapping[str, Guessed]:
+        """What policies are worth that know all laws, and guess the persona by Bayes' rule; none where it is seen.
+
+        `myopic, persona guessed` shows what is most likely to be clicked now by its belief, `QMDP, persona guessed`
+        what brings the most by it if the persona were known from the next decision on (see `BeliefPolicy`).
+        """
+        if not self.hides_persona:
+            return {}
+        optimum = simulate(self.laws._replace(paid=1.0), self.optimum, GUESSED, seed=0)
+        values = {"myopic, persona guessed": self.clicks, "QMDP, persona guessed": self.optimal_values}
+        return {name: self._guessed(self.belief_policy(worth), optimum) for name, worth in values.items()}
+
+    def belief_policy(self, values: FloatArray) -> BeliefPolicy:
+        """Return the policy that knows all laws, and by its belief of the persona shows what is worth the most.
+
+        Args:
+            values: What each kind is worth in each state of each persona, `(P, states, kinds)`.
+        """
+        return BeliefPolicy(
+            prior=self.laws.shares,
+            values=values,
+            chances=self.clicks,
+            after_click=self.after_click,
+            after_visit=self._next_visit,
+            start=self.start,
+        )
+
+    def _guessed(self, policy: BeliefPolicy, optimum: Lives) -> Guessed:
+        lives = simulate_beliefs(self.laws, policy, GUESSED, seed=0)
+        # The same visitors under the optimum, whose worth is exact, tell how much of the result is luck: a control
+        # variate (Lavenberg & Welch 1981).
+        covariance = np.cov(lives.clicks, optimum.clicks)
+        weight = covariance[0, 1] / covariance[1, 1]
+        without_luck = lives.clicks - weight * (optimum.clicks - self.value(self.optimum))
+        error = float(without_luck.std() / np.sqrt(GUESSED))
+        return Guessed(float(without_luck.mean()), error, float(lives.steps.mean()))
 
     @cached_property
     def rungs(self) -> Mapping[str, FloatArray]:

@@ -107,7 +107,7 @@ class AxisWorld:
 
     @property
     def sees_persona(self) -> bool:
-        """Whether policies see a visitor's persona."""
+        """True where policies see a visitor's persona."""
         return self.changes.get("observe") is None
 
     @cached_property
@@ -169,7 +169,7 @@ class Score:
 
 
 def score(learner: str, world: AxisWorld, seed: int, train: Callable[[AxisWorld, int], Policy]) -> Score:
-    """Let a learner learn a world, and return what it reached.
+    """Return what a learner reaches in a world.
 
     Args:
         learner: Its name.
@@ -194,7 +194,7 @@ def enter(
     worlds: Sequence[str] = tuple(WORLDS),
     progress: Progress = print,
 ) -> Result:
-    """Let a learner learn all worlds, and write its result file for the leaderboard.
+    """Train a learner in all worlds, and write its result file for the leaderboard.
 
     Args:
         learner: Its name on the leaderboard.

@@ -95,7 +95,7 @@ def _text(learner: Learner, seed: int, visits: int, observe: str) -> str:
 
 
 def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STATE) -> list[Learned]:
-    """Let a learner meet visitors until they have made so many visits, and look at it at each checkpoint.
+    """Return what a learner has reached at each checkpoint of a run of so many visits.
 
     Schedules of the learner are those of a run of this length.
 
@@ -148,7 +148,7 @@ class LearningRun:
         self.visits = 0
 
     def go_on(self, visits: int, *, last: int = 2**62) -> float:
-        """Let visitors come until they have made so many visits in all; return what one of them brought meanwhile.
+        """Serve visitors until they have made so many visits in all; return the clicks per visitor meanwhile.
 
         Args:
             visits: How many.
@@ -163,7 +163,7 @@ class LearningRun:
         return clicks / max(1, self.visitors - first)
 
     def meet(self, visitor: int) -> float:
-        """Let all visitors come before number `visitor`; return the clicks that they brought."""
+        """Serve all visitors before number `visitor`; return the clicks that they brought."""
         if visitor <= self.visitors:
             return 0.0
         met = self._meet(self.visitors, visitor)
@@ -193,7 +193,7 @@ def _meeting(world: Sessions, policy: Policy) -> Callable[[int, int], Met]:
 
 
 def _meet_one_by_one(world: Sessions, policy: Policy, start: int, stop: int) -> Met:
-    """Let a policy meet visitors decision by decision; the policy is taught at once."""
+    """Serve visitors decision by decision; the policy is taught at once."""
     visits = 0
     clicks = 0.0
     for visitor in range(start, stop):

@@ -1,4 +1,4 @@
-"""Let learners learn worlds that are hard in one way each, and write their results for the leaderboard."""
+"""Train learners in worlds that are hard in one way each, and write their results for the leaderboard."""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def measure(
     results: str | None = None,
     progress: Progress = lambda line: None,
 ) -> list[Score]:
-    """Let each of the `learners` learn each of the `worlds` for so many `visits`, for each seed; kept on disk.
+    """Return what each of the `learners` learns in each of the `worlds` in so many `visits`, by seed; kept on disk.
 
     Learners are those of this library by default; DQN, PPO and MaskablePPO are those of Stable-Baselines3, which learn
     from as many decisions. With `results`, a folder, the result file of each is written there.
@@ -93,7 +93,7 @@ def _text(visits: int, task: tuple[str, str, int]) -> str:
 
 
 def _train_own(name: str, visits: int, world: AxisWorld, seed: int) -> Policy:
-    """Let a policy of this library meet the visitors of a world; return what it then takes for best."""
+    """Train a policy of this library on the visitors of a world; return what it then takes for best."""
     run = LearningRun(Learner(name, name, {}), Sessions(seed, visits, **world.config), visits)
     run.go_on(visits)
     shop = Sessions(seed, visits, **world.config)

@@ -1,4 +1,4 @@
-"""Let learners meet visitors who come back, and look at them after so many visits."""
+"""Measure what learners reach after so many visits of visitors who come back."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def measure(
     observe: str = STATE,
     progress: Progress = lambda line: None,
 ) -> list[Learned]:
-    """Let each of the `learners`, by default all, meet visitors until these have made so many `visits`.
+    """Return what each of the `learners`, by default all, reaches in up to so many `visits`.
 
     `observe` is what they see of a visitor, such as state or shop: see `SessionConfig`.
     """

@@ -1,4 +1,4 @@
-"""Let learners meet visitors whose tastes change twice, and look at them after each change."""
+"""Measure what learners are worth before and after each of two changes of what visitors like."""
 
 import json
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def measure(
     learners: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[Followed]:
-    """Let each of the `learners`, by default all, meet so many `visitors` in each of three periods; kept on disk."""
+    """Return what each of the `learners`, by default all, is worth in three periods of `visitors` each; kept on disk."""
     count = check_whole("shocks-sessions: visitors", visitors, 300, 1_000_000)
     names = names_of("shocks-sessions", "learner", learners, list(LEARNERS), "[planner, dqn]")
     chosen = [LEARNERS[name] for name in names]

@@ -1,4 +1,4 @@
-"""Let learners with one mistake each meet visitors who come back, and the divergence of a linear one in two states."""
+"""Measure learners with one mistake each on visitors who come back, and how a linear one diverges in two states."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Diverged:
 def measure(
     *, seeds: Any = "1000:1008", jobs: Any = None, visits: int = VISITS, progress: Progress = lambda line: None
 ) -> list[Learned | Diverged]:
-    """Let each learner meet visitors until these have made so many `visits`, for each seed; kept on disk."""
+    """Return what each learner reaches in up to so many `visits`, by seed; kept on disk."""
     count = check_whole("traps: visits", visits, 300, 100_000_000)
     rows: list[Learned | Diverged] = []
     learners = (RIGHT, *BROKEN.values())

@@ -175,7 +175,7 @@ class Policy(Stateful, ABC):
 
     @property
     def learns_from_rewards(self) -> bool:
-        """Whether a decision and its reward teach the policy, as `Model.learn` and a service tell them."""
+        """True where a decision and its reward teach the policy, as `Model.learn` and a service tell them."""
         return self.learns_online and not self.looks_ahead
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:

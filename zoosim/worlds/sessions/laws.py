@@ -33,7 +33,7 @@ class Laws(NamedTuple):
 
     @property
     def is_felt_later(self) -> bool:
-        """Whether a return depends on the satisfaction at the end of the visit before."""
+        """True where a return depends on the satisfaction at the end of the visit before."""
         return len(self.returns) > self.levels
 
     @property

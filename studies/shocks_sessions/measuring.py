@@ -54,7 +54,7 @@ def measure(
     learners: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[Followed]:
-    """Return what each of the `learners`, by default all, is worth in three periods of `visitors` each; kept on disk."""
+    """Return what each of the `learners`, all by default, is worth in three periods of `visitors`; kept on disk."""
     count = check_whole("shocks-sessions: visitors", visitors, 300, 1_000_000)
     names = names_of("shocks-sessions", "learner", learners, list(LEARNERS), "[planner, dqn]")
     chosen = [LEARNERS[name] for name in names]

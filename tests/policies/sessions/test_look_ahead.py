@@ -73,6 +73,13 @@ def test_exploration_falls_with_the_visitors_who_have_gone(cls: Any) -> None:
     np.testing.assert_allclose(shares, [0.8, 0.5, 0.2, 0.2])
 
 
+def test_copies_that_go_on_from_one_training_draw_batches_of_their_own() -> None:
+    first, second = (DQN(SPEC, np.random.default_rng(0)) for _ in range(2))
+    assert first.state.net.key == second.state.net.key
+    second.reseed(np.random.default_rng(1))
+    assert first.state.net.key != second.state.net.key
+
+
 def test_the_state_met_longest_ago_makes_room() -> None:
     policy = table(states=2)
     for state in (0.0, 1.0, 2.0):

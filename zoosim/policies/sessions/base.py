@@ -12,6 +12,7 @@ import numpy as np
 from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, new_id_table, use_slot
 from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key
 from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, IntArray, PastLog, Progress, frozen_view
 from zoosim.policies.base import FIT_CHUNK
 from zoosim.policies.choice import add_share, best_of, distinct_rows, pick
@@ -201,6 +202,12 @@ class KindPolicy(KernelPolicy):
 
     def _new_progress(self) -> LearningProgress:
         return LearningProgress(np.zeros(1, np.int64), self.spec.steps or VISITORS)
+
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on, batches of training, too; what was learned stays."""
+        super().reseed(rng)
+        if "net" in self.learned:
+            self.state.net.key[:] = draw_key(rng)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
         return kinds_among(products)

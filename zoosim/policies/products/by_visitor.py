@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from zoosim.core.claims import claim
 from zoosim.core.digests import hashed_share
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IdTable, claim_slot, find_slot, index_ids, new_id_table
@@ -64,6 +65,7 @@ class ByVisitor(Policy):
             PolicyError: one of the two chooses no products, or is itself one by visitor.
         """
         super().__init__(spec, rng, **params)
+        claim(self.visitors)
         self.salt = np.array([draw_key(rng)])
         self._visitors = new_id_table(self.visitors + 1)
         self._odds = np.zeros(self.visitors + 1)

@@ -80,7 +80,7 @@ class Planner(DrawingPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
-        claim(2 * self.memory * spec.user_dim)
+        claim(2 * self.memory * spec.user_dim + self.kinds * spec.product_dim)
         self._before = np.zeros((self.memory, spec.user_dim), np.float32)
         self._after = np.zeros((self.memory, spec.user_dim), np.float32)
         self._shown = np.zeros(self.memory, np.int64)

@@ -1,6 +1,7 @@
 """An actor-critic over visitors' lives: proximal policy optimisation (Schulman et al. 2017) of choices of products."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -329,11 +330,11 @@ class PPO(KindPolicy):
         dim = max(1, self.spec.user_dim)
         numbers = self.kinds + 1
         slots = self.visitors + 1
-        claim(self.rollout * (2 * dim + numbers) + slots * (dim + numbers))
+        widths = parse_widths("ppo.hidden", self.hidden)
+        weights = sum(n * (m + 1) for m, n in pairwise((dim, *widths, numbers)))
+        claim(self.rollout * (2 * dim + numbers) + slots * (dim + numbers) + weights)
         return PPOState(
-            net=new_actor_critic(
-                parse_widths("ppo.hidden", self.hidden), dim, numbers, key=draw_key(self.rng), rng=self.rng
-            ),
+            net=new_actor_critic(widths, dim, numbers, key=draw_key(self.rng), rng=self.rng),
             rollout=new_rollout(self.rollout, dim, numbers),
             decided=Decided(
                 states=np.zeros((slots, dim), np.float32),

@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from zoosim.core.claims import claim
 from zoosim.core.id_table import IdTable, claim_slot, find_slot, new_id_table
 from zoosim.core.jit import jit
 from zoosim.core.limits import SINGLES
@@ -143,6 +144,7 @@ class QTable(LookAheadPolicy):
     def _new_state(self) -> QTableState:
         shape = (2 if self.double else 1, self.states + 1, self.kinds + 1)
         nothing_to_draw = DecisionDraws(np.zeros(1, np.uint64), np.zeros(1, np.int64))
+        claim(2 * shape[0] * shape[1] * shape[2])
         return QTableState(
             states=new_id_table(self.states + 1),
             kinds=self._new_kinds(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,7 +252,8 @@ class ReplayPolicy(LookAheadPolicy):
         return parse_widths(f"{self.name}.hidden", self.hidden)
 
     def _new_net(self, pessimism: float) -> QNet:
-        claim(self.memory * (2 * self._dim + 2 * self.kinds))
+        weights = sum(n * (m + 1) for m, n in pairwise((self._dim, *self._widths, self.kinds)))
+        claim(self.memory * (2 * self._dim + 2 * self.kinds) + weights)
         return new_q_net(
             self._widths,
             new_transitions(self.memory, self._dim, self.kinds + 1),

@@ -13,13 +13,16 @@ from tests.report.test_report import HOSTILE, Shown
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
 from zoosim.descriptions import (
+    LureDescription,
     RecommendationDescription,
     SearchDescription,
     SessionsDescription,
+    describe_lure,
     describe_recommendation,
     describe_search,
     describe_sessions,
 )
+from zoosim.worlds.lure.world import Lure
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.sessions.world import Sessions
 
@@ -52,7 +55,9 @@ SHIFTS = [
     {"step": 90, "name": "back", "prices": {"toys": 1.0}, "segment_mix": {"premium": 0.15}},
 ]
 SHOCK = {"step": 500, "name": HOSTILE, "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
-CASES: dict[str, Callable[[], SearchDescription | RecommendationDescription | SessionsDescription]] = {
+CASES: dict[
+    str, Callable[[], SearchDescription | RecommendationDescription | SessionsDescription | LureDescription]
+] = {
     "search": search,
     "one product, one visit": lambda: search(visits=1, n_products=1),
     "simple": lambda: search(visits=5, context="simple", k=3),
@@ -65,6 +70,7 @@ CASES: dict[str, Callable[[], SearchDescription | RecommendationDescription | Se
     ),
     "drawn": lambda: recommendation(random_personas={"personas": 3, "categories": 25}),
     "sessions": lambda: describe_sessions(Sessions(0, 1_000)),
+    "lure": lambda: describe_lure(Lure(0, 1_000)),
     "hostile sessions": lambda: describe_sessions(Sessions(0, 1_000, **hostile_sessions())),
 }
 

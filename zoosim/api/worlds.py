@@ -81,8 +81,8 @@ def describe(
     """Look at a world, or at what is in the file of a model or of a fitted world.
 
     Args:
-        world: "search", "recommendation", "sessions" or an experiment's name, whose page is written to `out`; or a file
-            that ends in `.zoosim` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or in `.world`.
+        world: "search", "recommendation", "sessions", "lure" or an experiment's name, whose page is written to `out`;
+            or a file that ends in `.zoosim` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or in `.world`.
         seed: Fills the world.
         visits: How many are simulated in a search world.
         config: Changes to the world: a YAML file, or what it would hold.

@@ -38,6 +38,7 @@ MODULES = {
     "gauntlet": "gauntlet:GAUNTLET",
     "labelled": "labelled:LABELLED",
     "long-term": "long_term:LONG_TERM",
+    "lure": "lure:LURE",
     "pretrained": "pretrained:PRETRAINED",
     "staleness": "staleness:STALENESS",
     "network-seeds": "network_seeds:NETWORK_SEEDS",

@@ -3,25 +3,11 @@
 import shlex
 from collections.abc import Mapping
 
-import numpy as np
 import plotly.graph_objects as go
 
 from zoosim.descriptions.sessions import ENOUGH, SessionsDescription
-from zoosim.report.drawing import (
-    CHARACTER,
-    COLORS,
-    GREYS,
-    MUTED,
-    axis_style,
-    label_of,
-    layout_style,
-    legend_style,
-    row_axis_style,
-)
+from zoosim.report.ladder import ladder_figure, levels_figure
 from zoosim.report.sections import Drawing, Page, PageTable, render_sections
-
-LONGEST = 36
-"""Letters of a policy's name."""
 
 TERMS = {
     "myopic": "Shows what is clicked most now; it knows all click chances and the visitor's whole state.",
@@ -41,7 +27,13 @@ TERMS = {
 
 def session_figures(shop: SessionsDescription) -> dict[str, go.Figure]:
     """Draw 'ladder', the worth of each policy, and 'teasers', when they are shown."""
-    return {"ladder": _ladder(shop), "teasers": _teasers(shop)}
+    ladder = ladder_figure(
+        [rung.policy for rung in shop.ladder],
+        [rung.share for rung in shop.ladder],
+        [f"{rung.clicks:.2f} clicks of a visitor" for rung in shop.ladder],
+        ENOUGH,
+    )
+    return {"ladder": ladder, "teasers": levels_figure(shop.teasers, "decisions with a teaser")}
 
 
 def render_sessions(
@@ -90,38 +82,3 @@ def periods_table(shop: SessionsDescription) -> PageTable:
     ]
     heads = ("from visitor", "shock", "optimum, clicks", "myopic, % of it", "optimum of the opening, % of it")
     return PageTable("After each shock", heads, rows, n_text=2)
-
-
-def _ladder(shop: SessionsDescription) -> go.Figure:
-    names = [label_of(rung.policy, LONGEST) for rung in shop.ladder]
-    margin = {"l": 24 + CHARACTER * max(len(rung.policy) for rung in shop.ladder), "r": 24, "t": 12, "b": 54}
-    figure = go.Figure(layout=layout_style(height=80 + 28 * len(names), margin=margin))
-    colors = [COLORS[0] if rung.share >= ENOUGH else GREYS[0] for rung in shop.ladder]
-    figure.add_bar(
-        x=[rung.share for rung in shop.ladder],
-        y=list(range(len(names))),
-        orientation="h",
-        width=0.35,  # leaves room for the names, which on a phone stand above
-        marker_color=colors,
-        customdata=[rung.clicks for rung in shop.ladder],
-        hovertemplate="%{x:.1%} of the optimum, %{customdata:.2f} clicks of a visitor<extra></extra>",
-    )
-    figure.add_vline(x=ENOUGH, line={"color": MUTED, "width": 1, "dash": "dot"})
-    figure.update_yaxes(**row_axis_style(names, size=12))
-    figure.update_xaxes(**axis_style(), tickformat="~%", range=[0.0, 1.02], title_text="share of the optimum")
-    return figure
-
-
-def _teasers(shop: SessionsDescription) -> go.Figure:
-    margin = {"l": 64, "r": 16, "t": 40, "b": 54}
-    figure = go.Figure(layout=layout_style(height=320, margin=margin) | legend_style())
-    for color, (name, shares) in zip(COLORS, shop.teasers.items(), strict=False):
-        top = len(shares) // 2
-        line = {"mode": "lines+markers", "line": {"color": color, "width": 2}, "marker": {"size": 7}}
-        hover = f"{name}, level %{{x}}: %{{y:.1%}}<extra></extra>"
-        levels = np.arange(-top, top + 1)
-        reached = ~np.isnan(shares)
-        figure.add_scatter(x=levels[reached], y=shares[reached], name=name, **line, hovertemplate=hover)
-    figure.update_xaxes(**axis_style(), title_text="level of satisfaction", tickformat="d")
-    figure.update_yaxes(**axis_style(), title_text="decisions with a teaser", tickformat="~%", range=[-0.02, 1.02])
-    return figure

@@ -74,6 +74,7 @@ _PLACES = {
     "shops": "zoosim.worlds.shops.world:Shops",
     "search-shops": "zoosim.worlds.search_shops.world:SearchShops",
     "sessions": "zoosim.worlds.sessions.world:Sessions",
+    "lure": "zoosim.worlds.lure.world:Lure",
 }
 REGISTRY = Registry[type[World]]("world", "zoosim.worlds", _PLACES, _flaw, policy_name)
 

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.action_space import BOOSTS
-from zoosim.core.errors import ActionError
-from zoosim.core.parameters import shown
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.search_names import FEATURES
-from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext, frozen
+from zoosim.core.types import Context, IntArray, Later, LazyContext, frozen
 from zoosim.logs.searches import write_shop
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.base import Outcome, Truth, World
+from zoosim.worlds.boost_box import check_boosts
 from zoosim.worlds.search.search_log import SearchRecorder, recorder_of
 from zoosim.worlds.search.shop import FinishedVisit, SearchShop, SearchVisit
 from zoosim.worlds.search.truth import SearchTruth
@@ -111,7 +110,8 @@ class BoostWorld(SearchView):
 
     def rank(self, visit: SearchVisit, action: Any) -> IntArray:
         """Return the ranking `(k,)` by base scores + boost features @ boosts."""
-        return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
+        config = self.shop.world.config
+        return self.shop.rank(visit, check_boosts(action, len(FEATURES), config.a_max, clip=config.clip))
 
     @cached_property
     def _recorder(self) -> SearchRecorder | None:
@@ -226,33 +226,3 @@ def product_ids(shop: SearchShop, visit: SearchVisit, products: IntArray) -> Int
         products: Indices of the products, `(n,)`.
     """
     return shop.world.markets[visit.market].catalogue.ids[products]
-
-
-def check_boosts(action: Any, config: SearchConfig) -> FloatArray:
-    """Return an action as boosts `(10,)` inside the box.
-
-    Args:
-        action: Ten numbers.
-        config: The shop, which says how large boosts may be, and whether larger ones are clipped.
-
-    Raises:
-        ActionError: it is of another shape, holds NaN, or lies outside the box and is not to be clipped.
-    """
-    try:
-        boosts = np.array(action, np.float64)
-    except (TypeError, ValueError):
-        boosts = np.zeros(0)  # of the wrong shape, so it is refused below
-    if boosts.shape != (len(FEATURES),):
-        raise ActionError(f"step: got action {shown(action)}, expected {len(FEATURES)} numbers")
-    # Asked for by itself, as no comparison with a_max holds for NaN, and clipping keeps it.
-    if np.isnan(boosts).any():
-        raise ActionError("step: got NaN in the action, expected numbers")
-    if config.clip:
-        return np.clip(boosts, -config.a_max, config.a_max)
-    largest = np.abs(boosts).max()
-    if largest > config.a_max:
-        raise ActionError(
-            f"step: got a boost of size {largest:g}, expected at most a_max = {config.a_max:g}; "
-            "set clip to true to have actions brought into the box"
-        )
-    return boosts

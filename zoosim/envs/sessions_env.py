@@ -21,7 +21,7 @@ from zoosim.envs.world_env import WorldEnv
 from zoosim.worlds.base import Outcome
 from zoosim.worlds.episodes import MOST_STEPS
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.visitors import LARGE_CLICKS, LARGE_SUM, LARGE_VISITS, STEP, VISIT, VISITOR
+from zoosim.worlds.sessions.visitors import STEP, VISIT, VISITOR
 from zoosim.worlds.sessions.world import Sessions
 
 MAX_STEPS = 1_000
@@ -69,7 +69,7 @@ class SessionsEnv(WorldEnv):
         self.config = read_session_config(config)
         most = self.config.followed or MAX_STEPS if max_steps is None else max_steps
         self.max_steps = check_whole("max_steps", most, 1, MOST_STEPS)
-        context_space, action_space = make_session_spaces(self.config, self.max_steps)
+        context_space, action_space = make_session_spaces(self.config)
         super().__init__(context_space, action_space, "user", flat)
 
     def build(self, seed: int) -> Sessions:
@@ -126,20 +126,14 @@ def build_sessions(config: SessionConfig, seed: int) -> Sessions:
     return Sessions(seed, UNENDING, **config.model_dump())
 
 
-def make_session_spaces(config: SessionConfig, max_steps: int) -> tuple[spaces.Dict, spaces.Discrete]:
-    """Return the observation and the action space of a shop whose visitors are cut off after `max_steps`."""
+def make_session_spaces(config: SessionConfig) -> tuple[spaces.Dict, spaces.Discrete]:
+    """Return the observation and the action space of a shop."""
     world = build_sessions(config, 0)
     products = world.all_products().features
     count, width = products.shape
-    low = np.zeros(len(world.user_columns))
-    high = np.ones(len(world.user_columns))
-    if config.observe in ("shop", "anonymous"):
-        # Sums and counts of a visitor grow by one a decision at most; the names of their features end the list.
-        low[-3] = -max_steps / LARGE_SUM
-        high[-3:] = max_steps / np.array([LARGE_SUM, LARGE_CLICKS, LARGE_VISITS])
     fields: dict[str, spaces.Space[Any]] = {
         "user_id": spaces.Discrete(UNENDING),
-        "user": spaces.Box(low, high, dtype=np.float64),
+        "user": spaces.Box(0.0, 1.0, (len(world.user_columns),), np.float64),
         "product_ids": spaces.Box(0, max(count - 1, 1), (count,), np.int64),
         "products": spaces.Box(0.0, 1.0, (count, width), np.float64),
         "available": spaces.Box(0, 1, (count,), np.bool_),

@@ -12,6 +12,7 @@ from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import laws_of
 from zoosim.worlds.sessions.simulation import simulate
 from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.visitors import LEVEL
 from zoosim.worlds.sessions.world import Sessions
 
 VISITORS = 20_000
@@ -258,7 +259,8 @@ def test_the_world_lives_by_the_same_laws() -> None:
 
 
 @pytest.mark.parametrize(
-    ("observe", "width"), [("state", 4 + 6 + 7 + 11), ("shop", 4 + 50 + 4), ("anonymous", 54), ("behaviour", 24)]
+    ("observe", "width"),
+    [("state", 4 + 6 + 7 + 11), ("shop", 4 + 11 + 7 + 11), ("anonymous", 29 + 55), ("behaviour", 24)],
 )
 def test_what_is_observed_has_names(observe: str, width: int) -> None:
     world = Sessions(0, 10, observe=observe)
@@ -268,7 +270,24 @@ def test_what_is_observed_has_names(observe: str, width: int) -> None:
         if outcome.next is None:
             break
         visit = outcome.next.visit
-        assert world.context(visit).user.shape == (width,) == (len(world.user_columns),) == (world.spec(10).user_dim,)
+        user = world.context(visit).user
+        assert user.shape == (width,) == (len(world.user_columns),) == (world.spec(10).user_dim,)
+        assert set(user) == {0.0, 1.0}
+
+
+def test_a_shop_counts_clicks_by_itself_and_not_by_levels_of_satisfaction() -> None:
+    """Five sound clicks and two on teasers, where visitors have six levels above the first."""
+    one = {"all": {"books": 1 - 1e-9}}
+    world = Sessions(0, 10, levels=6, go_on=0.99, return_by_satisfaction=0.0, personas=one, companions={})
+    visit: Any = world.arrive(0)
+    seen = []
+    for action in (0, 0, 0, 0, 0, 1, 1):
+        visit = world.serve(visit, action).next.visit  # type: ignore[union-attr]
+        named = zip(world.user_columns, world.context(visit).user, strict=True)
+        seen.append([name for name, value in named if value == 1.0])
+    assert [names[2] for names in seen] == [f"sound less teasers {count}" for count in (1, 2, 3, 3, 3, 2, 1)]
+    assert seen[-1] == ["all", "last: books, teaser", "sound less teasers 1", "clicks 7"]
+    assert visit[LEVEL] == 6 + 3
 
 
 def test_a_shock_changes_the_laws_from_a_visitor_on() -> None:

@@ -77,8 +77,8 @@ class SessionConfig(Strict):
     )
     observe: Literal["shop", "state", "anonymous", "behaviour"] = Field(
         "shop",
-        description="state: all that decides what follows; shop: what a shop knows, the persona among it; anonymous: "
-        "without the persona; behaviour: the state without it",
+        description="state: all that decides what follows; shop: persona, what a shop counts from clicks; anonymous: "
+        "the last clicks in place of the persona; behaviour: the state without it",
     )
     shocks: list[Shock] = Field([], description="changes of the click probabilities, from a visitor on")
 

@@ -15,16 +15,18 @@ from zoosim.worlds.compiled import GONE, RETURNED, STAYED, VisitorKernel
 from zoosim.worlds.sessions.laws import Laws
 
 REMEMBERED = 5
-"""Clicks that a shop remembers of a visitor, the last ones."""
+"""Clicks that a shop that does not know the persona remembers of a visitor, the last ones."""
 
-LARGE_SUM, LARGE_CLICKS, LARGE_VISITS = 6.0, 10.0, 10.0
-"""What the sums and counts of the shop's features are divided by."""
+LARGEST_SUM = 3
+"""The shop counts clicks on sound products less those on teasers between this and as much below 0.
+
+It is the shop's own choice, and stays where visitors have more levels of satisfaction, or fewer."""
 
 VISITOR, PERSONA, LAST, LEVEL, CLICKS, VISIT, STEP, SUM, REMEMBERS, HISTORY = range(10)
 """Places of a visitor's numbers: who it is and of which persona; the category clicked last (their number if none),
 satisfaction, numbered as in `Laws`, and the clicks of this visit, which with the persona make the state; the visit, and
-the decision since the visitor came first; the clicks on sound products less those on teasers; and how many kinds are
-remembered, the newest first, from `HISTORY` on."""
+the decision since the visitor came first; the clicks on sound products less those on teasers, kept within
+`LARGEST_SUM`; and how many kinds are remembered, the newest first, from `HISTORY` on."""
 
 PLACE_SIZE = HISTORY + REMEMBERED
 
@@ -174,7 +176,7 @@ def _click(arrays: VisitorArrays, place: IntArray, kind: int) -> None:
     level = place[LEVEL] % arrays.levels
     place[LEVEL] += -min(1, level) if is_teaser else min(1, arrays.levels - 1 - level)
     place[CLICKS] = min(place[CLICKS] + 1, counts - 1)
-    place[SUM] += -1 if is_teaser else 1
+    place[SUM] = max(place[SUM] - 1, -LARGEST_SUM) if is_teaser else min(place[SUM] + 1, LARGEST_SUM)
     for i in range(PLACE_SIZE - 1, HISTORY, -1):
         place[i] = place[i - 1]
     place[HISTORY] = kind
@@ -200,13 +202,16 @@ def observe(arrays: VisitorArrays, place: IntArray, user: np.ndarray) -> None:
             start += arrays.levels
         user[start + place[CLICKS]] = 1.0
         return
-    for i in range(place[REMEMBERS]):
-        user[start + i * kinds + place[HISTORY + i]] = 1.0
-    start += REMEMBERED * kinds
-    user[start] = 1.0 if place[LAST] < lasts - 1 else 0.0
-    user[start + 1] = place[SUM] / LARGE_SUM
-    user[start + 2] = place[CLICKS] / LARGE_CLICKS
-    user[start + 3] = place[VISIT] / LARGE_VISITS
+    user[start + (place[HISTORY] if place[LAST] < lasts - 1 else kinds)] = 1.0
+    start += kinds + 1
+    user[start + LARGEST_SUM + place[SUM]] = 1.0
+    start += 2 * LARGEST_SUM + 1
+    user[start + place[CLICKS]] = 1.0
+    if arrays.observed == ANONYMOUS:
+        start += arrays.returns.shape[1]
+        for i in range(REMEMBERED):
+            user[start + (place[HISTORY + i] if i < place[REMEMBERS] else kinds)] = 1.0
+            start += kinds + 1
 
 
 @jit

@@ -19,6 +19,7 @@ from zoosim.worlds.sessions.laws import TEASER
 from zoosim.worlds.sessions.truth import SessionTruth
 from zoosim.worlds.sessions.visitors import (
     KERNEL,
+    LARGEST_SUM,
     PERSONA,
     PLACE_SIZE,
     REMEMBERED,
@@ -124,15 +125,20 @@ class Sessions(World):
         config = self.config
         categories = config.categories
         personas = tuple(config.personas) if config.observe in ("state", "shop") else ()
+        clicks = tuple(f"clicks {count}" for count in range(config.most_clicks + 1))
         if config.observe in ("state", "behaviour"):
             last = (*(f"last: {category}" for category in categories), "last: none")
             levels = tuple(f"satisfaction {level}" for level in range(-config.levels, config.levels + 1))
             if config.felt_after:
                 levels = (*levels, *(f"{level}, visit before" for level in levels))
-            return (*personas, *last, *levels, *(f"clicks {count}" for count in range(config.most_clicks + 1)))
+            return (*personas, *last, *levels, *clicks)
         kinds = [f"{category}, {kind}" for category in categories for kind in ("sound", "teaser")]
-        history = (f"click {place}: {kind}" for place in range(1, REMEMBERED + 1) for kind in kinds)
-        return (*personas, *history, "clicked since arrival", "sound less teasers", "clicks", "visits")
+        last = tuple(f"last: {kind}" for kind in (*kinds, "none"))
+        sums = tuple(f"sound less teasers {count}" for count in range(-LARGEST_SUM, LARGEST_SUM + 1))
+        history: tuple[str, ...] = ()
+        if config.observe == "anonymous":
+            history = tuple(f"click {place}: {kind}" for place in range(1, REMEMBERED + 1) for kind in (*kinds, "none"))
+        return (*personas, *last, *sums, *clicks, *history)
 
     @cached_property
     def arrays(self) -> VisitorArrays:

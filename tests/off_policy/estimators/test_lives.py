@@ -52,6 +52,15 @@ def test_weights_and_sums_by_hand() -> None:
     assert weighted_per_decision(ROWS, weights, REWARDS).value == pytest.approx(2.5 / 3.5 + 1.0 / 2.5 + 1.0 / 2.5)
 
 
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_weights_of_very_long_lives_stay_numbers(ratio: float) -> None:
+    rows = lives_of_lengths([1_050, 2])
+    weights = life_weights(rows, np.full(1_052, ratio))
+    terms = weighted_per_decision(rows, weights, np.ones(1_052))
+    assert np.isfinite(terms.base).all()
+    assert np.isfinite(life_figures(rows, weights)[:4]).all()
+
+
 def test_rewards_that_come_later_count_less() -> None:
     rows = ROWS._replace(gamma=0.5)
     ones = np.ones(6)

@@ -22,6 +22,10 @@ from zoosim.logs.lives import Lives
 from zoosim.off_policy.estimators.terms import Terms
 
 
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-140, 1e140
+"""Beyond, squares of weights and inverses of their sums would overflow: in lives of hundreds of decisions."""
+
+
 class LifeRows(NamedTuple):
     """n decisions of V visitors, one visitor after another, each in order.
 
@@ -109,7 +113,10 @@ def life_rows(lives: Lives, gamma: float = 1.0) -> LifeRows:
 
 
 def life_weights(rows: LifeRows, ratios: FloatArray) -> FloatArray:
-    """Return each decision's weight `(n,)`: the product of the `ratios (n,)` of its visitor up to there."""
+    """Return each decision's weight `(n,)`: the product of the `ratios (n,)` of its visitor up to there.
+
+    It is `LARGEST_WEIGHT` at most, and 0 below `LEAST_WEIGHT`.
+    """
     weights = np.empty(len(ratios))
     _multiply_up(rows.starts, ratios, weights)
     return weights
@@ -120,7 +127,9 @@ def _multiply_up(starts: IntArray, ratios: FloatArray, out: FloatArray) -> None:
     for visitor in range(starts.shape[0] - 1):
         weight = 1.0
         for row in range(starts[visitor], starts[visitor + 1]):
-            weight *= ratios[row]
+            weight = min(weight * ratios[row], LARGEST_WEIGHT)
+            if weight < LEAST_WEIGHT:
+                weight = 0.0
             out[row] = weight
 
 

@@ -38,7 +38,7 @@ def write_episodes(log: Log, folder: Path) -> None:
     if log.lives is None or np.ndim(log.actions) != 1:
         raise DataError(
             f"{log.source}: tells no visitors' lives of single products, expected the columns visitor, visit, step, "
-            "ended and censored"
+            "ended and censored, and some who come for more than one decision"
         )
     # Written beside its place and moved there at the end, so that what stands there is whole.
     with temporary_folder(folder.parent, folder.name) as made:

@@ -21,7 +21,6 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.lives import Lives
 from zoosim.off_policy.estimators.terms import Terms
 
-
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-140, 1e140
 """Beyond, squares of weights and inverses of their sums would overflow: in lives of hundreds of decisions."""
 

@@ -601,19 +601,25 @@ def fit_world(
     log: option.LogPath,
     out: option.FittedFolder = Path("runs/world"),
     reward: option.FittedReward = None,
+    gone_after: option.GoneAfter = None,
     data: option.OpenBanditFolder = None,
     skip_bad: option.SkipBad = False,
     wide: option.Wide = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Fit a simulated shop to a log. `zoosim run DIR/shop.world` runs in it; a log of searches makes a search shop."""
+    """Fit a simulated shop to a log. `zoosim run DIR/shop.world` runs in it; a log of searches makes a search shop.
+
+    A log of visitors who come back says whether it pays to look ahead.
+    """
     from zoosim.api import shops
     from zoosim.core.status_line import StatusLine
     from zoosim.logs.load import action_space_of
 
     with StatusLine() as status:
-        fitted = shops.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
+        fitted = shops.fit_world(
+            log, out, reward=reward, gone_after=gone_after, data=data, skip_bad=skip_bad, progress=status.show
+        )
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:

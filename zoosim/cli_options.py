@@ -288,6 +288,14 @@ FittedReward = Annotated[
     str | None,
     typer.Option("--reward", metavar="NAME", help="Reward of the world [default: the log's objective]."),
 ]
+GoneAfter = Annotated[
+    float | None,
+    typer.Option(
+        "--gone-after",
+        metavar="DAYS",
+        help="Ask whether it pays to look ahead: a visitor who stays away for longer has gone.",
+    ),
+]
 RehearsedPolicies = Annotated[
     str | None,
     typer.Option(

@@ -14,6 +14,7 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     from zoosim.core.types import Progress
     from zoosim.fitting import Checks
+    from zoosim.fitting.look_ahead import LookAhead
     from zoosim.logs.log import Log
     from zoosim.worlds.fitted.shop import FittedShop
 
@@ -25,10 +26,11 @@ def fit_products(
     reward: str | None,
     data: str | os.PathLike[str] | None,
     seed: int,
+    gone_after: float | None,
     skip_bad: bool,
     progress: "Progress",
-) -> "tuple[FittedShop, Checks]":
-    """Fit a shop in which visitors see one product; see `zoosim.fit_world`.
+) -> "tuple[FittedShop, Checks] | LookAhead":
+    """Fit a shop in which visitors see one product, or a model of visitors who come back; see `zoosim.fit_world`.
 
     Args:
         log: A log of products, as `open_log` takes it.
@@ -36,11 +38,12 @@ def fit_products(
         reward: Column of the reward; None for the log's objective.
         data: The folder of the Open Bandit Dataset, for a log of it.
         seed: Seed of all draws.
+        gone_after: Days without a visit after which a visitor has gone for good: asks for visitors who come back.
         skip_bad: Whether invalid rows are dropped and counted, rather than refused.
         progress: Called with lines about how far it is.
 
     Returns:
-        The shop, and the checks of it by held-out rows.
+        The shop, and the checks of it by held-out rows; of a log of lives, or with `gone_after`, a `LookAhead`.
 
     Raises:
         ConfigError: an option does not go with the log, or the folder cannot be written to.
@@ -48,6 +51,7 @@ def fit_products(
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.fit_visitors import fit_visitors
     from zoosim.api.logs import writable_folder
     from zoosim.api.served import open_log
     from zoosim.core.action_space import PRODUCTS
@@ -60,9 +64,11 @@ def fit_products(
         raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
     loaded = open_log(log, action_space=PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    rewarded = with_reward(loaded, reward)
+    if gone_after is not None or loaded.lives is not None:
+        return fit_visitors(rewarded, out, gone_after=gone_after, seed=seed, progress=progress)
     # Before minutes of work, which a folder that cannot be written to would waste.
     folder = None if out is None else writable_folder(out, "held_out")
-    rewarded = with_reward(loaded, reward)
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
         models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
         checks = check_fit(rewarded, models, seed=seed, progress=progress)

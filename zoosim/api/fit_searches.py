@@ -19,6 +19,7 @@ def fit_searches(
     reward: str | None,
     data: str | os.PathLike[str] | None,
     seed: int,
+    gone_after: float | None,
     skip_bad: bool,
     progress: "Progress",
 ) -> "FittedSearchWorld":
@@ -27,7 +28,7 @@ def fit_searches(
     Args:
         log: A log of searches, as `load_log` takes it.
         out: Folder for the shop's tables, its page and its figures; it is needed.
-        reward, data, seed: Refused: a search shop has none of them to choose.
+        reward, data, seed, gone_after: Refused: a search shop has none of them to choose.
         skip_bad: Whether invalid rows are dropped and counted, rather than refused.
         progress: Called with lines about how far it is.
 
@@ -50,6 +51,8 @@ def fit_searches(
     loaded = load_log(log, action_space=BOOSTS, skip_bad=skip_bad)
     if reward is not None or data is not None or seed:
         raise ConfigError(f"fit-world: {loaded.source} is a log of searches; leave out --reward and --data, or a seed")
+    if gone_after is not None:
+        raise ConfigError(f"fit-world: {loaded.source} is a log of searches; leave out --gone-after")
     folder = writable_folder(out, "estimates")
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)

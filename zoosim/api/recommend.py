@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -307,7 +307,8 @@ def _fit(log: "Log", folder: Path, progress: "Progress") -> "tuple[FittedShop | 
     from zoosim.api.shops import fit_world
 
     try:
-        shop, checks = fit_world(log, folder, progress=progress)
+        # As if each decision were a visitor's only one: what is rehearsed there looks at the next reward alone.
+        shop, checks = fit_world(replace(log, lives=None), folder, progress=progress)
     except DataError as error:
         return None, None, str(error)
     return shop, checks, ""

@@ -68,6 +68,7 @@ def fit_world(
     reward: str | None = None,
     data: str | os.PathLike[str] | None = None,
     seed: int = 0,
+    gone_after: float | None = None,
     skip_bad: bool = False,
     progress: "Progress | None" = automatic_progress,
 ) -> Any:
@@ -81,12 +82,15 @@ def fit_world(
             searches.
         data: The folder of the Open Bandit Dataset.
         seed: Seed of the draws of shops that the log allows. Not of searches.
+        gone_after: Days without a visit after which a visitor has gone for good: asks of a log with visitors and times
+            whether it pays to look ahead. A log that tells visitors' lives answers that without it. Not of searches.
         skip_bad: Leave bad rows out instead of refusing the log.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
             None shows nothing.
 
     Returns:
-        The shop and how later rows agree with it: a `FittedShop` and `Checks`, or of searches one `FittedSearchWorld`.
+        The shop and how later rows agree with it: a `FittedShop` and `Checks`, or of searches one `FittedSearchWorld`;
+        of visitors who come back a `LookAhead`, whose `answer` is a sentence.
 
     Raises:
         ConfigError: an option is invalid, or `out` cannot be written.
@@ -99,4 +103,5 @@ def fit_world(
     space = action_space_of(log)
     if space.fit_world is None:
         raise ConfigError(f"fit-world: got a log of {space.name}, to which no world can be fitted")
-    return space.fit_world(log, out, reward=reward, data=data, seed=seed, skip_bad=skip_bad, progress=progress)
+    options = {"reward": reward, "data": data, "seed": seed, "gone_after": gone_after, "skip_bad": skip_bad}
+    return space.fit_world(log, out, **options, progress=progress)

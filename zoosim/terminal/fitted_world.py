@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zoosim.core.number_format import counted
+from zoosim.fitting.look_ahead import LookAhead
 from zoosim.fitting.tables import checks_table, positions_table
 from zoosim.terminal.output import print_address, print_lines, print_table, skipped_lines
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from zoosim.worlds.fitted.shop import FittedShop
 
 
-def print_world(fitted: "tuple[FittedShop, Checks]", folder: Path, *, wide: bool = False) -> None:
-    """Print what a fitted world holds, how far to believe it, and how to run it."""
+def print_world(fitted: "tuple[FittedShop, Checks] | LookAhead", folder: Path, *, wide: bool = False) -> None:
+    """Print what a fitted world holds, how far to believe it, and how to run it; or whether it pays to look ahead."""
+    if isinstance(fitted, LookAhead):
+        return _print_look_ahead(fitted, folder, wide=wide)
     shop, checks = fitted
     facts = shop.facts
     counts = [(facts["visitors"], "visitor"), (shop.n_products, "product"), (facts["responses"], "response")]
@@ -32,6 +35,19 @@ def print_world(fitted: "tuple[FittedShop, Checks]", folder: Path, *, wide: bool
             f"World: {shlex.join(['zoosim', 'run', str(folder / 'shop.world')])}",
         ]
     )
+    print_address(folder)
+
+
+def _print_look_ahead(found: LookAhead, folder: Path, *, wide: bool) -> None:
+    """Print what a log says of looking ahead, and what that rests on."""
+    facts = found.facts
+    counts = [(facts["decisions"], "decision"), (facts["clicks"], "click"), (facts["returned"], "return")]
+    print_lines([f"{counted(facts['visitors'], 'visitor')}: {', '.join(counted(*count) for count in counts)}"])
+    if found.shares is not None:
+        print_table(found.table(), wide=wide, has_page=True)
+        disappoint = ", ".join(found.disappointing) or "none"
+        print_lines([f"Clicks after which fewer visitors come back: {disappoint}"])
+    print_lines([found.answer])
     print_address(folder)
 
 

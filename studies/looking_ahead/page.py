@@ -8,9 +8,10 @@ from plotly.subplots import make_subplots
 
 from studies.looking_ahead.measuring import DRAWN, LAWS, Solved, best_rule, is_default
 from studies.writing import extremes, told
-from zoosim.descriptions.sessions import FOLLOWS_A_RULE, LOOKS_AT_CLICKS, PLANS, PLANS_A_VISIT, RULES
+from zoosim.descriptions.sessions import FOLLOWS_A_RULE, LOOKS_AT_CLICKS, PLANS, PLANS_A_VISIT
 from zoosim.report.drawing import COLORS, GREYS, INK, MUTED, axis_style, grid_of, layout_style, panel_of
 from zoosim.report.sections import Drawing, Page, PageTable
+from zoosim.worlds.sessions.truth import RULES
 
 MYOPIC, NO_TEASERS, SHAPED, BEST = "myopic", "no teasers", "shaped bandit, felt", "best rule"
 ADVICE = {

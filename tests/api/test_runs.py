@@ -125,7 +125,7 @@ def test_frames_hold_the_figures_of_the_summary(tmp_path: Path) -> None:
         assert figures["oracle_fraction"]["per_seed"] == pytest.approx(fractions)
     assert result.pairs.to_dicts() == result.summary["pairs"]
     assert len(result.pairs) == 3
-    assert result.reference is None
+    assert result.references == ()
     assert result.verdict in result._repr_html_()
 
 

@@ -13,7 +13,7 @@ from zoosim.report.drawing import policy_styles, spread_apart
 from zoosim.report.figures import _levels, _ticks, figures
 from zoosim.report.filters import duration, interval, p_value, percent, points, seed_list
 from zoosim.report.page import render_page
-from zoosim.worlds.facts import CLICKS, EUROS
+from zoosim.worlds.facts import CLICKS, EUROS, Reference
 from zoosim.worlds.registry import find_world
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
@@ -170,7 +170,7 @@ CASES = {
     "six": report({f"p{i}": 0.9 - 0.1 * i for i in range(6)}),
     "crowd": report({f"policy_{i}": 0.2 + 0.02 * i for i in range(30)}),
     "accuracy": report(
-        {"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward=CLICKS._replace(name="accuracy")
+        {"linucb": 0.9}, references=(Reference("logistic regression", 0.97),), reward=CLICKS._replace(name="accuracy")
     ),
     "hostile": report({HOSTILE: 0.9, "<img src=x onerror=alert(1)>": 0.8}, shocks=((500, HOSTILE),), notes=(HOSTILE,)),
 }
@@ -254,6 +254,18 @@ def test_reference_line_is_in_the_ctr_figure_alone() -> None:
         key: any("logistic" in (label.text or "") for label in fig.layout.annotations) for key, fig in drawn.items()
     }
     assert [key for key, held in holds.items() if held] == ["ctr"]
+
+
+def test_names_of_near_reference_lines_do_not_overlap() -> None:
+    lines = tuple(Reference(name, value) for name, value in (("low", 0.02), ("near", 0.095), ("top", 0.0952)))
+    figure = figures(report({"linucb": 0.9}, references=lines, shocks=(), seeds=1))["ctr"]
+    (low, high), layout = figure.layout.yaxis.range, figure.layout
+    scale = (layout.height - layout.margin.t - layout.margin.b) / (high - low)
+    named = [label for label in layout.annotations if label.xref == "paper"]
+    assert [label.text for label in named] == ["top 9.5%", "near 9.5%", "low 2.0%"]
+    heights = [label.y * scale + label.yshift for label in named]
+    assert min(np.diff(heights[::-1])) >= 13.0, "a name is 12 px high"
+    assert [shape.y0 for shape in layout.shapes] == [0.0952, 0.095, 0.02]
 
 
 def test_every_shock_is_a_labelled_line() -> None:

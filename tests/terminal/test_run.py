@@ -42,7 +42,7 @@ def finished(shocks: int, kind: str = "recommendation", failed: bool = False, na
         plan=plan,
         summary={"seeds": list(range(10)), "policies": dict.fromkeys(names, figures)},
         comparison=SimpleNamespace(ranked=names, findings=list),
-        reference=None,
+        references=(),
         notes=(),
         verdict="adaptive wins.",
         path=Path("runs/gauntlet"),

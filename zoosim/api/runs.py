@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from zoosim.experiments.request import RunRequest
     from zoosim.policies.base import Policy
     from zoosim.progress import Progress
+    from zoosim.worlds.facts import Reference
 
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
@@ -86,13 +87,9 @@ class RunResult(TabularResult):
         return pl.DataFrame(self.summary["pairs"])
 
     @cached_property
-    def reference(self) -> float | None:
-        """The cross-validated accuracy of a classifier trained on all labels; None without labels, or too few."""
-        return self._reference[1]
-
-    @cached_property
-    def _reference(self) -> tuple[str, float | None]:
-        return self.plan.any_world.reference_value() or ("", None)
+    def references(self) -> "tuple[Reference, ...]":
+        """What the world knows of how far policies may come, such as a classifier trained on all labels."""
+        return self.plan.any_world.reference_values()
 
     @cached_property
     def figures(self) -> "dict[str, go.Figure]":
@@ -143,8 +140,7 @@ class RunResult(TabularResult):
             summary=self.summary,
             shocks=tuple((shock.step, shock.name) for shock in self.plan.shocks),
             curves=curves,
-            reference=self.reference,
-            reference_name=self._reference[0],
+            references=self.references,
             reward=self.plan.any_world.reward_scale,
             measures=self.plan.any_world.reported_measures,
             oracle=self.plan.any_world.oracle_note,

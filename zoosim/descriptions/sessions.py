@@ -9,20 +9,20 @@ from zoosim.action_spaces.base import Part
 from zoosim.core.tables import Column, Table
 from zoosim.core.types import FloatArray, Progress
 from zoosim.worlds.sessions.laws import TEASER
-from zoosim.worlds.sessions.truth import SessionTruth, Step
+from zoosim.worlds.sessions.truth import RULES, SessionTruth, Step
 from zoosim.worlds.sessions.world import Sessions
 
 ENOUGH = 0.95
 """Share of the optimum from which a simpler policy is enough."""
 
-RULES = {
+WORDS = {
     "no teasers": "no teasers",
     "best product": "one product for each persona",
     "shaped bandit": "a bandit rewarded for clicks and for the satisfaction that they bring",
     "teasers where satisfaction is full": "teasers only where a visitor is as satisfied as can be",
     "shaped bandit, felt": "a bandit rewarded for clicks and for the satisfaction that is felt",
 }
-"""Rungs of the ladder that plan nothing, the simplest first, in words. The last two know how satisfied visitors are."""
+"""The rules of the ladder in words."""
 
 MYOPIC_GUESSED, QMDP = "myopic, persona guessed", "QMDP, persona guessed"
 """Rungs of policies that do not see the persona, and know all laws."""
@@ -119,7 +119,7 @@ class SessionsDescription:
             )
         if self.rule is not None:
             return (
-                f"One rule is enough here: {RULES[self.rule]}, with {self.share(self.rule):.1%} of the optimum; "
+                f"One rule is enough here: {WORDS[self.rule]}, with {self.share(self.rule):.1%} of the optimum; "
                 f"looking at the next click alone has {myopic}."
             )
         if self.advice == PLANS_A_VISIT:

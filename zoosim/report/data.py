@@ -7,7 +7,7 @@ from typing import Any
 
 from zoosim.core.number_format import VISIT
 from zoosim.core.types import FloatArray
-from zoosim.worlds.facts import CLICKS, Measure, RewardScale, Target
+from zoosim.worlds.facts import CLICKS, Measure, Reference, RewardScale, Target
 
 Pair = dict[str, Any]
 """Two policies in summary.json."""
@@ -39,7 +39,7 @@ class ReportData:
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
     over `window` visits), 'clicks' and 'regret' (both cumulative), and 'shown K' and 'tried K' of number K of the
     `targets`, the products that shocks made popular. `shocks` holds (step, name). `findings` are sentences beside the
-    verdict. `reference`, where given, is drawn as a horizontal line in the ctr figure. `reward`, `measures` and
+    verdict. `references` are drawn as horizontal lines in the figure of moving averages. `reward`, `measures` and
     `oracle` are what the world says of rewards, of what else visits came to, and of what 100% of the oracle is.
     `features` maps policies to their learner and what it sees.
     """
@@ -56,8 +56,7 @@ class ReportData:
     window: int = 500
     findings: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
-    reference: float | None = None
-    reference_name: str = ""
+    references: tuple[Reference, ...] = ()
     reward: RewardScale = CLICKS
     measures: tuple[Measure, ...] = ()
     oracle: str = ""

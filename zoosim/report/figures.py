@@ -40,6 +40,7 @@ from zoosim.report.drawing import (
 )
 from zoosim.report.features import features_figure
 from zoosim.report.kinds import kinds_figure
+from zoosim.worlds.facts import Reference
 
 PHASES_ACROSS = 3
 RECOVERY_ACROSS = 2
@@ -93,8 +94,8 @@ def _curves(
     for name in reversed(names):
         _add_curve(figure, name, curves[name], styles[name])
 
-    reference = report.reference if is_average else None
-    bounds = _bounds(curves.values(), reference, window=report.window if is_average else 0)
+    references = report.references if is_average else ()
+    bounds = _bounds(curves.values(), references, window=report.window if is_average else 0)
     hover_format = ".1%" if tick_format == "~%" else tick_format
     spikes = {"spikecolor": MUTED, "spikethickness": 1, "spikedash": "solid"}
     figure.update_xaxes(**axis_style(), title_text=f"{report.unit}s", tickformat=",d", range=[0, steps], **spikes)
@@ -103,9 +104,8 @@ def _curves(
     )
     figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
     _add_shocks(figure, report.shocks, levels, steps)
-    if reference is not None:
-        _add_reference(figure, reference, report.reference_name)
     inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    _add_references(figure, references, bounds, inner)
     _label_ends(figure, {name: curves[name] for name in labelled}, styles, bounds, inner)
     return figure
 
@@ -166,10 +166,10 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
     figure.add_scatter(x=curve.steps, y=curve.mean, **common, line=line)
 
 
-def _bounds(curves: Iterable[Curve], reference: float | None, *, window: int) -> tuple[float, float]:
+def _bounds(curves: Iterable[Curve], references: Sequence[Reference], *, window: int) -> tuple[float, float]:
     """Return the range of y; of a moving average from its first full window on, or the second half: before is noise."""
     parts = [values[_settled(curve.steps, window)] for curve in curves for values in (curve.low, curve.high)]
-    values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
+    values = np.concatenate([*parts, np.array([reference.value for reference in references])])
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     margin = 0.04 * ((high - low) or abs(high) or 1.0)
@@ -237,12 +237,22 @@ def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Se
         figure.add_annotation(**place, **words, xanchor=_anchor(step, name, steps))
 
 
-def _add_reference(figure: go.Figure, value: float, name: str) -> None:
-    figure.add_hline(y=value, line={"color": INK, "width": 1.5, "dash": "longdash"})
-    text = f"{label_of(name, 60)} {value:.1%}".strip()
-    label = {"text": text, "font": {"size": 12, "color": INK}, "showarrow": False}
-    place = {"x": 0, "xref": "paper", "y": value, "xanchor": "left", "yanchor": "bottom"}
-    figure.add_annotation(**place, **label, bgcolor="rgba(255,255,255,0.75)")
+def _add_references(
+    figure: go.Figure, references: Sequence[Reference], bounds: tuple[float, float], inner: float
+) -> None:
+    """Draw lines to compare with, their names above them, or moved so that none overlap; see `_label_ends`."""
+    lines = sorted(references, key=lambda line: -line.value)
+    scale = inner / (bounds[1] - bounds[0])
+    # The middles of names that stand on their lines, in px from the top.
+    wanted_heights = [(bounds[1] - line.value) * scale - LINE_HEIGHT / 2 for line in lines]
+    heights = spread_apart(wanted_heights, LINE_HEIGHT, inner)
+    for line, wanted_height, height in zip(lines, wanted_heights, heights, strict=True):
+        figure.add_hline(y=line.value, line={"color": INK, "width": 1, "dash": "dash"}, opacity=0.6)
+        text = f"{label_of(line.name, 60)} {line.value:.1%}"
+        label = {"text": text, "font": {"size": 12, "color": INK}, "showarrow": False}
+        place = {"x": 0, "xref": "paper", "y": line.value, "xanchor": "left", "yanchor": "middle"}
+        shift = LINE_HEIGHT / 2 + wanted_height - height
+        figure.add_annotation(**place, **label, yshift=shift, bgcolor="rgba(255,255,255,0.75)")
 
 
 def _phases(report: ReportData) -> go.Figure | None:

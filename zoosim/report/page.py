@@ -81,6 +81,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     clicks = report.reward.word
     visits = f"{report.unit}s"
     end = f"last {_tail(report.summary):,} {visits}"
+    lines = " Dashed lines across are what to compare with." if report.references else ""
     step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {
         "features": (
@@ -91,13 +92,13 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         "share": (
             "Share of the oracle over the stream",
             f"What the choices of the last {report.window:,} {visits} earn on average, over what the best would have "
-            f"earned; higher is better. {line}{step_back}",
+            f"earned; higher is better. {line}{step_back}{lines}",
         ),
         "seeds": ("Seed by seed", "Each mark is one seed: marks far apart mean that the result depends on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
             f"{'The share' if share else 'What one'} of the last {report.window:,} {visits} "
-            f"{'that paid off' if share else 'earned'}; higher is better. {line}{shocks}",
+            f"{'that paid off' if share else 'earned'}; higher is better. {line}{shocks}{lines}",
         ),
         "clicks": (
             f"Total {clicks}",

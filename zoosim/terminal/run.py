@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 def print_result(result: "RunResult", *, wide: bool = False) -> None:
     """Print the table of a run, the verdict and the page's address."""
     print_table(results_table(result.plan, result.summary, result.comparison.ranked), wide=wide, has_page=True)
-    if result.reference is not None:
-        print_lines([f"A classifier trained on all labels reaches {percent(result.reference)} (5-fold)."])
+    if result.references:
+        known = (f"{reference.name} {percent(reference.value)}" for reference in result.references)
+        print_lines([f"To compare with: {', '.join(known)}."])
     phases = phases_table(result.plan, result.summary, result.comparison.ranked)
     if phases is not None:
         print_table(phases, wide=wide, has_page=True)

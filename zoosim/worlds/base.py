@@ -13,7 +13,7 @@ from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.episodes import Next
-from zoosim.worlds.facts import AMOUNTS, Change, Measure, RewardScale, Target, Trait
+from zoosim.worlds.facts import AMOUNTS, Change, Measure, Reference, RewardScale, Target, Trait
 from zoosim.worlds.parameters import Parametrised
 
 if TYPE_CHECKING:
@@ -217,9 +217,9 @@ class World(Parametrised, ABC):
         """Return the number of each visit's segment among `reported_segments`, `(n,)`."""
         return parts["segment"]
 
-    def reference_value(self) -> tuple[str, float] | None:
-        """Return what learning from all answers would reach, with its name; None where there is no such thing."""
-        return None
+    def reference_values(self) -> tuple[Reference, ...]:
+        """Return what is known of how far policies may come, for the tables and drawings of a run."""
+        return ()
 
     def rng(self, purpose: str, step: int = 0, *more: int) -> np.random.Generator:
         """Return a random number generator that depends on the seed, the purpose and the numbers alone.

@@ -33,6 +33,18 @@ AMOUNTS = RewardScale("reward", "reward", "reward")
 EUROS = AMOUNTS._replace(unit="EUR")
 
 
+class Reference(NamedTuple):
+    """A line to compare policies with.
+
+    Args:
+        name: Who reaches it.
+        value: The mean reward where that is a share of the visits, else the share of the oracle; reports draw the same.
+    """
+
+    name: str
+    value: float
+
+
 class Target(NamedTuple):
     """A group of products that a shock makes popular with a segment of visitors.
 

@@ -19,7 +19,7 @@ from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.built import BuiltWorld
-from zoosim.worlds.facts import CLICKS
+from zoosim.worlds.facts import CLICKS, Reference
 from zoosim.worlds.frames import read_frame
 from zoosim.worlds.table import Period, TableWorld
 
@@ -165,10 +165,10 @@ class Labelled(BuiltWorld):
         """A hash of the content of the table."""
         return self.table.digest
 
-    def reference_value(self) -> tuple[str, float] | None:
-        """Return the cross-validated accuracy of a classifier trained on all labels; None with a class of one row."""
+    def reference_values(self) -> tuple[Reference, ...]:
+        """Return the cross-validated accuracy of a classifier trained on all labels; none with a class of one row."""
         accuracy = classifier_accuracy(self.table)
-        return None if accuracy is None else ("classifier trained on all labels (5-fold)", accuracy)
+        return () if accuracy is None else (Reference("classifier trained on all labels (5-fold)", accuracy),)
 
 
 @lru_cache(maxsize=1)

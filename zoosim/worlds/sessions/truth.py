@@ -32,6 +32,15 @@ WEIGHTS = np.linspace(-1.0, 3.0, 41)
 BARRED = 1e4
 """What is taken off the score of a kind that may be shown only where all others are sold out."""
 
+RULES = (
+    "no teasers",
+    "best product",
+    "shaped bandit",
+    "teasers where satisfaction is full",
+    "shaped bandit, felt",
+)
+"""Rungs of the ladder that plan nothing, the simplest first. The last two know how satisfied visitors are."""
+
 GUESSED = 200_000
 """Visitors whose lives say what it is worth to guess the persona."""
 

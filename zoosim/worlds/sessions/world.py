@@ -13,10 +13,10 @@ from zoosim.core.types import BoolArray, Context, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 from zoosim.worlds.compiled import GONE, STAYED, TO_THE_END, CompiledWorld
 from zoosim.worlds.episodes import Next
-from zoosim.worlds.facts import Change, RewardScale, changes_of
+from zoosim.worlds.facts import Change, Reference, RewardScale, changes_of
 from zoosim.worlds.sessions.config import SessionConfig
 from zoosim.worlds.sessions.laws import TEASER
-from zoosim.worlds.sessions.truth import SessionTruth
+from zoosim.worlds.sessions.truth import RULES, SessionTruth
 from zoosim.worlds.sessions.visitors import (
     KERNEL,
     LARGEST_SUM,
@@ -114,6 +114,19 @@ class Sessions(World):
         """The clicks of a new visitor of the opening, under the best policy."""
         truth = self.truth_of(0)
         return truth.value(truth.optimum)
+
+    def reference_values(self) -> tuple[Reference, ...]:
+        """Return rungs of the ladder, which know all laws: from random to the optimum, the best rule among them.
+
+        None where shocks move them on the way.
+        """
+        if len(self.periods) > 1:
+            return ()
+        rungs = {step.name: step.share for step in self.truth_of(0).ladder()}
+        rule = max(RULES, key=lambda name: rungs[name])
+        names = {name: name for name in ("random", "myopic", *self.truth_of(0).guessed, "optimum")}
+        lines = [Reference(name, rungs[rung]) for name, rung in {**names, f"best rule: {rule}": rule}.items()]
+        return tuple(sorted(lines, key=lambda line: line.value))
 
     def spec(self, steps: int) -> PolicySpec:
         """Return how many features visitors and products have."""

@@ -20,6 +20,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.policies.sessions.base import LookAheadPolicy
 from zoosim.policies.sessions.planner import Planner
+from zoosim.policies.sessions.qmdp import QMDP
 from zoosim.worlds.episodes import feedback_of
 from zoosim.worlds.sessions.states import all_observations, policy_table
 from zoosim.worlds.sessions.world import Sessions
@@ -112,7 +113,8 @@ def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STAT
     rows = []
     for checkpoint in (*(mark for mark in CHECKPOINTS if mark < visits), visits):
         online = run.go_on(checkpoint)
-        sees_state = observe == STATE
+        # QMDP keeps a record of each visitor, and looks at no state.
+        sees_state = observe == STATE and not isinstance(run.policy, QMDP)
         worth = best_worth(world, run.policy) if sees_state else simulated_worth(world, run.policy).clicks
         believed = believed_worth(world, run.policy) if sees_state else None
         in_percent = 100.0 / optimum

@@ -14,10 +14,12 @@ import numpy as np
 from zoosim.arena.compiled import runs_compiled
 from zoosim.arena.compiled_lives import CompiledLives
 from zoosim.core.types import FloatArray
+from zoosim.models.visitor_types import moves_of, state_numbers
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy, new_draws, nothing_decided
 from zoosim.policies.products.random import Random
-from zoosim.worlds.sessions.simulation import simulate
+from zoosim.policies.sessions.qmdp import QMDP
+from zoosim.worlds.sessions.simulation import BeliefPolicy, simulate, simulate_beliefs
 from zoosim.worlds.sessions.world import Sessions
 
 PRECISION = 0.003
@@ -83,12 +85,32 @@ def simulated_worth(world: Sessions, policy: Policy) -> Worth:
 
 def _clicks(world: Sessions, policy: Policy, visitors: int) -> FloatArray:
     """Return the clicks of each of so many visitors `(visitors,)`."""
+    if isinstance(policy, QMDP):
+        return simulate_beliefs(world.truth_of(0).laws, _belief_policy(world, policy), visitors, seed=world.seed).clicks
     if not runs_compiled(type(policy)):
         return np.array([_clicks_of(world, policy, visitor) for visitor in range(visitors)])
     frozen: Any = Frozen(policy)  # type: ignore[arg-type]
     rows = CompiledLives(world, world.as_compiled(), frozen, judged=False).play(0, visitors)
     clicks: FloatArray = np.bincount(rows.visitors, weights=rows.rewards, minlength=visitors).astype(float)
     return clicks
+
+
+def _belief_policy(world: Sessions, policy: QMDP) -> BeliefPolicy:
+    """Return what a policy that guesses types has learned of the kinds of a world, which it has met all."""
+    features = world.all_products().features[: 2 * len(world.config.categories)]
+    numbers = [policy._number(row) for row in features]
+    tally = policy.tally
+    moves = moves_of(tally)
+    states = len(moves.after_visit)
+    clicks = policy._clicks[:, :, numbers]
+    return BeliefPolicy(
+        prior=policy._shares,
+        values=np.ascontiguousarray(policy._expected[:, :, numbers]),
+        chances=np.repeat(clicks, states // clicks.shape[1], axis=1),
+        after_click=np.ascontiguousarray(moves.after_click[:, numbers]),
+        after_visit=moves.after_visit,
+        start=int(state_numbers(np.array([0, tally.bound, 0]), len(numbers), tally.bound)),
+    )
 
 
 def _clicks_of(world: Sessions, policy: Policy, visitor: int) -> float:

@@ -13,7 +13,7 @@ from zoosim.worlds.sessions.world import OBSERVATIONS
 LEARNERS = (
     *(Learner(name, name, {}) for name in ("linucb", "d-linucb", "product-linucb", "q-table")),
     Learner("double-q-table", "q-table", {"double": True}),
-    *(Learner(name, name, {}) for name in ("dqn", "ppo", "planner")),
+    *(Learner(name, name, {}) for name in ("dqn", "ppo", "planner", "qmdp")),
 )
 
 VISITS = 30_000

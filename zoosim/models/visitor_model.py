@@ -147,7 +147,7 @@ def make_plan(decisions: Decisions, starts: IntArray, products: FloatArray, *, r
     next_states = _numbers([move[value] for move, value in zip(moves, states.T, strict=True)], sizes)
     next_states = next_states.reshape(len(states), len(products), 2)
     next_visits = _numbers([move[value, 0] for move, value in zip(again, states.T, strict=True)], sizes)
-    expected, drawn = (_iterate(clicks, next_states, ends[n], comes[n], next_visits) for n in range(2))
+    expected, drawn = (iterate_values(clicks, next_states, ends[n], comes[n], next_visits) for n in range(2))
     return Plan(expected, drawn, kept)
 
 
@@ -180,7 +180,7 @@ def _numbers(values: list[IntArray], sizes: tuple[int, ...]) -> IntArray:
     return np.asarray(np.ravel_multi_index(tuple(values), sizes))
 
 
-def _features(values: IntArray, sizes: tuple[int, ...]) -> FloatArray:
+def value_features(values: IntArray, sizes: tuple[int, ...]) -> FloatArray:
     """Return for each row of values `(n, B)` a 1, an indicator of each value of each part, and a trend of each."""
     indicators = [np.eye(size)[column] for column, size in zip(values.T, sizes, strict=True)]
     # From -1.5 to 1.5, nearly: about as wide as a standard normal.
@@ -197,8 +197,8 @@ def _click_chances(
     blocks = np.concatenate([np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(sizes))])
     design = make_design(products, blocks, np.zeros(products.shape[1], np.int64))
     clicked = decisions.clicked.astype(float)
-    fitted = fit_glm(Response.CLICKS, _features(before, sizes), decisions.kinds, clicked, design, rounds=ROUNDS)
-    chances: FloatArray = special.expit(_features(states, sizes) @ fitted.mean.T)
+    fitted = fit_glm(Response.CLICKS, value_features(before, sizes), decisions.kinds, clicked, design, rounds=ROUNDS)
+    chances: FloatArray = special.expit(value_features(states, sizes) @ fitted.mean.T)
     return chances
 
 
@@ -219,11 +219,11 @@ def _chances_of(
     model = new_logistic(np.zeros(len(deviations)), deviations)
     # Rows that are alike count together.
     cells, counts = np.unique(np.column_stack([values, happened]), axis=0, return_counts=True)
-    features = _features(cells[:, :-1], sizes)
+    features = value_features(cells[:, :-1], sizes)
     for _ in range(ROUNDS):
         newton_step(model, features, cells[:, -1].astype(float), counts.astype(float))
     drawn = draw_weights(model, rng.standard_normal(len(deviations)), 1.0)
-    chances: FloatArray = special.expit(np.stack([model.mean, drawn]) @ _features(states, sizes).T)
+    chances: FloatArray = special.expit(np.stack([model.mean, drawn]) @ value_features(states, sizes).T)
     return chances
 
 
@@ -258,7 +258,7 @@ def _move(before: IntArray, after: IntArray, outcomes: IntArray, size: int, n_ou
     return following
 
 
-def _iterate(
+def iterate_values(
     clicks: FloatArray, next_states: IntArray, ends: FloatArray, comes: FloatArray, next_visits: IntArray
 ) -> FloatArray:
     """Return the action values `(states, K)` of the best policy.

@@ -54,6 +54,7 @@ BUILT_IN = {
     "iql": "zoosim.policies.sessions.iql:IQL",
     "ppo": "zoosim.policies.sessions.ppo:PPO",
     "planner": "zoosim.policies.sessions.planner:Planner",
+    "qmdp": "zoosim.policies.sessions.qmdp:QMDP",
     "template": "zoosim.policies.templates.static:StaticTemplate",
     **dict.fromkeys(FIXED, "zoosim.policies.templates.static:StaticTemplate"),
     "template-greedy": "zoosim.policies.templates.bandits:TemplateGreedy",

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from zoosim.core.claims import claim
-from zoosim.core.limits import FLAGS, IDS, INPUTS, SINGLES
-from zoosim.core.parameters import parameter
+from zoosim.core.limits import FLAGS, SINGLES
 from zoosim.core.state import blank, saved_length
 from zoosim.core.types import Context, Float32Array, FloatArray, IntArray, PastLog, PolicySpec, Progress
 from zoosim.models.visitor_model import (
@@ -20,27 +19,21 @@ from zoosim.models.visitor_model import (
     sizes_of,
     values_of_parts,
 )
-from zoosim.policies.choice import add_share, best_of, hash_row, pick
-from zoosim.policies.kernel import DrawingPolicy, new_draws
 from zoosim.policies.requests import (
-    LARGEST,
     CheckedRequest,
     checked_action,
     checked_past_features,
     checked_request,
     checked_reward,
 )
-from zoosim.policies.sessions.base import KindCandidates, kinds_among, known_decisions
+from zoosim.policies.sessions.base import known_decisions
+from zoosim.policies.sessions.planning import DUE, GONE, KINDS, TAKEN, PlanningPolicy
 
-TAKEN, GONE, DUE, KINDS = range(4)
-"""Counts: decisions that were learned from, visitors who have gone, at how many of these a plan is due, and kinds."""
-
-FIRST_PLAN, NEXT_PLAN, MOST_BETWEEN, AFTER_CHANGE = 10, 1.2, 100, 30
-"""Visitors who have gone when the first plan is made, the factor from one plan to the next, and the most in between, in
-all and after a plan that showed a change."""
+AFTER_CHANGE = 30
+"""Visitors who go, at most, between a plan that showed a change and the next one."""
 
 
-class Planner(DrawingPolicy):
+class Planner(PlanningPolicy):
     """Learn how visitors click, stay and come back, and plan over all of their visits.
 
     It wants states: groups of features of which exactly one is 1, such as a persona, a category, a level; it finds the
@@ -52,9 +45,6 @@ class Planner(DrawingPolicy):
     """
 
     name = "planner"
-    chooses = ("products",)
-    looks_ahead = True
-    rewards: ClassVar = (0.0, LARGEST)
     learned: ClassVar = (
         *("_before", "_after", "_shown", "_clicked", "_follows", "_kind_ids", "_kind_rows", "_counts"),
         *("_starts", "_expected", "_drawn", "draws"),
@@ -62,11 +52,6 @@ class Planner(DrawingPolicy):
     _before: Annotated[Float32Array, SINGLES]
     _after: Annotated[Float32Array, SINGLES]
     _clicked: Annotated[IntArray, FLAGS]
-    _kind_ids: Annotated[IntArray, IDS]
-    _kind_rows: Annotated[FloatArray, INPUTS]
-    explore: float = parameter(0.1, low=0, high=1, help="share of random decisions")
-    memory: int = parameter(50_000, low=100, high=10_000_000, help="decisions that are learned from, the newest ones")
-    kinds: int = parameter(64, low=1, high=1_000, help="kinds of products that are told apart, the first ones met")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make a policy that knows nothing of visitors, and decides at random until it has met some.
@@ -86,13 +71,9 @@ class Planner(DrawingPolicy):
         self._shown = np.zeros(self.memory, np.int64)
         self._clicked = np.zeros(self.memory, np.int8)
         self._follows = np.zeros(self.memory, np.int64)
-        self._kind_ids = np.zeros(self.kinds, np.int64)
-        self._kind_rows = np.zeros((self.kinds, spec.product_dim))
-        self._counts = np.array([0, 0, FIRST_PLAN, 0])
         self._starts = np.zeros(0, np.int64)
         self._expected = np.zeros((0, 0))
         self._drawn = np.zeros((0, 0))
-        self.draws = new_draws(rng)
 
     def update(
         self,
@@ -148,24 +129,9 @@ class Planner(DrawingPolicy):
         self._plan()
         return {}
 
-    def _number(self, product: FloatArray) -> int:
-        """Return the number of a kind by its features, a new one for one that is new, -1 if there is no room for it."""
-        kind_id = int(hash_row(np.ascontiguousarray(product, float)))
-        count = int(self._counts[KINDS])
-        known = np.flatnonzero(self._kind_ids[:count] == kind_id)
-        if len(known):
-            return int(known[0])
-        if count == self.kinds:
-            return -1
-        self._kind_ids[count] = kind_id
-        self._kind_rows[count] = product
-        self._counts[KINDS] += 1
-        return count
-
     def _plan(self) -> None:
         """Learn the model from all decisions that are held, and plan in it; say when the next plan is due."""
-        gone = int(self._counts[GONE])
-        self._counts[DUE] = min(int(NEXT_PLAN * gone), gone + MOST_BETWEEN) + 1
+        self._set_next_plan()
         held = self._oldest_first()
         if not len(held):
             return
@@ -182,14 +148,7 @@ class Planner(DrawingPolicy):
         self._drawn = plan.drawn
         if not plan.kept.all():
             self._keep(held[plan.kept])
-            self._counts[DUE] = min(int(self._counts[DUE]), gone + AFTER_CHANGE)
-
-    def _oldest_first(self) -> IntArray:
-        """Return the places of the decisions that are held, the oldest first."""
-        taken = int(self._counts[TAKEN])
-        if taken <= self.memory:
-            return np.arange(taken)
-        return (taken + np.arange(self.memory)) % self.memory
+            self._counts[DUE] = min(int(self._counts[DUE]), int(self._counts[GONE]) + AFTER_CHANGE)
 
     def _keep(self, places: IntArray) -> None:
         """Forget all decisions but those in some places, which stand there in the order in which they were made."""
@@ -197,59 +156,12 @@ class Planner(DrawingPolicy):
             rows[: len(places)] = rows[places]
         self._counts[TAKEN] = len(places)
 
-    def _candidates(self, ids: IntArray, products: FloatArray) -> KindCandidates:
-        return kinds_among(products)
-
-    def action_values(self, context: Context) -> FloatArray:
-        """Return what the policy expects of each candidate `(K,)`: all clicks from here on, if the best follows.
-
-        0 for all where there is no plan, or none for such a visitor; products of unknown kinds count as the worst.
-
-        Args:
-            context: The request.
-
-        Raises:
-            PolicyError: the request is not one of the policy's task.
-        """
-        request = checked_request(context, self.spec)
-        candidates = self.attach(context)
-        values: FloatArray = self._values_of(request, candidates, self._expected)[candidates.kind_of]
-        return values
-
-    def _values_of(self, request: CheckedRequest, candidates: KindCandidates, plan: FloatArray) -> FloatArray:
-        """Return the value of each kind of a request `(R,)` by a plan."""
-        values = np.zeros(len(candidates.ids))
+    def _values_of_kinds(self, request: CheckedRequest, plan: FloatArray) -> FloatArray | None:
         parts = values_of_parts(request.user[np.newaxis], self._starts)[0]
         if not plan.size or (parts < 0).any():
-            return values
-        planned = plan[np.ravel_multi_index(tuple(parts), sizes_of(self._starts))]
-        values[:] = planned.min()
-        for number, kind_id in enumerate(self._kind_ids[: len(planned)]):
-            values[candidates.ids == kind_id] = planned[number]
+            return None
+        values: FloatArray = plan[np.ravel_multi_index(tuple(parts), sizes_of(self._starts))]
         return values
-
-    def _draw_action(self, request: CheckedRequest, candidates: KindCandidates, draw: float) -> int:
-        values = self._values_of(request, candidates, self._drawn)
-        share = self._random_share(values)
-        if draw < share:
-            return int(pick(request.available, draw / share))
-        return int(best_of(values, candidates.kind_of, request.available))
-
-    def _distribution(self, request: CheckedRequest, candidates: KindCandidates) -> FloatArray:
-        values = self._values_of(request, candidates, self._drawn)
-        share = self._random_share(values)
-        chances = np.zeros(len(request.available))
-        chances[best_of(values, candidates.kind_of, request.available)] = 1.0 - share
-        add_share(request.available, share, chances)
-        return chances
-
-    def _random_share(self, values: FloatArray) -> float:
-        """Return the share of random decisions: all of them where nothing is known."""
-        return max(self.explore, self.floor) if values.any() else 1.0
-
-    def _exploit(self, request: CheckedRequest, candidates: KindCandidates) -> int:
-        values = self._values_of(request, candidates, self._expected)
-        return int(best_of(values, candidates.kind_of, request.available))
 
     def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
         starts = saved_length(saved, "starts")
@@ -275,6 +187,3 @@ class Planner(DrawingPolicy):
                     yield f"{name} has the shape {(rows, kinds)}, expected {states} states and {counts[KINDS]} kinds"
         if values["shown"].max() >= max(1, counts[KINDS]) or values["follows"].max() > GOES:
             yield "shown or follows holds a number that stands for nothing"
-
-    def _state_loaded(self) -> None:
-        self._forget_candidates()

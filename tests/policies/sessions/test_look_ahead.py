@@ -170,18 +170,19 @@ class LifeLog:
 def taught_as_logged(policy: Any) -> Any:
     """Return the policy after the decisions of `LifeLog` of which is known what followed."""
     end, same, other = {"ended": True}, {"visit_ended": False}, {"visit_ended": True}
-    policy.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
-    policy.update(request(0.0), 0, 3.0, end)
-    policy.update(request(1.0), 2, 4.0, other, request(0.0))
     policy.update(request(2.0), 0, 5.0, other, request(1.0))
+    policy.update(request(0.0), 0, 2.0, same, request(1.0, (True, True, False)))
+    policy.update(request(1.0), 2, 4.0, other, request(0.0))
+    policy.update(request(0.0), 0, 3.0, end)
     return policy
 
 
-def test_decisions_of_a_log_keep_its_order() -> None:
+def test_decisions_of_a_log_keep_its_order_and_that_of_lives() -> None:
     known = known_decisions(LifeLog())
-    np.testing.assert_array_equal(known.rows, [1, 2, 3, 4])
-    np.testing.assert_array_equal(known.next_rows, [3, -1, 2, 0])
-    np.testing.assert_array_equal(known.visit_ended, [False, True, True, True])
+    # Rows 0 and 4 are of one visitor, who decided in row 4 first; rows 1, 2 and 3 of another one, by 1, 3 and 2.
+    np.testing.assert_array_equal(known.rows, [4, 1, 3, 2])
+    np.testing.assert_array_equal(known.next_rows, [0, 3, 2, -1])
+    np.testing.assert_array_equal(known.visit_ended, [True, False, True, True])
 
 
 def test_a_log_of_nothing_teaches_nothing() -> None:

@@ -94,7 +94,7 @@ def number_kinds(kinds: IdTable, ids: IntArray) -> IntArray:
 
 
 class KnownDecisions(NamedTuple):
-    """The n decisions of a log of which is known what followed, in the order of the log.
+    """The n decisions of a log of which is known what followed, in the order of the log, and of each visitor's life.
 
     `rows (n,)` of the log; `next_rows (n,)`, -1 where the visitor then had gone; `visit_ended (n,)`.
     """
@@ -117,7 +117,10 @@ def known_decisions(log: PastLog) -> KnownDecisions:
     order = np.lexsort((lives.step, lives.visit, lives.visitor))
     same_visitor = np.diff(lives.visitor[order]) == 0
     following[order[:-1][same_visitor]] = order[1:][same_visitor]
-    rows = np.flatnonzero(lives.ended | (following >= 0))
+    # In the order of the log, but a visitor's decisions one after another: they share the visitor's rows in order.
+    in_turn = np.empty(len(log), np.int64)
+    in_turn[np.lexsort((np.arange(len(log)), lives.visitor))] = order
+    rows = in_turn[(lives.ended | (following >= 0))[in_turn]]
     next_rows = following[rows]
     return KnownDecisions(rows, next_rows, (next_rows < 0) | (lives.visit[rows] != lives.visit[next_rows]))
 

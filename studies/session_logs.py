@@ -56,10 +56,14 @@ class SessionLogs:
     A bandit shows what is clicked most now, and in 30% or 10% of its decisions any kind: it knows all laws.
     """
 
+    def __init__(self, config: SessionConfig | None = None) -> None:
+        """Make a shop, by default that of the world of sessions with one product of a kind."""
+        self._config = config or SessionConfig(per_kind=1)
+
     @cached_property
     def truth(self) -> SessionTruth:
         """The exact values of the shop."""
-        return SessionTruth(SessionConfig(per_kind=1))
+        return SessionTruth(self._config)
 
     @cached_property
     def writers(self) -> dict[str, Writers]:

@@ -15,17 +15,9 @@ from zoosim.fitting.look_ahead import LookAhead, look_ahead
 from zoosim.fitting.visits import read_kinds, read_visits
 from zoosim.logs.log import Log
 from zoosim.worlds.sessions.config import SessionConfig
-from zoosim.worlds.sessions.truth import SessionTruth
 
 MYOPIC = 0.665
 """What looking at the next click has in the world of sessions with its default laws."""
-
-
-def logs(**laws: float) -> SessionLogs:
-    """Return who writes logs of a shop with other laws."""
-    made = SessionLogs()
-    made.__dict__["truth"] = SessionTruth(SessionConfig(per_kind=1, **laws))  # type: ignore[arg-type]
-    return made
 
 
 def answer(log: Log, *, draws: int = 20) -> LookAhead:
@@ -37,7 +29,7 @@ def answer(log: Log, *, draws: int = 20) -> LookAhead:
 @pytest.fixture(scope="module")
 def log() -> Log:
     """Return a log of a bandit that explores by decision."""
-    return logs().draw(3_000, 0)[0]
+    return SessionLogs().draw(3_000, 0)[0]
 
 
 def test_a_log_of_the_default_laws_says_that_planning_pays_and_what_disappoints(log: Log) -> None:
@@ -53,7 +45,7 @@ def test_a_log_of_the_default_laws_says_that_planning_pays_and_what_disappoints(
 
 
 def test_where_satisfaction_does_not_matter_a_bandit_is_enough() -> None:
-    found = answer(logs(return_by_satisfaction=0.0).draw(3_000, 0)[0])
+    found = answer(SessionLogs(SessionConfig(per_kind=1, return_by_satisfaction=0.0)).draw(3_000, 0)[0])
     assert found.answer.startswith("A bandit is enough here: looking at the next click alone has 100%")
 
 

@@ -73,6 +73,8 @@ def test_every_study_can_be_done(name: str) -> None:
         "behaviour",
         "cases",
         "cells",
+        "draws",
+        "shops",
         "calls",
         "learners",
         "observe",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zoosim.core.errors import ConfigError
@@ -51,6 +52,7 @@ def fit_visitors(
     visits = read_visits(log, kinds, gone_after=gone_after)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         found = look_ahead(visits, kinds, source=log.source, seed=seed, progress=progress)
+    found = replace(found, skipped=log.skipped)
     if folder is not None:
         question = "Do you need to look ahead?"
         command = ["zoosim", "fit-world", log.source, "--out", str(folder)]

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping
 from zoosim.arena.experiment import Experiment
 
 STUDIES = (
-    *("action-shaping", "axes", "boost-curves", "bottleneck", "calibration", "cem-optima", "cem-settings"),
+    *(
+        "action-shaping",
+        "asked-logs",
+        "axes",
+        "boost-curves",
+        "bottleneck",
+        "calibration",
+        "cem-optima",
+        "cem-settings",
+    ),
     *("cold-start", "devices", "late-rewards", "latency", "leaderboard", "looking-ahead"),
     *("offline-sessions", "ope-accuracy"),
     *(

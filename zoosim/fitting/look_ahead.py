@@ -5,12 +5,12 @@ A model of visitors is estimated: how likely a click is by segment, by the kind 
 likely a visitor returns, by the clicks of the visit and by goodwill. Nobody sees goodwill. It is taken for a kept sum,
 one up for a click on a kind that satisfies and one down for one that disappoints, between two ends; which kinds
 disappoint, and where the ends are, is chosen by who returned. In models that are drawn from the posterior (Laplace's
-normal around the mode; sums by their likelihood), the optimum and the policy of the next click are solved exactly
-(`zoosim.worlds.sessions.truth`), so that intervals hold what the log leaves open.
+normal around the mode; sums by their likelihood), the optimum and the policy of the next click are solved by value
+iteration, so that intervals hold what the log leaves open.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,7 @@ from zoosim.core.tables import Column, Table
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.fitting.visits import Kinds, Visits
 from zoosim.linear.logistic import Logistic, draw_weights, new_logistic, newton_step
-from zoosim.worlds.sessions.laws import Laws
-from zoosim.worlds.sessions.truth import BARRED, SessionTruth
+from zoosim.models.visitor_model import iterate_values
 
 DRAWS = 100
 """Models that are drawn from the posterior."""
@@ -98,7 +97,7 @@ class LookAhead:
     Where it cannot tell, `reason` says why, else it is empty and `shares` holds policies' shares of what the optimum
     brings, by name, and `optimum` the clicks of a new visitor under it. `disappointing` are kinds a click on which
     makes returns rarer, in the likeliest model; `by_satisfaction` what a step of the kept sum adds to the logit of a
-    return, `by_click` a click of the visit. `facts` are counts of the log.
+    return, `by_click` a click of the visit. `facts` are counts of the log, `skipped` its bad rows that were left out.
     """
 
     source: str
@@ -112,6 +111,7 @@ class LookAhead:
     goes_on: float = 0.0
     by_satisfaction: float = 0.0
     by_click: float = 0.0
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def advice(self) -> str:
@@ -147,7 +147,7 @@ class LookAhead:
         effects = {"by_satisfaction": self.by_satisfaction, "by_click": self.by_click}
         words = {"log": self.source, "advice": self.advice, "answer": self.answer, "reason": self.reason}
         kinds = {"kinds": list(self.kinds), "disappointing": list(self.disappointing)}
-        return {**words, **self.facts, "shares": shares, **figures, **effects, **kinds}
+        return {**words, **self.facts, "skipped": dict(self.skipped), "shares": shares, **figures, **effects, **kinds}
 
     def table(self) -> Table:
         """Tabulate the policies."""
@@ -254,6 +254,8 @@ def _facts(visits: Visits) -> dict[str, int]:
 
 def _too_poor(visits: Visits, facts: dict[str, int], n_kinds: int) -> str:
     """Say why a log tells nothing of returns or choices; empty where it does."""
+    if not facts["visits_ended"]:
+        return "of no visit it is known whether the visitor came back; log for longer, or lower --gone-after"
     if facts["returned"] < LEAST_RETURNS:
         return (
             f"after {facts['returned']:,} of {facts['visits_ended']:,} visits the visitor came back, expected at least "
@@ -408,43 +410,51 @@ def _sums(visitor: IntArray, kind: IntArray, clicked: BoolArray, disappoints: Bo
 
 
 class _Shop:
-    """A shop by a model of its visitors: kind k is product 2 k where it satisfies, 2 k + 1 where it disappoints."""
+    """A shop by a model of its visitors.
+
+    States of a segment are numbered as an array stands in memory: by kind clicked last, kept sum, clicks of the visit.
+    """
 
     def __init__(
         self, clicks: FloatArray, kept: KeptSum, returns: FloatArray, goes_on: float, shares: FloatArray
     ) -> None:
         n_kinds = clicks.shape[2]
-        # A sum that makes returns rarer is that of the other kinds, upside down.
-        flags = kept.disappoints if returns[2] >= 0.0 else ~kept.disappoints
-        places = 2 * np.arange(n_kinds) + flags
-        chances = np.zeros((*clicks.shape[:2], 2 * n_kinds))
-        chances[:, :, places] = clicks
-        level, count = np.indices((2 * kept.end + 1, MOST_CLICKS + 1))
-        logit = returns[0] + returns[1] * count + abs(returns[2]) * (level - kept.end)
-        laws = Laws(
-            clicks=chances,
-            returns=np.minimum(special.expit(logit), MOST_RETURNING),
-            goes_on=goes_on,
-            paid=1.0,
-            missing=0.0,
-            first=kept.end,
-            shares=shares,
-            levels=2 * kept.end + 1,
-        )
-        self._truth = SessionTruth.of_laws(laws)
-        self._is_there = np.zeros(2 * n_kinds, bool)
-        self._is_there[places] = True
+        shape = (n_kinds + 1, 2 * kept.end + 1, MOST_CLICKS + 1)
+        last, level, count = np.indices(shape).reshape(3, -1)
+        step = np.where(kept.disappoints, -1, 1)
+        kinds = np.broadcast_to(np.arange(n_kinds), (len(last), n_kinds))
+        levels = np.clip(level[:, np.newaxis] + step, 0, 2 * kept.end)
+        counts = np.broadcast_to(np.minimum(count + 1, MOST_CLICKS)[:, np.newaxis], kinds.shape)
+        after_click = np.ravel_multi_index((kinds, levels, counts), shape)
+        stays = np.broadcast_to(np.arange(len(last))[:, np.newaxis], after_click.shape)
+        logit = returns[0] + returns[1] * count + returns[2] * (level - kept.end)
+        self._next_states = np.stack([stays, after_click], axis=2)
+        self._ends = np.full(len(last), 1.0 - goes_on)
+        self._comes = np.minimum(special.expit(logit), MOST_RETURNING)
+        none = np.full_like(last, n_kinds)
+        self._next_visits = np.asarray(np.ravel_multi_index((none, level, np.zeros_like(last)), shape))
+        self._start = int(np.ravel_multi_index((n_kinds, kept.end, 0), shape))
+        self._clicks = clicks[:, last]
+        self._shares = shares
+        # Where a step up makes returns rarer, those kinds disappoint that go up.
+        satisfies = kept.disappoints != (returns[2] >= 0.0)
+        self._barred = np.where(satisfies if satisfies.any() else ~satisfies, 0.0, 1.0)
 
     def worth(self) -> dict[str, float]:
         """Return the clicks of a new visitor under each policy, by name, the optimum last."""
-        truth = self._truth
-        states = truth.clicks.shape[1]
-        there = np.broadcast_to(self._is_there, (states, len(self._is_there)))
-        satisfies = self._is_there & (np.arange(len(self._is_there)) % 2 == 0)
-        allowed = satisfies if satisfies.any() else self._is_there
-        policies: dict[str, Callable[[], FloatArray]] = {
-            MYOPIC: lambda: truth.shows(truth.clicks - BARRED * ~self._is_there),
-            RULE: lambda: truth.shows(truth.clicks - BARRED * ~allowed),
-            OPTIMUM: lambda: truth.best(there),
-        }
-        return {name: truth.value(policy()) for name, policy in policies.items()}
+        chosen = {MYOPIC: self._clicks.argmax(axis=2), RULE: (self._clicks - self._barred).argmax(axis=2)}
+        worth = {name: self._value(kinds) for name, kinds in chosen.items()}
+        most = [self._values(clicks, self._next_states).max(axis=1)[self._start] for clicks in self._clicks]
+        return {**worth, OPTIMUM: float(self._shares @ most)}
+
+    def _value(self, chosen: IntArray) -> float:
+        """Return the clicks of a new visitor who is shown what is `chosen (segments, states)`."""
+        states = np.arange(chosen.shape[1])
+        values = [
+            self._values(clicks[states, kinds][:, np.newaxis], self._next_states[states, kinds][:, np.newaxis])
+            for clicks, kinds in zip(self._clicks, chosen, strict=True)
+        ]
+        return float(self._shares @ [each[self._start, 0] for each in values])
+
+    def _values(self, clicks: FloatArray, next_states: IntArray) -> FloatArray:
+        return iterate_values(clicks, next_states, self._ends, self._comes, self._next_visits)

@@ -30,6 +30,6 @@ def _laws(found: LookAhead) -> PageTable:
         ("a visit goes on after a decision", f"{found.goes_on:.3f}"),
         (f"a click of the visit adds to the logit of a return ({MOST_CLICKS} count)", f"{found.by_click:+.3f}"),
         (f"a step of the kept sum adds (from -{found.end} to {found.end})", f"{found.by_satisfaction:+.3f}"),
-        ("kinds that disappoint", ", ".join(found.disappointing) or "none"),
+        ("kinds that disappoint", "; ".join(found.disappointing) or "none"),
     ]
     return PageTable("What was estimated", ("law", "estimate"), rows)

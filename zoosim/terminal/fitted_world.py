@@ -42,10 +42,15 @@ def _print_look_ahead(found: LookAhead, folder: Path, *, wide: bool) -> None:
     """Print what a log says of looking ahead, and what that rests on."""
     facts = found.facts
     counts = [(facts["decisions"], "decision"), (facts["clicks"], "click"), (facts["returned"], "return")]
-    print_lines([f"{counted(facts['visitors'], 'visitor')}: {', '.join(counted(*count) for count in counts)}"])
+    print_lines(
+        [
+            *skipped_lines(found.skipped),
+            f"{counted(facts['visitors'], 'visitor')}: {', '.join(counted(*count) for count in counts)}",
+        ]
+    )
     if found.shares is not None:
         print_table(found.table(), wide=wide, has_page=True)
-        disappoint = ", ".join(found.disappointing) or "none"
+        disappoint = "; ".join(found.disappointing) or "none"
         print_lines([f"Clicks after which fewer visitors come back: {disappoint}"])
     print_lines([found.answer])
     print_address(folder)

@@ -8,7 +8,7 @@ from zoosim.core.types import FloatArray, IntArray
 
 @jit
 def copy_vector(source: np.ndarray, target: np.ndarray) -> None:
-    """Copy `source (n,)` to `target (n,)`; `target[:] = source` would compile for 3 seconds."""
+    """Copy `source (n,)` to `target (n,)`; `target[:] = source` and `target[i] = row` would compile for 3 seconds."""
     for i in range(source.shape[0]):
         target[i] = source[i]
 

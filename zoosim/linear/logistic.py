@@ -14,7 +14,7 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import Limits, covariance_flaws
 from zoosim.core.types import FloatArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
-from zoosim.linear.dense import add_product, dot
+from zoosim.linear.dense import add_product, copy_matrix, copy_vector, dot
 
 STEEP = 30.0
 """Log odds beyond this size count as this size."""
@@ -118,7 +118,7 @@ def expand(
 
     Negated Hessian to the lower half of `matrix (d, d)`, and its Cholesky factor to that of `root (d, d)`.
     """
-    matrix[:] = model.prior_precision
+    copy_matrix(model.prior_precision, matrix)
     for i in range(slope.shape[0]):
         slope[i, 0] = dot(model.prior_precision[i], model.prior_mean - model.mean)
     add_curvature(model.mean, rows, happened, weights, slope[:, 0], matrix)
@@ -146,7 +146,7 @@ def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights
         moved = model.mean + share * slope[:, 0]
     # Else no step raises the posterior: all that is left to gain is rounding.
     if share > 1e-3:
-        model.mean[:] = moved
+        copy_vector(moved, model.mean)
 
 
 @jit

@@ -19,6 +19,7 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import ANY_SINGLES, FLAGS, SINGLES, trained_flaws
 from zoosim.core.rng import uniform
 from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.linear.dense import copy_vector
 from zoosim.nets.adam import adam_step
 from zoosim.nets.network import (
     BIAS_STEP,
@@ -199,7 +200,7 @@ def forget_output(params: Float32Array, last: IntArray, kinds: int, kind: int) -
     """
     unknown = last[OUTPUTS] - kinds
     weights = weights_of(params, last)
-    weights[unknown + kind] = weights[unknown]
+    copy_vector(weights[unknown], weights[unknown + kind])
     biases = params[last[BIASES] :]
     biases[(unknown + kind) * last[BIAS_STEP]] = biases[unknown * last[BIAS_STEP]]
 

@@ -15,7 +15,7 @@ from zoosim.core.limits import covariance_flaws
 from zoosim.core.state import Stateful
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
-from zoosim.linear.dense import add_matrix, add_product, dot
+from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot
 from zoosim.neural.kernel import noise_of
 from zoosim.neural.mlp import expand
 
@@ -74,12 +74,12 @@ def _rebuild(square: FloatArray, b: FloatArray, theta: FloatArray, noise: float)
     a = np.empty((size, size))
     inverse = np.empty((size, size))
     for i in range(size):
-        a[i, : i + 1] = square[i + 1, : i + 1]
+        copy_vector(square[i + 1, : i + 1], a[i, : i + 1])
         a[i, i] += noise
     invert_lower_half(a, noise, inverse)
     theta[:] = 0.0
     for i in range(size):
-        square[i, i:] = inverse[i, i:]
+        copy_vector(inverse[i, i:], square[i, i:])
         # Row i serves as row and as column, as in `_rank_one`.
         theta[i] += dot(inverse[i, i:], b[i:])
         theta[i + 1 :] += inverse[i, i + 1 :] * b[i]

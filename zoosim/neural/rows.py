@@ -14,7 +14,7 @@ from zoosim.core.limits import covariance_flaws
 from zoosim.core.state import Stateful, blank, saved_length
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
-from zoosim.linear.dense import dot
+from zoosim.linear.dense import copy_vector, dot
 from zoosim.neural.kernel import cross, noise_of
 
 MIN_PERIOD = 64
@@ -39,7 +39,7 @@ def condition(
     for i in range(n):
         # `counts` equal observations are one, of their mean reward, with the noise divided by their number.
         noises[i] = noise_of(noise / counts[seen[i]], prior[seen[i], seen[i]])
-        right[i, :size] = prior[seen[i]]
+        copy_vector(prior[seen[i]], right[i, :size])
         # One column more for y, so that L is run through once for both.
         right[i, size] = sums[seen[i]] / counts[seen[i]]
         extend(lower, i, prior[seen[i]][seen[:i]], prior[seen[i], seen[i]] + noises[i])

@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
+from zoosim.linear.dense import copy_vector
 from zoosim.ranking.top_k import top
 
 
@@ -26,7 +27,7 @@ def write_profiles(
     scores = np.empty(base.shape[0])
     shown = np.empty(weights.shape[0], np.int64)
     for n in range(actions.shape[0]):
-        scores[:] = base
+        copy_vector(base, scores)
         for i in range(columns.shape[0]):
             add_scaled(columns[i], actions[n, i], scores)
         top(scores, shown)

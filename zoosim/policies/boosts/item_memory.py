@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.limits import INPUTS, NOT_NEGATIVE, Limits
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot
+from zoosim.linear.dense import copy_vector, dot
 from zoosim.linear.logistic import Logistic, absorb, chance, new_logistic, newton_step
 from zoosim.models.examination import count_looks, look_table, looked_at
 from zoosim.policies.boosts.base import BoostSpec
@@ -162,14 +162,14 @@ def examples_of(memory: ItemMemory, crossed: Crossed, visits: int, looks: FloatA
         for n in range(m):
             # Expectation: a position counts as an example with the probability that it was looked at.
             if seen[n] >= FAINT:
-                out.rows[i] = rows[n]
+                copy_vector(rows[n], out.rows[i])
                 out.clicked[i] = memory.clicks[v, n]
                 out.weights[i] = seen[n]
                 i += 1
             # Purchases need no such weight: what was clicked was looked at.
             if memory.clicks[v, n]:
                 out.purchase_rows[j, 0] = dot(rows[n], memory.click.mean)
-                out.purchase_rows[j, 1:] = rows[n]
+                copy_vector(rows[n], out.purchase_rows[j, 1:])
                 out.purchased[j] = memory.purchases[v, n]
                 j += 1
     return Examples(out.rows[:i], out.clicked[:i], out.weights[:i], out.purchase_rows[:j], out.purchased[:j])

@@ -7,6 +7,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
+from zoosim.linear.dense import copy_vector
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.ranking.top_k import top_of
 
@@ -46,7 +47,7 @@ def slate_values(request: BoostRequest, actions: FloatArray, out: FloatArray) ->
     baseline = top_of(request.base, min(request.kept, request.base.shape[0]))
     scores = np.empty(request.base.shape[0])
     for n in range(actions.shape[0]):
-        scores[:] = request.base
+        copy_vector(request.base, scores)
         for j in range(actions.shape[1]):
             row = request.features[j]
             boost = actions[n, j]

@@ -15,6 +15,7 @@ from zoosim.core.limits import FLAGS, SINGLES
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import NOBODY, BoolArray, Float32Array, FloatArray, IntArray, PastLog, Progress
+from zoosim.linear.dense import copy_vector
 from zoosim.models.actor_critic import (
     HELD,
     ActorCritic,
@@ -227,7 +228,7 @@ def _remember(
         and _are_same(decided.states, slot, state, place)
     ):
         decided.waits[slot] = 0
-        rollout.offered[place] = decided.offered[slot]
+        copy_vector(decided.offered[slot], rollout.offered[place])
         rollout.log_chances[place] = decided.log_chances[slot]
     else:
         rollout.offered[place] = 0

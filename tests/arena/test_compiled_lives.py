@@ -37,8 +37,9 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        *(("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", SHOCKED), ("iql", SHOCKED), ("ppo", SHOCKED)),
-        *(("linucb", HARD), ("dqn", HARD), ("ppo", HARD)),
+        *(("linucb", SHOCKED), ("q-table", SHOCKED), ("ppo", SHOCKED), ("dqn", HARD)),
+        *(pytest.param(name, SHOCKED, marks=pytest.mark.slow) for name in ("dqn", "iql")),
+        *(pytest.param(name, HARD, marks=pytest.mark.slow) for name in ("linucb", "ppo")),
     ],
 )
 def test_rows_and_what_is_learned_are_those_of_the_plain_loop(

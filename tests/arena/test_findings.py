@@ -96,6 +96,7 @@ def test_no_overtaking_is_told_where_each_seed_has_shocks_of_its_own(tmp_path: P
     assert "overtaking" not in result.summary
 
 
+@pytest.mark.slow
 def test_a_run_tells_its_findings_in_its_summary_and_on_its_page(tmp_path: Path) -> None:
     result = zoosim.run(
         "showdown",

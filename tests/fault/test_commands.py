@@ -101,7 +101,8 @@ def test_a_run_ends_well_wherever_its_output_goes(shell: str, code: int, tmp_pat
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("shell", ["2>&-", pytest.param("<&- 2>&-", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["2>&-", "<&- 2>&-"])
 def test_workers_have_streams_where_those_of_a_run_are_closed(shell: str, tmp_path: Path, sound: pl.DataFrame) -> None:
     assert command(RUN.replace("--jobs 1", "--jobs 2"), tmp_path, shell=shell).code == 0
     assert rows_of(tmp_path / "run").equals(sound)
@@ -124,6 +125,7 @@ def test_an_error_that_nobody_expected_is_no_success() -> None:
     assert (done.returncode, "ZeroDivisionError" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

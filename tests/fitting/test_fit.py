@@ -58,6 +58,7 @@ def test_the_click_table_of_a_known_shop_comes_back_within_its_error(logs: int, 
     assert least < float(np.mean(hits)) < most
 
 
+@pytest.mark.slow
 def test_the_oracle_of_alike_products_is_not_the_luckiest_of_them() -> None:
     """4 logs of 4,000 rows of 20 products that all are clicked by 10%, seeds 0 to 3; the best rates look like 17%."""
     oracles, luckiest = [], []
@@ -286,6 +287,7 @@ def test_hardly_any_expected_responses_have_a_range() -> None:
     assert 0.0 <= low <= high < 1e-200
 
 
+@pytest.mark.slow
 def test_a_fit_is_not_oversold() -> None:
     rng = np.random.default_rng(0)
     flat = hold_out(shop_log(rng, 8_000, clicks=np.full((3, 5), 0.1)))

@@ -86,6 +86,7 @@ def true_behaviour(folder: Path, segments: list[str]) -> EstimatedParameters:
     )
 
 
+@pytest.mark.slow
 def test_a_fitted_world_behaves_as_it_was_estimated(fitted: Fitted) -> None:
     """What compiled code adds up for a segment, type, category and product is what was estimated for them, rounded."""
     config = read_search_config(read_config(fitted.folder / "world.yaml")["env"])

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.policies.from_log.test_from_log import context_of, fitted
 from tests.policies.from_log.test_mixed_effects import K, shop
@@ -24,6 +25,7 @@ def test_policies_are_ordered_by_what_they_earn() -> None:
         assert values["random"] < values["400"] < values["4800"]
 
 
+@pytest.mark.slow
 def test_rows_that_policies_learned_from_make_values_right() -> None:
     """4,000 rows of 6% clicks, 3,200 to learn from, seeds 0 to 7: the mean ratio of predicted to true values.
 

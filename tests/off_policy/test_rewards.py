@@ -259,6 +259,7 @@ def check_advice(evaluation: Evaluation, signs: dict[tuple[str, str], int]) -> N
         assert {name.partition(" ")[0] for name in named.split(", ")} == (better or {"none"})
 
 
+@pytest.mark.slow
 @example(1, 0.5, 2.220446049250313e-16)  # three policies that differ by rounding alone
 @given(st.integers(0, 2**32 - 1), st.floats(0.02, 0.5), st.floats(0.0, 3.0))
 @settings(max_examples=25, deadline=None)

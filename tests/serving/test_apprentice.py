@@ -34,6 +34,7 @@ def agreement(service: ServiceProcess) -> dict[str, Any]:
     return dict(httpx2.get(f"{service.url}/v1/model").json()["apprentice"])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_it_is_counted_how_often_an_apprentice_agrees(tmp_path: Path) -> None:
     """It comes to agree with a shop that shows what earns more, and not with another."""

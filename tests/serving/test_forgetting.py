@@ -151,6 +151,7 @@ def test_the_scan_sees_what_is_left(tmp_path: Path) -> None:
     check_traces(tmp_path)
 
 
+@pytest.mark.slow
 def test_no_value_that_few_visitors_had_is_left(tmp_path: Path) -> None:
     """200 visitors of a service that grew its schema twice; 11 are forgotten, one of them the last who came.
 

@@ -59,6 +59,7 @@ def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do(monkeypatch
     assert rows[FREE].static == rows[GUARD_BASE].static
 
 
+@pytest.mark.slow
 def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (courses, page):
         monkeypatch.setattr(module, "LONG", (31, 33, 35, 36))

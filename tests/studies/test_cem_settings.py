@@ -35,6 +35,7 @@ def test_true_shares_by_hand() -> None:
     assert true_share(state, 0 * best)[0] == pytest.approx((1 / 12) / (0.475 + 1 / 12))
 
 
+@pytest.mark.slow
 def test_fewer_members_and_iterations_take_fewer_passes_and_get_less_far() -> None:
     rows = {(row.case, row.setting): row for row in sizes_of(1000)}
     large, small = rows[5, "5 iterations"], rows[3, "3 iterations"]
@@ -43,6 +44,7 @@ def test_fewer_members_and_iterations_take_fewer_passes_and_get_less_far() -> No
     assert 0.5 < small.share < large.share < 1
 
 
+@pytest.mark.slow
 def test_a_narrow_warm_start_helps_the_same_visitor_and_harms_another() -> None:
     shares = {(row.setting, row.case): row.share for row in starts_of(1000)}
     assert len(shares) == len(LIKENESS) * 2 * len(WARM)

@@ -25,6 +25,7 @@ def test_drawn_shops_are_large_and_differ_by_seed() -> None:
     assert drawn_shop(3) != drawn_shop(4)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_each_shop_takes() -> None:
     (indifferent,) = solve(("weight of satisfaction", 0.0))
     (default,) = solve(("levels of satisfaction", 3))

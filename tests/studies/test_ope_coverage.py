@@ -74,6 +74,7 @@ def test_intervals_whose_conditions_do_not_hold_are_left_out() -> None:
     assert not any(row.promised for row in covered(*off, (0,)))
 
 
+@pytest.mark.slow
 def test_logs_without_overlap_are_caught() -> None:
     """2 actions that the log lacks, 40 logs: the default interval misses in most, Bernstein's in none."""
     number, cell = next((number, cell) for number, cell in enumerate(CELLS) if cell.world == "2 actions missing")

@@ -41,6 +41,7 @@ def test_the_page_says_whether_to_rely_on_the_verdict() -> None:
     assert [row[1] for row in page.tables[0].rows] == ["fqe", "mis", "fqe"]
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_summed_by_target_and_estimator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
     rows = measure(seeds="0:2", visitors=200, jobs=1)

@@ -17,6 +17,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_truth_is_what_the_target_earns() -> None:
     """Cases 0 to 59, 60 logs each, actions drawn from the target instead: means within 4.5 standard errors."""
     for number in range(60):

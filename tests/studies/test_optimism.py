@@ -18,6 +18,7 @@ def made_up(gain_when_new: float) -> list[Earned]:
     return rows
 
 
+@pytest.mark.slow
 def test_rewards_are_those_of_the_periods() -> None:
     periods = {"first": (0, 3), "all": (0, 120)}
     greedy, growing = (earned_by(name, 3, periods) for name in (GREEDY, GROWING))

@@ -32,6 +32,7 @@ def test_own_tastes_are_beside_those_of_all() -> None:
     assert not np.array_equal(apart[0], apart[2])
 
 
+@pytest.mark.slow
 def test_deviations_pay_for_those_who_come_back() -> None:
     rows = {name: {row.comes: row.percent for row in reached_by(name, 1, 1.0, 3_000)} for name in POLICIES[2:]}
     assert list(rows["d-linucb"]) == list(COMES)

@@ -113,6 +113,7 @@ def test_sanity_ends_up_on_its_page(tmp_path: Path) -> None:
     assert "printed (lessons.md 7.4.1)" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_spread_is_mended_by_what_held_out_points_taught() -> None:
     found = spreads.spreads_of(0)
     rows = {row.method: row for row in found if isinstance(row, Spread)}

@@ -31,6 +31,7 @@ def test_a_curve_is_looked_at_after_so_many_visits() -> None:
     assert 55.0 < bandit[-1].percent < 66.7, "a bandit reaches what the best next click is worth, and no more"
 
 
+@pytest.mark.slow
 def test_the_worth_of_what_sees_no_state_is_simulated_as_precisely_as_said() -> None:
     world = Sessions(3, 400, observe="state")
     run = LearningRun(Learner("a bandit", "linucb", {}), world, 400)

@@ -8,6 +8,7 @@ from studies.shocks_sessions.measuring import PERIODS, Followed, followed, visit
 from zoosim.core.errors import ConfigError
 
 
+@pytest.mark.slow
 def test_a_bandit_is_looked_at_before_and_after_each_shock() -> None:
     rows = followed(Learner("a bandit", "linucb", {}), 3, 400)
     first = {row.period: row.percent for row in rows if row.visits == 0}

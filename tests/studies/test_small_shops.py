@@ -66,6 +66,7 @@ def test_personas_change_places_twice_and_drift_between() -> None:
     assert jumps == [1_000, 2_000]
 
 
+@pytest.mark.slow
 def test_one_that_knows_how_a_shop_was_drawn_leads_in_it() -> None:
     """Of worlds that are named, with no twin where that is not among them."""
     knows = str(Path(reward_kinds.__file__).parent / "knows_the_shop.py") + ":KnowsTheShop"

@@ -22,6 +22,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("studies.ucb_or_thompson.measuring.kept_array", lambda study, key, make: make())
 
 
+@pytest.mark.slow
 def test_it_measures_what_runs_reach_and_times_both_of_a_pair(tmp_path: Path) -> None:
     rows = measure(seeds="3:5", jobs=1, pairs="shared-linucb", steps=300)
     reached = [row for row in rows if isinstance(row, Reached)]

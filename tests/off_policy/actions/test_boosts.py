@@ -98,6 +98,7 @@ def test_boosts_in_any_form_have_the_same_values() -> None:
     assert judged(to_log(lists, a_max=1.0), same, a_max=None).results == expected
 
 
+@pytest.mark.slow
 def test_intervals_hold_and_fail_for_a_bandwidth_that_is_too_wide() -> None:
     """60 logs of 1,000 visits: 95% intervals hold on 51 or more (three binomial standard errors); those of a kernel as
     wide as the box on fewer than 10, and none is then trusted."""

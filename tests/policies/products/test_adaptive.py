@@ -152,7 +152,8 @@ def test_numbers_tell_products_of_a_category_apart() -> None:
         assert earned(policy, np.eye(2), products, np.tile(0.05 + 0.8 * quality, (2, 1)), 3_000) > 0.95
 
 
-@pytest.mark.parametrize("shops", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shops", [2, 4])
 def test_linear_models_follow_a_jump(shops: int) -> None:
     """Personas as standardised numbers, 4 x 5 chances that are all redrawn after half of the visits.
 
@@ -419,7 +420,8 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     np.testing.assert_allclose(own, 1.0 + per_product**2 / (1.0 + per_product**2))
 
 
-@pytest.mark.parametrize("shops", [4, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shops", [4, 6])
 def test_new_products_that_are_better_are_found(shops: int) -> None:
     """Three new products come to 50 known ones, one of them better than all, and no feature tells any apart.
 

@@ -203,6 +203,7 @@ def made_for(world: TableWorld, seed: int = 0, **params: Any) -> Any:
     return NeuralLinear(world.spec(12_000), np.random.default_rng(seed), **params)
 
 
+@pytest.mark.slow
 def test_it_does_not_hang_on_the_seed_of_its_network() -> None:
     """Six networks in one world, 8,000 visits: the published forms end between 40 and 97%."""
     world = shop()

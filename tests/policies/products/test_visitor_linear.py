@@ -85,6 +85,7 @@ def made(cls: type[VisitorLinUCB | DiscountedLinUCB]) -> VisitorLinUCB | Discoun
     return cls(SPEC, np.random.default_rng(0), alpha=0.5)
 
 
+@pytest.mark.slow
 def test_visitors_who_differ_are_told_apart_and_others_are_not() -> None:
     own = made(VisitorLinUCB)
     shared = play(made(DiscountedLinUCB), 1.0)

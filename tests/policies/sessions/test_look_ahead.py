@@ -61,7 +61,7 @@ def test_the_visit_and_the_discount_limit_what_counts() -> None:
     assert value(discounted, 0.0, 0) == 1.0 + 0.5 * 3.0
 
 
-@pytest.mark.parametrize("cls", [QTable, DQN, IQL])
+@pytest.mark.parametrize("cls", [QTable, DQN])
 def test_exploration_falls_with_the_visitors_who_have_gone(cls: Any) -> None:
     policy = cls(SPEC, np.random.default_rng(0), random_first=0.8, random_last=0.2, random_fall=0.5)
     shares = []

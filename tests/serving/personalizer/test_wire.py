@@ -346,7 +346,7 @@ def test_evaluations_that_are_not_there(wire: Wire) -> None:
     refused(wire.send("DELETE", "/evaluations/none"), 404, "EvaluationNotFound")
 
 
-@pytest.mark.parametrize("is_remote", [False, True])
+@pytest.mark.parametrize("is_remote", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_policies_are_evaluated_on_the_log(tmp_path: Path, is_remote: bool) -> None:
     folder = tmp_path / "store"
     with contextlib.ExitStack() as opened:

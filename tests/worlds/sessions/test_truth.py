@@ -157,6 +157,7 @@ def test_the_optimum_where_products_sell_out_by_hand() -> None:
     assert truth.shows(np.array([1.0, 2.0])).sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_lives_where_products_sell_out_have_the_exact_mean() -> None:
     """Visitors of the world itself, who are shown the best of what is there, and something worse: 3 standard errors."""
     world = Sessions(3, 1_500, sold_out=0.5, per_kind=1)

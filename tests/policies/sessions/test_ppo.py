@@ -91,7 +91,7 @@ def test_it_learns_to_give_up_a_click_for_what_follows() -> None:
 
 
 def test_the_probability_is_that_of_the_decision_when_feedback_comes_late() -> None:
-    policy = learner()
+    policy = learner(entropy=0.0)
     early = request(0.0, (True, False, True))
     chance = policy.propensities(early)[0]
     policy.note_decision(early, 0)

@@ -309,14 +309,14 @@ class PPO(KindPolicy):
     rollout: int = parameter(4_096, low=2, high=1_000_000, help="decisions from one improvement to the next")
     epochs: int = parameter(10, low=1, high=1_000, help="passes over these decisions")
     batch_size: int = parameter(512, low=1, high=100_000, help="decisions per step of training")
-    learning_rate: float = parameter(1e-3, low=1e-7, high=1, help="Adam's learning rate at first")
-    last_rate: float = parameter(1.0, low=1e-6, high=1, help="share of it that is left in the end")
-    value_rate: float = parameter(1.0, low=1e-3, high=1e3, help="learning rate of the value, in units of the policy's")
+    learning_rate: float = parameter(2e-3, low=1e-7, high=1, help="Adam's learning rate at first")
+    last_rate: float = parameter(0.2, low=1e-6, high=1, help="share of it that is left in the end")
+    value_rate: float = parameter(3.0, low=1e-3, high=1e3, help="learning rate of the value, in units of the policy's")
     fading: float = parameter(
         0.95, low=0, high=1, help="weight of errors by one decision of distance in an advantage (GAE's lambda)"
     )
     clip: float = parameter(0.2, low=1e-3, high=10, help="bound of the change of a probability, as a share of it")
-    entropy: float = parameter(0.003, low=0, high=10, help="weight of the entropy of what is shown")
+    entropy: float = parameter(0.02, low=0, high=10, help="weight of the entropy of what is shown")
     visitors: int = parameter(1_000, low=1, high=10_000_000, help="visitors whose decisions may wait for a reward")
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from studies.cache import kept_array
+from studies.shop_worth import shop_worth
 from studies.simulated_worth import simulated_worth
 from studies.work import rows_by_task
 from zoosim.arena.compiled import runs_compiled
@@ -28,8 +29,8 @@ from zoosim.worlds.sessions.world import Sessions
 CHECKPOINTS = (300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 """Visits after which what was learned is looked at, up to those of a run."""
 
-STATE = "state"
-"""What learners see of a visitor by default."""
+STATE, SHOP = "state", "shop"
+"""What learners see of a visitor by default, and what a shop does."""
 
 VISITORS_PER_VISIT = 0.4
 """Visitors that are planned for a visit: about so many come for the first time while a policy learns."""
@@ -49,9 +50,9 @@ class Learned:
     """What a learner had reached after so many visits, in % of the optimum.
 
     `percent` is the worth of its best actions, without exploring and without learning more: exact where it sees the
-    state, else simulated (see `simulated_worth`); `online` what visitors brought since the checkpoint before,
-    exploration included. `believed` is what the learner expects of a new visitor, None for one that expects nothing or
-    sees no state.
+    state or what a shop does, else simulated (see `simulated_worth`); `online` what visitors brought since the
+    checkpoint before, exploration included. `believed` is what the learner expects of a new visitor, None for one that
+    expects nothing or sees no state.
     """
 
     learner: str
@@ -113,10 +114,8 @@ def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STAT
     rows = []
     for checkpoint in (*(mark for mark in CHECKPOINTS if mark < visits), visits):
         online = run.go_on(checkpoint)
-        # QMDP keeps a record of each visitor, and looks at no state.
-        sees_state = observe == STATE and not isinstance(run.policy, QMDP)
-        worth = best_worth(world, run.policy) if sees_state else simulated_worth(world, run.policy).clicks
-        believed = believed_worth(world, run.policy) if sees_state else None
+        worth = _worth(world, run.policy)
+        believed = believed_worth(world, run.policy) if observe == STATE else None
         in_percent = 100.0 / optimum
         rows.append(
             Learned(
@@ -129,6 +128,19 @@ def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STAT
             )
         )
     return rows
+
+
+def _worth(world: Sessions, policy: Policy) -> float:
+    """Return what it is worth to show what a policy takes for best, in clicks of a new visitor."""
+    observe = world.config.observe
+    # QMDP keeps a record of each visitor, and is no table over what is observed.
+    if isinstance(policy, QMDP):
+        return simulated_worth(world, policy).clicks
+    if observe == STATE:
+        return best_worth(world, policy)
+    if observe == SHOP:
+        return shop_worth(world.truth_of(0), partial(best_actions, world, policy))
+    return simulated_worth(world, policy).clicks
 
 
 class LearningRun:

@@ -68,7 +68,7 @@ class KeptSum(NamedTuple):
     """A way to keep a sum of a visitor's clicks: one down for a kind that `disappoints (K,)`, one up for another.
 
     It stays between `-end` and `end`. `returns` is the posterior of the logit of a return: 1, the clicks of the visit,
-    the sum. `fit` is the logarithm of their likelihood.
+    the sum. `fit` is the logarithm of their likelihood, less what each kind costs that goes by itself.
     """
 
     disappoints: BoolArray
@@ -78,7 +78,7 @@ class KeptSum(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A policy's share of what the optimum brings: in the likeliest model, and the middle 95% of those drawn."""
+    """A policy's share of what the optimum brings: the median of the models that are drawn, and their middle 95%."""
 
     value: float
     low: float
@@ -216,11 +216,8 @@ def look_ahead(
         of_clicks = draw_weights(clicks.posterior, rng.standard_normal(len(clicks.posterior.mean)), 1.0)
         each = model(kept, of_clicks, returns, rng.beta(stays + 1.0, visits.ends.sum() + 1.0)).worth()
         drawn.append([each[name] / each[OPTIMUM] for name in worth])
-    lows, highs = np.quantile(drawn, (0.025, 0.975), axis=0)
-    shares = {
-        name: Share(worth[name] / worth[OPTIMUM], float(low), float(high))
-        for name, low, high in zip(worth, lows, highs, strict=True)
-    }
+    low, middle, high = np.quantile(drawn, (0.025, 0.5, 0.975), axis=0).tolist()
+    shares = {name: Share(*ends) for name, *ends in zip(worth, middle, low, high, strict=True)}
     by_satisfaction = float(best.returns.mean[2])
     # The sum is kept in either direction: one that makes returns rarer is that of the other kinds.
     flags = best.disappoints if by_satisfaction >= 0.0 else ~best.disappoints
@@ -353,29 +350,37 @@ def _kept_sums(visits: Visits, kinds: Kinds) -> list[KeptSum]:
     """Return ways to keep a sum of clicks that tell who returned, the likeliest first.
 
     First tried are kinds that have a feature against those that have not, and each kind against all others; from the
-    likeliest, kinds change sides one by one, as long as that tells more than a chance find among so many would.
+    likeliest, kinds change sides one by one, as long as that makes it likelier. A kind that goes by itself costs what a
+    parameter does (BIC, Schwarz 1978), since among so many some tell a little by chance.
     """
     n_kinds = len(kinds.names)
     known = visits.ends & ~visits.is_open
     counts = np.minimum(visits.clicks[known], MOST_CLICKS)
     returned = visits.returns[known]
+    cost = float(np.log(len(returned))) / 2.0
 
-    def keep(disappoints: BoolArray, end: int) -> KeptSum:
+    def keep(disappoints: BoolArray, end: int, alone: int) -> KeptSum:
         sums = _sums(visits.visitor, visits.kind, visits.clicked, disappoints, end)[known]
-        return _fit_returns(sums, counts, returned, disappoints, end)
+        kept = _fit_returns(sums, counts, returned, disappoints, end)
+        return kept._replace(fit=kept.fit - cost * alone)
 
     binary = np.isin(kinds.features, (0.0, 1.0)).all(axis=0)
-    sides = {tuple(side) for side in (kinds.features.T[binary] == 1.0).tolist()}
-    sides |= {tuple(side) for side in np.eye(n_kinds, dtype=bool).tolist()}
-    tried = [keep(np.array(side), end) for side in sorted(sides) for end in ENDS]
+    by_feature = {tuple(side) for side in (kinds.features.T[binary] == 1.0).tolist()}
+    by_itself = {tuple(side) for side in np.eye(n_kinds, dtype=bool).tolist()} - by_feature
+    tried = [
+        keep(np.array(side), end, alone)
+        for alone, sides in enumerate((by_feature, by_itself))
+        for side in sorted(sides)
+        for end in ENDS
+    ]
     best = max(tried, key=lambda each: each.fit)
-    while True:
+    first = 1 + (tuple(best.disappoints.tolist()) in by_itself)
+    for alone in range(first, n_kinds):
         flips = [best.disappoints ^ (np.arange(n_kinds) == kind) for kind in range(n_kinds)]
-        others = [keep(side, best.end) for side in flips]
-        better = max(others, key=lambda each: each.fit)
-        if better.fit < best.fit + np.log(len(returned)) / 2.0:
+        better = max((keep(side, best.end, alone) for side in flips), key=lambda each: each.fit)
+        if better.fit <= best.fit:
             break
-        tried += [keep(better.disappoints, end) for end in ENDS]
+        tried += [keep(better.disappoints, end, alone) for end in ENDS]
         best = max(tried, key=lambda each: each.fit)
     likely = [each for each in tried if each.fit > best.fit + np.log(UNLIKELY)]
     return sorted(likely, key=lambda each: -each.fit)

@@ -22,6 +22,7 @@ from zoosim.policies.registry import make_entry
 from zoosim.policies.sessions.base import LookAheadPolicy
 from zoosim.policies.sessions.planner import Planner
 from zoosim.policies.sessions.qmdp import QMDP
+from zoosim.worlds.base import World
 from zoosim.worlds.episodes import feedback_of
 from zoosim.worlds.sessions.states import all_observations, policy_table
 from zoosim.worlds.sessions.world import Sessions
@@ -146,7 +147,7 @@ def _worth(world: Sessions, policy: Policy) -> float:
 class LearningRun:
     """A learner that meets the visitors of a world, one after another."""
 
-    def __init__(self, learner: Learner, world: Sessions, visits: int) -> None:
+    def __init__(self, learner: Learner, world: World, visits: int) -> None:
         """Make the policy.
 
         Args:
@@ -193,11 +194,12 @@ class Met(NamedTuple):
     clicks: float
 
 
-def _meeting(world: Sessions, policy: Policy) -> Callable[[int, int], Met]:
+def _meeting(world: World, policy: Policy) -> Callable[[int, int], Met]:
     """Return what lets a policy meet visitors `start` to `stop - 1`, compiled where that can be."""
-    if not runs_compiled(type(policy)):
+    compiled = world.as_compiled()
+    if compiled is None or not runs_compiled(type(policy)):
         return partial(_meet_one_by_one, world, policy)
-    lives = CompiledLives(world, world.as_compiled(), policy, judged=False)
+    lives = CompiledLives(world, compiled, policy, judged=False)
 
     def meet(start: int, stop: int) -> Met:
         rows = lives.play(start, stop)
@@ -206,7 +208,7 @@ def _meeting(world: Sessions, policy: Policy) -> Callable[[int, int], Met]:
     return meet
 
 
-def _meet_one_by_one(world: Sessions, policy: Policy, start: int, stop: int) -> Met:
+def _meet_one_by_one(world: World, policy: Policy, start: int, stop: int) -> Met:
     """Serve visitors decision by decision; the policy is taught at once."""
     visits = 0
     clicks = 0.0

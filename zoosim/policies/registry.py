@@ -67,6 +67,7 @@ BUILT_IN = {
     "q-offline": "zoosim.policies.boosts.q_offline:QOffline",
     "rank-guardrail": "zoosim.policies.boosts.rank_guardrail:RankGuardrail",
     "item-critic": "zoosim.policies.boosts.item_critic:ItemCritic",
+    "actor-critic": "zoosim.policies.boosts.actor_critic:ActorCritic",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -8,5 +8,5 @@ LURE = Experiment(
     summary="2,000 visitors of some three visits, who buy by the discount and return by what they got",
     question="How much of what visitors bring in all do boosts get that are learned from one visit at a time?",
     steps=2_000,
-    policies={"random-boosts": {}, "constant-boosts": {}, "item-critic": {}, "q-ensemble": {}},
+    policies={"random-boosts": {}, "constant-boosts": {}, "item-critic": {}, "q-ensemble": {}, "actor-critic": {}},
 )

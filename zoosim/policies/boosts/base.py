@@ -101,7 +101,8 @@ class BoostPolicy(Policy):
             feedback: What `info["feedback"]` of the environment holds; by position `shown (k,)` ids, their `products`
                 (one column per property), `boost_features (k, d)`, `base_scores (k,)`, `clicks (k,)`,
                 `purchases (k,)`; and `reward_parts`.
-            next_context: The visitor's next request, where visitors come back; a search shop's do not.
+            next_context: The visitor's next request, where visitors come back, None for one who has gone; a search
+                shop's do not come back.
 
         Raises:
             DataError: a number is NaN or infinite, or a shape is wrong; nothing was learned.
@@ -111,7 +112,20 @@ class BoostPolicy(Policy):
         boosts = check_array(f"{policy_name(type(self))}: action", action, (self.spec.product_dim,))
         self._check_box(boosts)
         earned = check_array(f"{policy_name(type(self))}: reward", [reward], (1,))
-        self.learn(context, boosts, float(earned[0]), feedback)
+        if next_context is not None:
+            self.check(next_context)
+        self.follow(context, boosts, float(earned[0]), feedback, next_context)
+
+    def follow(
+        self,
+        context: Context,
+        action: FloatArray,
+        reward: float,
+        feedback: Mapping[str, Any] | None,
+        next_context: Context | None,
+    ) -> None:
+        """Learn from a visit and from what followed it, all checked; by default from the visit alone."""
+        self.learn(context, action, reward, feedback)
 
     def _check_box(self, boosts: FloatArray) -> None:
         a_max = self.spec.a_max

@@ -23,6 +23,7 @@ from zoosim.off_policy.estimators.lives import (
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.life_verdict import life_figures
 from zoosim.off_policy.models.life_values import Choices, LinearValues, marginalised
+from zoosim.off_policy.models.mixed_horizons import least_risk_shares, magic
 
 
 def lives_of_lengths(lengths: list[int], censored: tuple[int, ...] = ()) -> LifeRows:
@@ -164,6 +165,7 @@ class Chain:
             "mis": lambda: marginalised(rows, states, ratios, rewards),
             "dr": lambda: doubly_robust(rows, weights, rewards, *predictions),
             "wdr": lambda: weighted_doubly_robust(rows, weights, rewards, *predictions),
+            "magic": lambda: magic(rows, weights, rewards, model),
             "fqe": lambda: model.terms(rewards),
         }
 
@@ -193,9 +195,22 @@ def test_estimators_find_the_value_of_a_chain(follow: int) -> None:
         # Weights alone know nothing of what comes after the last decision that is followed, models do.
         of_first = _first_decisions(3) if follow == 3 else exact
         expected = exact if name in ("mis", "fqe") else of_first
-        if follow == 3 and name in ("dr", "wdr", "trajectory-is"):
+        if follow == 3 and name in ("dr", "wdr", "magic", "trajectory-is"):
             continue  # a model beyond the end beside weights before it, and lives without those that were cut off
         assert abs(terms.value - expected) < 3.5 * standard_error(terms) + 0.002, name
+
+
+def test_a_mixture_goes_by_variance_and_by_bias() -> None:
+    # Independent estimates count by 1 over their variances; one of a bias of 9 in place of the variance, likewise less.
+    np.testing.assert_allclose(least_risk_shares(np.diag([1.0, 3.0])), [0.75, 0.25])
+    np.testing.assert_allclose(least_risk_shares(np.diag([1.0, 0.0]) + np.outer([0.0, 3.0], [0.0, 3.0])), [0.9, 0.1])
+    # What moves along with a better one, and more, takes no part.
+    np.testing.assert_allclose(least_risk_shares(np.array([[1.0, 2.0], [2.0, 9.0]])), [1.0, 0.0])
+    log = CHAIN.draw(400, 3)
+    estimators = CHAIN.estimators(*log, halves_of(log[0]))
+    mixed = estimators["magic"]()
+    assert standard_error(mixed) < 1.02 * standard_error(estimators["wdr"]())
+    assert abs(mixed.value - CHAIN.values()[0]) < 3.5 * standard_error(mixed)
 
 
 def _first_decisions(count: int) -> float:

@@ -22,19 +22,21 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.life_verdict import LifeFigures, judge_life, life_figures
 from zoosim.off_policy.models.life_values import Choices, LinearValues, Predictions, marginalised
+from zoosim.off_policy.models.mixed_horizons import magic
 from zoosim.off_policy.targets.products import Target, distinct_contexts, make_target
 from zoosim.off_policy.verdict import Verdict
 from zoosim.policies.model import Model
 
 FITTED_Q = "fqe"
 MARGINALISED = "mis"
+MIXED = "magic"
 BY_WEIGHTS = {
     "trajectory-is": lives.trajectory_is,
     "per-decision": lives.per_decision,
     "weighted-per-decision": lives.weighted_per_decision,
 }
 WITH_VALUES = {"dr": lives.doubly_robust, "wdr": lives.weighted_doubly_robust}
-ESTIMATORS = (*BY_WEIGHTS, MARGINALISED, *WITH_VALUES, FITTED_Q)
+ESTIMATORS = (*BY_WEIGHTS, MARGINALISED, *WITH_VALUES, MIXED, FITTED_Q)
 DEFAULT = ("weighted-per-decision", MARGINALISED, "wdr", FITTED_Q)
 
 MOST_FEATURES = 600
@@ -188,7 +190,7 @@ class LifeEvaluation(PolicyEvaluation):
         known = [
             *BY_WEIGHTS,
             *([MARGINALISED] if states is not None else []),
-            *((*WITH_VALUES, FITTED_Q) if model is not None else []),
+            *((*WITH_VALUES, MIXED, FITTED_Q) if model is not None else []),
         ]
         decisions, self._rows = log.all_rows
         self._rewards = decisions.rewards[self._rows.order]
@@ -247,6 +249,9 @@ class LifeEvaluation(PolicyEvaluation):
         if estimator == FITTED_Q:
             assert self._model is not None
             return self._model.terms(self._rewards)
+        if estimator == MIXED:
+            assert self._model is not None
+            return magic(self._rows, self._weights, self._rewards, self._model)
         return WITH_VALUES[estimator](self._rows, self._weights, self._rewards, *self._predictions)
 
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:

@@ -161,16 +161,20 @@ def weighted_per_decision(rows: LifeRows, weights: FloatArray, rewards: FloatArr
     Biased for few visitors, and less noisy (Precup, Sutton & Singh 2000, consistent weighted per-decision IS).
     """
     counted = weights * rows.scale
-    totals = sums_by_step(rows, counted)
-    has_weight = totals > 0.0
-    tops = np.bincount(rows.step, counted * rows.discount * rewards, rows.n_steps)
-    means = np.divide(tops, totals, out=np.zeros(rows.n_steps), where=has_weight)
-    per_weight = np.divide(rows.n_visitors, totals, out=np.zeros(rows.n_steps), where=has_weight)
+    per_weight = per_mean_weight(rows, weights)
+    means = np.bincount(rows.step, counted * rows.discount * rewards, rows.n_steps) * per_weight / rows.n_visitors
     influence = rows.by_visitor(counted * (rows.discount * rewards - means[rows.step]) * per_weight[rows.step])
     # Who has gone earns 0 at all later decisions, and takes part in their mean weights.
     later = np.append(np.cumsum((means * per_weight)[::-1])[::-1], 0.0)
     influence -= final_weights(rows, weights) * later[rows.step[rows.last] + 1]
     return Terms(means.sum() + influence)
+
+
+def per_mean_weight(rows: LifeRows, weights: FloatArray) -> FloatArray:
+    """Return 1 over the mean weight of all visitors at each decision `(T,)`; 0 where nobody has any."""
+    totals = sums_by_step(rows, weights * rows.scale)
+    inverse: FloatArray = np.divide(rows.n_visitors, totals, out=np.zeros(rows.n_steps), where=totals > 0.0)
+    return inverse
 
 
 def doubly_robust(

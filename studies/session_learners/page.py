@@ -24,7 +24,7 @@ SHOWN = {
 MYOPIC = "myopic"
 TERMS = {
     "% of the optimum": "Expected clicks of a new visitor, from the first decision to the last, if the policy shows "
-    "what it takes for best and learns no more: exact, by a linear system, where it sees the state, else simulated on "
+    "what it takes for best and learns no more: exact where it sees the state or what a shop does, else simulated on "
     "visitors whom it never met, with a standard error below .3. Of those of the best policy, which knows "
     "all laws. Mean over seeds with a 95% interval, and the worst seed.",
     "visits": "Visits of all visitors so far, of which each learner meets the same. A visitor makes up to three or so, "

@@ -78,6 +78,10 @@ def test_copies_that_go_on_from_one_training_draw_batches_of_their_own() -> None
     assert first.state.net.key == second.state.net.key
     second.reseed(np.random.default_rng(1))
     assert first.state.net.key != second.state.net.key
+    double = table(double=True)
+    key = double.state.coins.key.copy()
+    double.reseed(np.random.default_rng(1))
+    assert double.state.coins.key != key
 
 
 def test_the_state_met_longest_ago_makes_room() -> None:

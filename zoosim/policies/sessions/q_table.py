@@ -13,7 +13,7 @@ from zoosim.core.id_table import IdTable, claim_slot, find_slot, new_id_table
 from zoosim.core.jit import jit
 from zoosim.core.limits import SINGLES
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import uniform
+from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.choice import hash_row
 from zoosim.policies.kernel import DecisionDraws, new_draws
@@ -140,6 +140,12 @@ class QTable(LookAheadPolicy):
     double: bool = parameter(
         False, help="whether two tables learn, each of what the other one knows (double Q-learning)"
     )
+
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` from now on, which table moves, too; what was learned stays."""
+        super().reseed(rng)
+        if self.double:
+            self.state.coins.key[:] = draw_key(rng)
 
     def _new_state(self) -> QTableState:
         shape = (2 if self.double else 1, self.states + 1, self.kinds + 1)

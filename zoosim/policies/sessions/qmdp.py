@@ -47,18 +47,8 @@ class QMDP(PlanningPolicy):
     name = "qmdp"
     learned: ClassVar = (
         *("_visitor_ids", "_begins", "_shown", "_clicked", "_follows", "_kind_ids", "_kind_rows", "_counts"),
-        *(
-            "_visitors",
-            "_records",
-            "_beliefs",
-            "_shares",
-            "_clicks",
-            "_lowers",
-            "_bound",
-            "_expected",
-            "_drawn",
-            "draws",
-        ),
+        *("_visitors", "_records", "_beliefs"),
+        *("_shares", "_clicks", "_lowers", "_bound", "_expected", "_drawn", "draws"),
     )
     _visitor_ids: Annotated[IntArray, IDS]
     _begins: Annotated[IntArray, FLAGS]

@@ -117,8 +117,8 @@ def must_be_equal(one: list[np.ndarray], two: list[np.ndarray]) -> None:
         assert np.array_equal(a, b), f"{name} differs first at row {int(np.argmax(a != b))}"
 
 
-RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable", "iql")
-"""Policies whose loops are compiled from the parts of others', of `neural-linear` and `dqn`."""
+RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable", "dropout-ts", "visitor-linucb", "iql")
+"""Policies whose loops are compiled from the parts of others'."""
 
 
 def _label(variant: tuple[str, dict[str, Any]]) -> str:

@@ -151,7 +151,7 @@ def arrays_in(value: Any) -> Iterator[np.ndarray]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("is_part", [False, True])
+@pytest.mark.parametrize("is_part", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_results_are_pythons_and_memory_is_freed(function: Callable[[Outer], Any], is_part: bool) -> None:
     """By entries, which Python calls, and by parts, whose arguments another compiled function holds."""
     compiled = jit(function)

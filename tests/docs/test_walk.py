@@ -30,6 +30,7 @@ def test_a_page_can_be_walked(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
     walk(page, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_readme_can_be_walked_without_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     walk(README, tmp_path, without="zoosim import")

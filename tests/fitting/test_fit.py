@@ -424,6 +424,7 @@ def test_products_that_differ_by_themselves_are_told() -> None:
     assert not column_of(columns, "column 0").tells
 
 
+@pytest.mark.slow
 def test_a_world_is_believed_as_far_as_held_out_rows_go(known: Checked, unknown: Checked) -> None:
     log = known.log
     assert known.checks.verdict.word == TRUST

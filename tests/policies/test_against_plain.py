@@ -178,6 +178,7 @@ def compare_neural(
     return same
 
 
+@pytest.mark.slow
 def test_neural_linear_online() -> None:
     """Float32 against float64, 400 gradient steps deep."""
     policy = made(NeuralLinearOnline, shop(), hidden=16, embedding=8)
@@ -217,6 +218,7 @@ class Batches:
         return self.order[:size]
 
 
+@pytest.mark.slow
 def test_neural_linear_stable() -> None:
     """A ring of 150 that goes round four times, 64 Adam steps."""
     params = {"hidden": 16, "embedding": 8, "memory": 150, "batch_size": 10, "train_every": 10}

@@ -112,6 +112,9 @@ PAGES: dict[str, Callable[[Path], str]] = {
     ),
 }
 
+OF_EACH_KIND = ("run", "describe search", "evaluate", "fit-world of searches", "leaderboard")
+"""Pages that hold each kind of section and figure; the others are for the slow tests."""
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
@@ -119,7 +122,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield running
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [name if name in OF_EACH_KIND else pytest.param(name, marks=pytest.mark.slow) for name in PAGES]
+)
 def test_a_page_is_readable_at_every_width(name: str, browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(PAGES[name](tmp_path / "folder"), encoding="utf-8")

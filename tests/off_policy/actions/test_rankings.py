@@ -114,7 +114,8 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
         assert (before[~own] != after[~own]).mean() > 0.9
 
 
-@pytest.mark.parametrize(("logs", "least"), [(40, 34), pytest.param(100, 89, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("logs", "least"), [(40, 34), (100, 89)])
 def test_intervals_hold_where_the_assumption_does(logs: int, least: int) -> None:
     """Clicks that depend on what stands above, logs of 400 visits: 95% intervals of cascade estimators hold on as many
     as three binomial standard errors allow; those of independent ones, which take no notice, on fewer than 80%."""

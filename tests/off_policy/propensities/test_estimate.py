@@ -53,7 +53,8 @@ def test_no_rows_chance_comes_from_a_model_that_has_seen_its_user(monkeypatch: p
     assert same == [False, False, True, False, False]
 
 
-@pytest.mark.parametrize(("logs", "least"), [(20, 17), pytest.param(50, 43, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("logs", "least"), [(20, 17), (50, 43)])
 def test_intervals_hold_and_take_the_error_of_probabilities_in(logs: int, least: int) -> None:
     """Logs of 500 rows: 95% intervals hold on so many or more (three binomial standard errors, .854 and .857).
 

@@ -40,8 +40,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]
 
-RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable", "iql")
-"""Policies that are made from the parts of others, `neural-linear` and `dqn`, for the slow tests."""
+RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable", "iql", "qmdp")
+"""Policies that are made from the parts of others, for the slow tests."""
 
 OF_THE_CLASS = ("makes", "acts", "inputs", "draws")
 """Checks of what a class does whatever its parameters are, which others ask along the way, too."""

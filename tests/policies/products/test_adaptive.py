@@ -366,6 +366,7 @@ def widths_on(policy: Adaptive, page: Context) -> tuple[float, float]:
     return float(of_columns), float(of_products)
 
 
+@pytest.mark.slow
 def test_effects_are_tried_where_there_are_rewards_enough() -> None:
     """Draws widen with rewards per effect: of single products, on pages of them or of new ones alone, and of columns.
 

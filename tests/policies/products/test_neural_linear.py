@@ -188,6 +188,7 @@ def test_the_noise_is_that_of_the_rewards() -> None:
         assert low < policy.state.levels[VARIANCE] < high
 
 
+@pytest.mark.slow
 def test_it_finds_what_became_better_unseen() -> None:
     """The silent shock: only a memory that fades looks again; without fading the improvement stays unfound."""
     shocks = [{"step": 4_000, "name": "silent", "set": {"cat_connoisseur": {"Dog Toy": 0.95}}}]

@@ -32,6 +32,7 @@ STUDIES = (
         "product-effects",
         "q-sanity",
         "reward-kinds",
+        "search-returns",
         "session-learners",
         "shocks-sessions",
         "swapped-personas",

@@ -78,26 +78,28 @@ class LinearValues:
         return Terms(values.expected[first] + influence - influence.mean())
 
     def held_out_influence(self, rewards: FloatArray, predicted: FloatArray, expected: FloatArray) -> FloatArray:
-        """Return how each visitor moves a sum of held-out predictions through the model that it takes part in `(V,)`.
+        """Return how each visitor moves sums of held-out predictions through the model that it takes part in `(m, V)`.
 
         Args:
             rewards: What decisions earned `(n,)`.
-            predicted: What the prediction of each logged action counts for in the sum `(n,)`.
-            expected: What the prediction under the policy counts for `(n,)`.
+            predicted: What the prediction of each logged action counts for in each sum `(m, n)`.
+            expected: What the prediction under the policy counts for `(m, n)`.
         """
         users, shown, meant = self._choices
-        weighted = predicted[:, np.newaxis] * shown + expected[:, np.newaxis] * meant
-        moved = np.zeros(len(users))
+        out = np.zeros((len(predicted), self._rows.n_visitors))
         for half in range(2):
             system = [self._systems[1 - half]]
-            asked = self._halves == half
-            slope = np.einsum("nu,np->up", users[asked], weighted[asked], optimize=True).ravel()
-            pull = linalg.solve(_ridged(system).T, slope, check_finite=False)
+            factors = linalg.lu_factor(_ridged(system).T, check_finite=False)
             values = self._predictions(self._solve(system, rewards))
             delta = rewards - values.predicted + self._rows.onward(values.expected)
-            taught = ~asked & self._rows.tells_next
-            moved[taught] = (self._dot(pull, shown) * delta)[taught]
-        return self._rows.n_visitors * self._rows.by_visitor(moved)
+            asked = self._halves == half
+            taught = np.where(~asked & self._rows.tells_next, delta, 0.0)
+            for number, (own, following) in enumerate(zip(predicted[:, asked], expected[:, asked], strict=True)):
+                weighted = own[:, np.newaxis] * shown[asked] + following[:, np.newaxis] * meant[asked]
+                slope = np.einsum("nu,np->up", users[asked], weighted, optimize=True).ravel()
+                pull = linalg.lu_solve(factors, slope, check_finite=False)
+                out[number] += self._rows.by_visitor(self._dot(pull, shown) * taught)
+        return self._rows.n_visitors * out
 
     def _system(self, chosen: IntArray) -> tuple[FloatArray, IntArray]:
         """Return sum phi (phi - phi')^T over the chosen decisions, and these."""

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import nnls
 
-from zoosim.core.types import BoolArray, FloatArray
+from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.lives import LifeRows, per_mean_weight, weighted_per_decision
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.models.life_values import LinearValues
@@ -26,7 +26,7 @@ def magic(rows: LifeRows, weights: FloatArray, rewards: FloatArray, model: Linea
         rewards: What they earned `(n,)`.
         model: Values from a decision on.
     """
-    parts = np.array([_stopped(rows, weights, rewards, model, rows.step < count) for count in _stops(rows.n_steps)])
+    parts = _stopped(rows, weights, rewards, model)
     values = parts.mean(axis=1)
     covariance = np.cov(parts) / rows.n_visitors
     bias = np.maximum(np.abs(values - values[-1]) - NORMAL_90 * np.sqrt(covariance[-1, -1]), 0.0)
@@ -39,22 +39,21 @@ def _stops(n_steps: int) -> list[int]:
     return [0, *doubled, n_steps]
 
 
-def _stopped(
-    rows: LifeRows, weights: FloatArray, rewards: FloatArray, model: LinearValues, corrected: BoolArray
-) -> FloatArray:
-    """Return the terms of an estimate in which some decisions correct the model `(V,)`."""
+def _stopped(rows: LifeRows, weights: FloatArray, rewards: FloatArray, model: LinearValues) -> FloatArray:
+    """Return the terms of the estimate that stops after each number of decisions, the last one never `(m, V)`."""
     predicted, expected = model.held_out(rewards)
     first = rows.starts[:-1]
-    corrections = np.where(corrected, rewards - predicted + rows.onward(expected), 0.0)
-    terms = expected[first] + weighted_per_decision(rows, weights, corrections).base
+    corrections = rewards - predicted + rows.onward(expected)
+    corrected = np.array([rows.step < count for count in _stops(rows.n_steps)])
+    weighted = [weighted_per_decision(rows, weights, np.where(these, corrections, 0.0)).base for these in corrected]
     # What predictions count for in the mean of these: less 1 at the action shown, and 1 at the next decision.
     counted = rows.discount * rows.scale * weights * per_mean_weight(rows, weights)[rows.step] / rows.n_visitors
     shown = np.where(corrected, counted, 0.0)
-    meant = np.zeros(len(shown))
-    meant[1:] = (shown * rows.onward(np.ones(len(shown))))[:-1]
-    meant[first] = 1.0 / rows.n_visitors
+    meant = np.zeros(shown.shape)
+    meant[:, 1:] = (shown * rows.onward(np.ones(len(rewards))))[:, :-1]
+    meant[:, first] = 1.0 / rows.n_visitors
     moved = model.held_out_influence(rewards, -shown, meant)
-    return np.asarray(terms + moved - moved.mean())
+    return np.asarray(expected[first] + weighted + moved - moved.mean(axis=1, keepdims=True))
 
 
 def least_risk_shares(matrix: FloatArray) -> FloatArray:

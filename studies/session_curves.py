@@ -1,14 +1,13 @@
 """What a policy has learned after so many visits of visitors who come back: the exact worth of its best actions."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.shop_worth import shop_worth
 from studies.simulated_worth import simulated_worth
 from studies.work import rows_by_task
@@ -89,12 +88,7 @@ def _kept_curve(visits: int, observe: str, task: tuple[Learner, int]) -> list[Le
     learner, seed = task
     entry = make_entry(learner.policy, params=dict(learner.params))
     key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, observe, CHECKPOINTS)
-    text = kept_array("session-curves", key, partial(_text, learner, seed, visits, observe))
-    return [Learned(**row) for row in json.loads(str(text))]
-
-
-def _text(learner: Learner, seed: int, visits: int, observe: str) -> str:
-    return json.dumps([asdict(row) for row in learning_curve(learner, seed, visits, observe)])
+    return kept_rows("session-curves", key, Learned, partial(learning_curve, learner, seed, visits, observe))
 
 
 def learning_curve(learner: Learner, seed: int, visits: int, observe: str = STATE) -> list[Learned]:

@@ -1,11 +1,10 @@
 """Let learners of boosts meet visitors whom discounts lure, and look at them after so many visits."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.session_curves import Learner, LearningRun
 from studies.work import names_of, rows_by_task
 from zoosim.core.checks import check_whole
@@ -68,12 +67,7 @@ def _kept(visits: int, task: tuple[Learner, int]) -> list[Reached]:
     learner, seed = task
     entry = make_entry(learner.policy, params=dict(learner.params))
     key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visits, CHECKPOINTS)
-    text = kept_array("lure", key, partial(_text, learner, seed, visits))
-    return [Reached(**row) for row in json.loads(str(text))]
-
-
-def _text(learner: Learner, seed: int, visits: int) -> str:
-    return json.dumps([asdict(row) for row in reached(learner, seed, visits)])
+    return kept_rows("lure", key, Reached, partial(reached, learner, seed, visits))
 
 
 def reached(learner: Learner, seed: int, visits: int) -> list[Reached]:

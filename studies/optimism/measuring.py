@@ -1,14 +1,13 @@
 """Let q-ensemble serve a new shop, then a known one, then one whose products are all replaced, under each schedule."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.held_out import ranking_reward, serve
 from studies.work import rows_by_task
 from zoosim.core.rng import stream
@@ -59,12 +58,8 @@ def measure(*, seeds: Any = "1000:1016", jobs: Any = None, progress: Progress = 
 
 def _kept(task: tuple[str, int]) -> list[Earned]:
     schedule, seed = task
-    text = kept_array("optimism", (SCHEDULES[schedule], PERIODS, seed), partial(_text, schedule, seed))
-    return [Earned(**row) for row in json.loads(str(text))]
-
-
-def _text(schedule: str, seed: int) -> str:
-    return json.dumps([asdict(row) for row in earned_by(schedule, seed, PERIODS)])
+    key = (SCHEDULES[schedule], PERIODS, seed)
+    return kept_rows("optimism", key, Earned, partial(earned_by, schedule, seed, PERIODS))
 
 
 def earned_by(schedule: str, seed: int, periods: dict[str, tuple[int, int]]) -> Sequence[Earned]:

@@ -1,15 +1,14 @@
 """Let policies meet visitors who come back, and time those who know them, with a full memory."""
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.own_tastes.world import PRODUCTS, own_tastes
 from studies.work import rows_by_task
 from zoosim.arena.loop import play
@@ -110,11 +109,7 @@ def _words(task: tuple[str, int, float]) -> str:
 def _kept(visits: int, task: tuple[str, int, float]) -> list[Reached]:
     policy, _, _ = task
     key = (make_entry(policy).fingerprint, *task, visits, COMES)
-    return [Reached(**row) for row in json.loads(str(kept_array("own-tastes", key, partial(_text, visits, task))))]
-
-
-def _text(visits: int, task: tuple[str, int, float]) -> str:
-    return json.dumps([asdict(row) for row in reached_by(*task, visits)])
+    return kept_rows("own-tastes", key, Reached, partial(reached_by, *task, visits))
 
 
 def reached_by(policy: str, seed: int, own: float, visits: int) -> list[Reached]:

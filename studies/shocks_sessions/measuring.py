@@ -1,12 +1,11 @@
 """Measure what learners are worth before and after each of two changes of what visitors like."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.session_curves import VISITORS_PER_VISIT, Learner, LearningRun, best_worth
 from studies.work import names_of, rows_by_task
 from zoosim.core.checks import check_whole
@@ -70,12 +69,7 @@ def _kept(visitors: int, task: tuple[Learner, int]) -> list[Followed]:
     learner, seed = task
     entry = make_entry(learner.policy, params=dict(learner.params))
     key = (entry.fingerprint, learner.name, sorted(learner.params.items()), seed, visitors, CHECKPOINTS)
-    text = kept_array("shocks-sessions", key, partial(_text, learner, seed, visitors))
-    return [Followed(**row) for row in json.loads(str(text))]
-
-
-def _text(learner: Learner, seed: int, visitors: int) -> str:
-    return json.dumps([asdict(row) for row in followed(learner, seed, visitors)])
+    return kept_rows("shocks-sessions", key, Followed, partial(followed, learner, seed, visitors))
 
 
 def shocks(visitors: int) -> list[dict[str, Any]]:

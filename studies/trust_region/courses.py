@@ -1,14 +1,13 @@
 """Let q-ensemble learn in trust regions and behind guardrails, around one point or around what was served last."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from studies.cache import kept_array
+from studies.cache import kept_rows
 from studies.held_out import HeldOut, boosts_reward, draw_held_out, open_shop, spec_of
 from studies.shops import ShopChanges, read_shop
 from studies.work import rows_by_task
@@ -124,13 +123,8 @@ def measure(
 def _kept_course(config: SearchConfig, task: tuple[str, int]) -> list[Stretch]:
     name, seed = task
     key = (config.model_dump_json(), digest(config), SETTINGS[name], seed, LONG, SHORT, HELD_OUT_VISITS)
-    text = kept_array("trust-region", key, partial(_course_text, config, name, seed))
-    return [Stretch(**row) for row in json.loads(str(text))]
-
-
-def _course_text(config: SearchConfig, name: str, seed: int) -> str:
-    rows = course(config, name, seed, LONG if name in ON_LONG else SHORT)
-    return json.dumps([asdict(row) for row in rows])
+    checkpoints = LONG if name in ON_LONG else SHORT
+    return kept_rows("trust-region", key, Stretch, partial(course, config, name, seed, checkpoints))
 
 
 def course(config: SearchConfig, name: str, seed: int, checkpoints: Sequence[int]) -> list[Stretch]:

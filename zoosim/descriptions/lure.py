@@ -7,11 +7,9 @@ import numpy as np
 from zoosim.action_spaces.base import Part
 from zoosim.core.tables import Column, Table
 from zoosim.core.types import FloatArray, Progress
+from zoosim.worlds.facts import ENOUGH
 from zoosim.worlds.lure.truth import Rung
 from zoosim.worlds.lure.world import Lure
-
-ENOUGH = 0.95
-"""Share of the optimum from which a simpler policy is enough."""
 
 MYOPIC = "myopic"
 RULES = {

@@ -8,12 +8,10 @@ import numpy as np
 from zoosim.action_spaces.base import Part
 from zoosim.core.tables import Column, Table
 from zoosim.core.types import FloatArray, Progress
+from zoosim.worlds.facts import ENOUGH
 from zoosim.worlds.sessions.laws import TEASER
 from zoosim.worlds.sessions.truth import RULES, SessionTruth, Step
 from zoosim.worlds.sessions.world import Sessions
-
-ENOUGH = 0.95
-"""Share of the optimum from which a simpler policy is enough."""
 
 WORDS = {
     "no teasers": "no teasers",

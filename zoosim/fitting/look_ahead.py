@@ -23,6 +23,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.fitting.visits import Kinds, Visits
 from zoosim.linear.logistic import Logistic, draw_weights, new_logistic, newton_step
 from zoosim.models.visitor_model import iterate_values
+from zoosim.worlds.facts import ENOUGH
 
 DRAWS = 100
 """Models that are drawn from the posterior."""
@@ -41,9 +42,6 @@ LEAST_VARIED = 0.01
 
 MOST_RETURNING = 0.99
 """The most likely that a visitor returns: beyond, a visitor would bring more than any log can tell."""
-
-ENOUGH = 0.95
-"""Share of what planning brings from which a simpler policy is enough."""
 
 ROUNDS = 8
 """Steps of Newton's method."""

@@ -1,7 +1,8 @@
 """The page of what a log of visitors who come back says of looking ahead."""
 
-from zoosim.fitting.look_ahead import ENOUGH, MOST_CLICKS, LookAhead
+from zoosim.fitting.look_ahead import MOST_CLICKS, LookAhead
 from zoosim.report.sections import Page, PageTable
+from zoosim.worlds.facts import ENOUGH
 
 TERMS = {
     "next click": "Shows what is clicked most now, by all that the model knows of the visitor.",

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from zoosim.descriptions.lure import ENOUGH, LureDescription
+from zoosim.descriptions.lure import LureDescription
 from zoosim.report.ladder import ladder_figure, levels_figure
 from zoosim.report.sections import Drawing, Page, PageTable, render_sections
+from zoosim.worlds.facts import ENOUGH
 
 TERMS = {
     "myopic": "Boosts whose page earns most at this visit; all laws are known.",

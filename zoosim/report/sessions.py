@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from zoosim.descriptions.sessions import ENOUGH, SessionsDescription
+from zoosim.descriptions.sessions import SessionsDescription
 from zoosim.report.ladder import ladder_figure, levels_figure
 from zoosim.report.sections import Drawing, Page, PageTable, render_sections
+from zoosim.worlds.facts import ENOUGH
 
 TERMS = {
     "myopic": "Shows what is clicked most now; it knows all click chances and the visitor's whole state.",

@@ -32,6 +32,9 @@ CLICKS = RewardScale("ctr", "CTR", "clicks", (0.0, 1.0), is_share=True)
 AMOUNTS = RewardScale("reward", "reward", "reward")
 EUROS = AMOUNTS._replace(unit="EUR")
 
+ENOUGH = 0.95
+"""Share of what the best policy brings, over visitors who come back, from which a simpler policy is enough."""
+
 
 class Reference(NamedTuple):
     """A line to compare policies with.

@@ -88,7 +88,7 @@ class RunResult(TabularResult):
 
     @cached_property
     def references(self) -> "tuple[Reference, ...]":
-        """What the world knows of how far policies may come, such as a classifier trained on all labels."""
+        """Values of the world to compare policies with, such as the accuracy of a classifier trained on all labels."""
         return self.plan.any_world.reference_values()
 
     @cached_property

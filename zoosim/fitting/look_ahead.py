@@ -90,7 +90,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class LookAhead:
-    """What a log says of looking ahead.
+    """The answer of a log to whether it pays to look ahead.
 
     Where it cannot tell, `reason` says why, else it is empty and `shares` holds policies' shares of what the optimum
     brings, by name, and `optimum` the clicks of a new visitor under it. `disappointing` are kinds a click on which

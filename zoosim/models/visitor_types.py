@@ -57,7 +57,7 @@ class Lives(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How a click on each kind moves the tally, `steps (K,)`, between -`bound` and `bound`."""
+    """A sum of clicks between -`bound` and `bound`, which a click on each kind moves by `steps (K,)`."""
 
     steps: IntArray
     bound: int
@@ -74,7 +74,7 @@ class Types(NamedTuple):
 
 
 class TypedPlan(NamedTuple):
-    """What each kind brings to each type in each state, `(T, R, K)`, by the most likely model, and by a drawn one.
+    """Values of each kind for each type in each state, `(T, R, K)`, by the most likely model, and by a drawn one.
 
     States are numbered as an array `(K + 1, 2 bound + 1, MOST_CLICKS + 1)` stands in memory: the kind clicked last plus
     one, the tally from its lower bound, the clicks of the visit.

@@ -20,7 +20,7 @@ BLOCK = 4_096
 
 
 class Choices(NamedTuple):
-    """What was known at n decisions, and shown, and what a policy would show.
+    """Features of n decisions: of the visitors, of what was shown, and of what a policy would show.
 
     `users (n, d_u)` are features of the visitors, `shown (n, d_p)` those of the product shown, and `meant (n, d_p)`
     their mean over the products that the policy would show.

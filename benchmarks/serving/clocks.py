@@ -25,6 +25,7 @@ from tests.serving.valkey import valkey_server
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
+from zoosim.serving.machine import Machine
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
@@ -96,7 +97,7 @@ class Life:
 
     def _started(self, number: int, model: Path | None) -> Service:
         settings = Settings(store=self._stores[number], wait=WAIT, keep_days=KEEP_DAYS)
-        return Service(settings, model, asyncio.get_running_loop(), self._times[number].clock())
+        return Service(settings, model, asyncio.get_running_loop(), Machine(self._times[number].clock()))
 
     async def _visit(self) -> None:
         service = self._services[int(self._rng.integers(len(self._services)))]

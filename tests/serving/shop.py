@@ -16,6 +16,7 @@ import polars as pl
 import zoosim
 from tests.logs.own_searches import write_searches
 from zoosim.serving.clock import Clock
+from zoosim.serving.machine import Machine
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
 
@@ -87,7 +88,7 @@ async def running(
 ) -> AsyncIterator[Service]:
     """Run a service without HTTP and without a learner; its log is in SQLite where `store` names no other place."""
     options = {"store": f"sqlite:{folder}", "wait": 1.0, **settings}
-    service = Service(Settings(**options), model, asyncio.get_running_loop(), clock)
+    service = Service(Settings(**options), model, asyncio.get_running_loop(), Machine(clock or Clock()))
     try:
         yield service
     finally:

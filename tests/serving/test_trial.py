@@ -53,7 +53,7 @@ def test_a_service_answers_alike_with_and_without_made_up_requests(
         async with running(folder, model) as service:
             return [await _ask(service, policy, number) for number in range(5)]
 
-    monkeypatch.setattr("zoosim.serving.service.secret_of", lambda folder, store: bytes(32))
+    monkeypatch.setattr("zoosim.serving.service.secret_of", lambda *arguments: bytes(32))
     tried = asyncio.run(answers(tmp_path / "tried"))
     monkeypatch.setattr(Service, "_try_requests", lambda service: None)
     monkeypatch.setattr(Model, "prepare", lambda model: None)

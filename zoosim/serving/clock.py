@@ -46,7 +46,7 @@ class _Anchor(NamedTuple):
 class Clock:
     """Gives rows of the log their times. It never goes back, and `look` is to be called some times a second.
 
-    `now` may be called in any thread, the rest in one.
+    `now` and `passed` may be called in any thread, the rest in one.
 
     Attributes:
         gaps: Leaps of the log's time that the log does not know of yet, oldest first; who notes them removes them.
@@ -63,13 +63,17 @@ class Clock:
         self._steady = steady or machine_steady
         self.gaps: list[Gap] = []
         self._jumps: list[int] = []
-        self._throttle = Throttle(now=lambda: self._steady() / MICROSECONDS)
+        self._throttle = Throttle(now=self.passed)
         self._anchor = _Anchor(self._wall(), self._steady(), 0)
         self._wall_seen, self._steady_seen = self._anchor[:2]
 
     def now(self) -> int:
         """Return the time in microseconds since 1970."""
         return self._time_at(self._steady())
+
+    def passed(self) -> float:
+        """Return the seconds of a clock that nobody sets, by which durations are measured."""
+        return self._steady() / MICROSECONDS
 
     def wall(self) -> int:
         """Return what the wall clock says."""

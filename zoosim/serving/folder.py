@@ -4,11 +4,10 @@ import contextlib
 import fcntl
 import logging
 import os
-import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from zoosim.action_spaces.registry import find_action_space
@@ -103,7 +102,7 @@ def _remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def secret_of(folder: Path, store: Store) -> bytes:
+def secret_of(folder: Path, store: Store, random_bytes: Callable[[int], bytes]) -> bytes:
     """Return the secret that draws follow from: that of the first service of a log, made at its first start.
 
     Raises:
@@ -112,7 +111,7 @@ def secret_of(folder: Path, store: Store) -> bytes:
     """
     path = folder / SECRET
     is_new = not os.path.lexists(path)
-    secret = secrets.token_bytes(SECRET_BYTES) if is_new else _read_secret(path)
+    secret = random_bytes(SECRET_BYTES) if is_new else _read_secret(path)
     # Services that start at once on a new log make a secret each. All draw by the one that the server got first, so
     # that an id draws alike wherever it is sent.
     common = store.agree(SECRET, secret)

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import math
 import os
 import signal
 import sys
@@ -9,18 +10,19 @@ import time
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.events import Kind, Row, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.log_lines import write_json_lines
+from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
-from zoosim.serving.store.address import Address, open_store
+from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import LostRows, Store
 
 SECONDS_BETWEEN_MESSAGES = 0.1
@@ -65,7 +67,7 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
     warnings.simplefilter("ignore")
     write_json_lines()
     try:
-        _LogLearner(job, _Parent(job.parent, ranker)).run()
+        LogLearner(job, _Ranker(job.parent, ranker), Machine()).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
         pass
     except LostRows as error:
@@ -76,8 +78,30 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
         sys.exit(3)
 
 
-class _Parent:
-    """The ranker that a learner works for."""
+class Ranker(Protocol):
+    """The ranker that a learner works for, as the learner sees it.
+
+    Attributes:
+        wants_whole: Whether the next message is to hold the whole state.
+    """
+
+    wants_whole: bool
+
+    def send(self, content: bytes) -> None:
+        """Send a message."""
+        ...
+
+    def wants_stop(self) -> bool:
+        """Return whether the ranker is gone, or said stop."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let some time pass."""
+        ...
+
+
+class _Ranker:
+    """The ranker of this machine, a process."""
 
     def __init__(self, process: int, connection: Connection) -> None:
         self._process = process
@@ -99,49 +123,42 @@ class _Parent:
             self.wants_whole = True
         return False
 
-    def insist(self, ask: Callable[[], Answer]) -> Answer:
-        """Return what a store answers, asked until it does; raises `EOFError` once the ranker wants a stop.
-
-        What was begun with the rows of a tick cannot be begun anew, so a store that fails in its midst must be waited
-        for.
-        """
-        has_complained = False
-        while True:
-            try:
-                return ask()
-            except StoreError as error:
-                if not has_complained:
-                    _complain(str(error))
-                has_complained = True
-            if self.wants_stop():
-                raise EOFError
-            time.sleep(SECONDS_BETWEEN_TRIES)
+    def wait(self, seconds: float) -> None:
+        """Let some time pass."""
+        time.sleep(seconds)
 
 
-class _LogLearner:
+class LogLearner:
     """Reads the log row by row; at each tick it learns what is over, and publishes."""
 
-    def __init__(self, job: LearnerJob, parent: _Parent) -> None:
-        """Open the log, and begin with the newest snapshot."""
+    def __init__(self, job: LearnerJob, ranker: Ranker, machine: Machine) -> None:
+        """Open the log, and begin with the newest snapshot.
+
+        Args:
+            job: What to do.
+            ranker: For whom.
+            machine: What it runs on.
+        """
         self._job = job
-        self._parent = parent
+        self._ranker = ranker
+        self._passed = machine.clock.passed
         self._folder = job.store.folder
-        store = parent.insist(lambda: open_store(job.store, read_only=True))
+        store = self._insist(lambda: machine.open_store(job.store, True))
         self._store: Store = store
         # Before snapshots are looked for: on a new machine those that another service shared are all there are.
-        parent.insist(lambda: store.fetch(self._folder))
+        self._insist(lambda: store.fetch(self._folder))
         models = Models(self._folder, store)
         self._replica: Replica = newest_replica(
             self._folder / SNAPSHOTS,
-            lambda digest: parent.insist(lambda: models.load(digest)),
-            lambda seq: parent.insist(lambda: store.row(seq)),
+            lambda digest: self._insist(lambda: models.load(digest)),
+            lambda seq: self._insist(lambda: store.row(seq)),
             _complain,
         )
         # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
         # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
         self._publishers: dict[str, Publisher] = {}
-        self._saved_at = time.monotonic()
+        self._saved_at = self._passed()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
         self._newest: Row | None = None
@@ -149,31 +166,44 @@ class _LogLearner:
         # So that a first message goes out even where no row follows the snapshot: the ranker waits for it before it
         # announces that it serves.
         self._is_new = True
-        self._published_at = -SECONDS_BETWEEN_MESSAGES
+        self._published_at = -math.inf
         self._bounded = 0
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
-        self._catch_up()
-        for arm in self._replica.arms.values() if self._replica.start is not None else ():
-            prepare_model(arm.model)  # so that the first reward is learned as soon as the others
+        self.begin()
         while True:
-            rows_read = self._catch_up()
-            if self._message_is_due():
-                self._publish()
-                self._tell_of_bounds()
-            if self._snapshot_is_due():
-                self._save()
-            if self._parent.wants_stop():
+            rows_read = self.step()
+            if self._ranker.wants_stop():
                 break
             if not rows_read:
-                time.sleep(PAUSE)
-        while self._catch_up():  # the last snapshot holds all that the ranker stored before it said stop
+                self._ranker.wait(PAUSE)
+        self.end()
+
+    def begin(self) -> None:
+        """Get ready to learn the first reward as soon as the others."""
+        self.catch_up()
+        for arm in self._replica.arms.values() if self._replica.start is not None else ():
+            prepare_model(arm.model)
+
+    def step(self) -> int:
+        """Learn from what is new in the log, tell the ranker, and write a snapshot, where due; return the rows read."""
+        rows_read = self.catch_up()
+        if self._message_is_due():
+            self._publish()
+            self._tell_of_bounds()
+        if self._snapshot_is_due():
+            self._save()
+        return rows_read
+
+    def end(self) -> None:
+        """Write a last snapshot, which holds all that the ranker stored before it said stop."""
+        while self.catch_up():
             continue
         if self._replica.position > self._saved_position:
             self._save()
 
-    def _catch_up(self) -> int:
+    def catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
         rows = self._new_rows()
         for row in without_gap(rows, self._replica.position + 1):
@@ -190,10 +220,10 @@ class _LogLearner:
         """Return the rows behind what was read; raises `LostRows` where the log does not have that any more."""
         newest = self._newest
         if newest is None:
-            return self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
+            return self._insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
         # The newest row that was learned is read again with each look. On a server that lost rows, others may stand at
         # their positions by now: rows behind would then be learned on top of a history that never was.
-        rows = self._parent.insist(lambda: self._store.read(newest.seq - 1, ROWS_AT_ONCE))
+        rows = self._insist(lambda: self._store.read(newest.seq - 1, ROWS_AT_ONCE))
         if rows and rows[0].seq > newest.seq:
             raise DataError(f"log of the service: row {newest.seq:,} was removed before it was learned")
         if not rows or rows[0][:3] != newest[:3]:  # its key and its body change where a visitor is forgotten
@@ -203,8 +233,8 @@ class _LogLearner:
     def _publish(self) -> None:
         arms = self._replica.arms
         # A publisher knows what its last message said, and tells the difference. Without it all is told.
-        publishers = {} if self._parent.wants_whole else self._publishers
-        self._parent.wants_whole = False
+        publishers = {} if self._ranker.wants_whole else self._publishers
+        self._ranker.wants_whole = False
         self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
         for name, arm in arms.items():
             news = News(
@@ -217,11 +247,11 @@ class _LogLearner:
                 time=0 if self._newest is None else self._newest.time,
                 arm=name,
             )
-            self._parent.send(encode(self._publishers[name].message(arm.model.policy, news)))
+            self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
         self._is_new = False
         self._published = self._replica.position
-        self._published_at = time.monotonic()
+        self._published_at = self._passed()
 
     def _tell_of_bounds(self) -> None:
         """Say that visitors are bounded, and again once it is ten times as much."""
@@ -237,10 +267,10 @@ class _LogLearner:
         is_new = self._is_new or self._published != self._replica.position
         if not is_new or self._replica.start is None:
             return False
-        return time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
+        return self._passed() - self._published_at >= SECONDS_BETWEEN_MESSAGES
 
     def _snapshot_is_due(self) -> bool:
-        is_old = time.monotonic() - self._saved_at > self._job.snapshot
+        is_old = self._passed() - self._saved_at > self._job.snapshot
         return is_old and self._replica.position > self._saved_position
 
     def _save(self) -> None:
@@ -249,8 +279,26 @@ class _LogLearner:
         except OSError as error:
             _complain(f"snapshot: cannot be written ({error.strerror}); the log holds all")
         # Also after a failure, so that a full disk is tried again after as long, and not with every row.
-        self._saved_at = time.monotonic()
+        self._saved_at = self._passed()
         self._saved_position = self._replica.position
+
+    def _insist(self, ask: Callable[[], Answer]) -> Answer:
+        """Return what a store answers, asked until it does; raises `EOFError` once the ranker wants a stop.
+
+        What was begun with the rows of a tick cannot be begun anew, so a store that fails in its midst must be waited
+        for.
+        """
+        has_complained = False
+        while True:
+            try:
+                return ask()
+            except StoreError as error:
+                if not has_complained:
+                    _complain(str(error))
+                has_complained = True
+            if self._ranker.wants_stop():
+                raise EOFError
+            self._ranker.wait(SECONDS_BETWEEN_TRIES)
 
 
 def _complain(line: str) -> None:

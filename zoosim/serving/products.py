@@ -36,8 +36,8 @@ class Usable(NamedTuple):
 class Complaints:
     """Says in the service's log why candidates were left out, at most once a minute."""
 
-    def __init__(self) -> None:
-        self._throttle = Throttle()
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._throttle = Throttle(now=now)
 
     def add(self, reason: str) -> None:
         """Say why a candidate was left out, unless something was said just now."""
@@ -68,7 +68,7 @@ class ProductFinder:
         self._clock = clock
         self._storing = asyncio.Lock()
         self._check_model = check_model
-        self._complaints = Complaints()
+        self._complaints = Complaints(clock.passed)
 
     async def usable(
         self,

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -20,7 +19,6 @@ from zoosim.policies.model import Model
 from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack
@@ -37,11 +35,11 @@ from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
+from zoosim.serving.machine import Machine
 from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.replica import GROWN_FROM, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
-from zoosim.serving.store.address import open_store
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -63,7 +61,11 @@ class Service:
     """
 
     def __init__(
-        self, settings: Settings, model_file: Path | None, loop: asyncio.AbstractEventLoop, clock: Clock | None = None
+        self,
+        settings: Settings,
+        model_file: Path | None,
+        loop: asyncio.AbstractEventLoop,
+        machine: Machine | None = None,
     ) -> None:
         """Open the folder, take up the state that was left there, and begin with a model.
 
@@ -72,7 +74,7 @@ class Service:
             model_file: The model; None for the one that the log names last, or to grow one from the first requests
                 where there is none.
             loop: The event loop in which the service is used.
-            clock: Its time; that of this machine by default.
+            machine: What it runs on; this machine by default.
 
         Raises:
             ConfigError: the folder cannot be used, or another service uses it.
@@ -80,23 +82,26 @@ class Service:
         """
         self.address = settings.address._replace(folder=settings.address.folder.resolve())
         self.folder = self.address.folder
-        self.clock = clock or Clock()
+        machine = machine or Machine()
+        self.clock = machine.clock
         self.counts: Counter[str] = Counter()
-        self._id_prefix = secrets.token_hex(12)
+        self._id_prefix = machine.random_bytes(12).hex()
         self._ids_made = 0
-        self.backlog = Backlog(loop)
+        self.backlog = Backlog(loop, self.clock.passed)
         self._loop = loop
         with contextlib.ExitStack() as stack:
             # The lock first: a log in SQLite counts on one process that appends. Then the shared files, among which may
             # be the secret that the first service of the log made.
             stack.enter_context(locked_folder(self.folder))
-            self._store = stack.enter_context(contextlib.closing(open_store(self.address)))
-            self._reader = stack.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
+            self._store = stack.enter_context(contextlib.closing(machine.open_store(self.address, False)))
+            self._reader = stack.enter_context(contextlib.closing(machine.open_store(self.address, True)))
             self._store.fetch(self.folder)
-            secret = secret_of(self.folder, self._store)
+            secret = secret_of(self.folder, self._store, machine.random_bytes)
             self._begin_time()
             self.current = Current(self.address, settings, self._store, self._reader, self.clock)
-            self.current.begin(partial(first_start, self.current, settings, model_file, self.clock.gaps))
+            self.current.begin(
+                partial(first_start, self.current, settings, model_file, machine.random_bytes, self.clock.gaps)
+            )
             self.clock.gaps.clear()
             if self.is_warming_up:
                 compile_policy()
@@ -104,7 +109,7 @@ class Service:
                 prepare_model(arm.model)
             self._opened = stack.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
-        self._writer = Writer(self._store, loop, settings.sync == "all")
+        self._writer = Writer(self._store, loop, settings.sync == "all", machine.start_worker)
         self._watch = Watch(self, loop)
         parts = ServiceParts(
             self.current, self._reader, self._writer, self.clock, secret, self.counts, self._watch.note

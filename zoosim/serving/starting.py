@@ -1,8 +1,7 @@
 """Start of a service: with the models that it was given, with those of its log, or with none yet."""
 
 import json
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zoosim.core.errors import ConfigError
@@ -21,7 +20,13 @@ GIVEN = "given"
 """The part of the changes in a log that says which file a service was started with last."""
 
 
-def first_start(current: Current, settings: Settings, model_file: Path | None, gaps: Sequence[Gap] = ()) -> Start:
+def first_start(
+    current: Current,
+    settings: Settings,
+    model_file: Path | None,
+    random_bytes: Callable[[int], bytes],
+    gaps: Sequence[Gap] = (),
+) -> Start:
     """Return by which models and rules a service goes on, by its settings and by what the log says now.
 
     Where settings name no arms, those of the log stay. A file that a service of the log was started with before changes
@@ -57,7 +62,7 @@ def first_start(current: Current, settings: Settings, model_file: Path | None, g
         changes=packed_changes,
         arms=arms,
         # Made once for all starts of a log: with another salt visitors would not keep theirs.
-        salt=before.salt or (secrets.token_bytes(SALT_BYTES) if arms else b""),
+        salt=before.salt or (random_bytes(SALT_BYTES) if arms else b""),
     )
 
 

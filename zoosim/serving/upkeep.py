@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import logging
-import time
+import math
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,8 @@ class Upkeep:
         self._clock = clock
         self._dues: list[int] = []  # a heap
         self._unticked = True
-        self._checked_at = -CHECK_LASTS
-        self._throttle = Throttle()
+        self._checked_at = -math.inf
+        self._throttle = Throttle(now=clock.passed)
 
     def note_decision(self, time: int) -> None:
         """Schedule a tick for the end of the feedback window of a decision made at this time."""
@@ -92,7 +92,7 @@ class Upkeep:
         """Return why the log cannot be written, by writing to it, at most once a second; empty when it can."""
         # Whether a log can be written shows only where it is written. But anybody may ask, without a key, so not each
         # time.
-        now = time.monotonic()
+        now = self._clock.passed()
         if now - self._checked_at < CHECK_LASTS and not self._writer.failure:
             return ""
         self._checked_at = now

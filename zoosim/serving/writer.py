@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeVar
 
 from zoosim.core.errors import StoreError
 from zoosim.serving.events import NewRow
+from zoosim.serving.machine import Handler, ThreadWorker, Worker
 from zoosim.serving.store.base import Store
 
 MOST_TOGETHER = 512
@@ -45,13 +44,13 @@ class _StoreTask(NamedTuple):
     done: "asyncio.Future[Any]"
 
 
-# Why two threads and two queues. A sync waits for the disk, which a commit does not, and only feedback must be on the
-# disk before it is acknowledged. If one thread did both, decisions, for which a page is waiting, would wait for the
-# disk behind every feedback. So the first thread commits, and resolves at once what need not be synced; the second
+# Why two workers, each a thread. A sync waits for the disk, which a commit does not, and only feedback must be on the
+# disk before it is acknowledged. If one worker did both, decisions, for which a page is waiting, would wait for the
+# disk behind every feedback. So the first one commits, and resolves at once what need not be synced; the second one
 # syncs all that was committed before it began, however many commits that are.
 #
 # Nobody waits for a batch to fill up. While one is committed, further requests queue, so batches grow by themselves
-# with the load. Threads never touch futures: these belong to the event loop, which is told by `call_soon_threadsafe`.
+# with the load. Workers never touch futures: these belong to the event loop, which is told by `call_soon_threadsafe`.
 class Writer:
     """Appends rows in the order in which they are given; several requests share a commit, and several commits a sync.
 
@@ -62,13 +61,20 @@ class Writer:
         position: The position of the newest row that this stored.
     """
 
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, sync_all: bool = False) -> None:
-        """Start the threads.
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        sync_all: bool = False,
+        start_worker: Callable[[str, Handler], Worker] = ThreadWorker,
+    ) -> None:
+        """Start the workers.
 
         Args:
             store: Where to append.
             loop: The event loop of those who wait.
             sync_all: Whether everything must be on the disk, not feedback alone.
+            start_worker: Starts a worker, as that of `Machine`.
         """
         self.waiting = 0
         self.position = 0
@@ -77,14 +83,8 @@ class Writer:
         self._sync_all = sync_all
         self._refusal = self._commit_failure = self._sync_failure = ""
         self._unsynced_rows = 0
-        self._queue: queue.SimpleQueue[_Waiting | _StoreTask | None] = queue.SimpleQueue()
-        self._unsynced: queue.SimpleQueue[list[_Committed] | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=run, name=f"log {name}", daemon=True)
-            for name, run in (("writer", self._run), ("sync", self._run_syncs))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._syncs = start_worker("log sync", self._sync)
+        self._commits = start_worker("log writer", self._work)
 
     @property
     def failure(self) -> str:
@@ -102,7 +102,7 @@ class Writer:
             done.set_exception(StoreError(self._refusal))
             return done
         self.waiting += 1
-        self._queue.put(_Waiting(rows, durable or self._sync_all, done))
+        self._commits.put(_Waiting(rows, durable or self._sync_all, done))
         return done
 
     def refuse(self, reason: str) -> None:
@@ -112,45 +112,24 @@ class Writer:
     def run(self, task: Callable[[Store], Result]) -> "asyncio.Future[Result]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""
         done: asyncio.Future[Result] = self._loop.create_future()
-        self._queue.put(_StoreTask(task, done))
+        self._commits.put(_StoreTask(task, done))
         return done
 
     def close(self) -> None:
-        """Store what waits, and end the threads."""
-        # Behind all that waits, which is thus stored first.
-        self._queue.put(None)
-        for thread in self._threads:
-            thread.join()
+        """Store what waits, and end the workers."""
+        self._commits.close()
+        self._syncs.close()  # behind the last commit, which is thus synced, too
 
-    def _run(self) -> None:
-        while True:
-            item = self._queue.get()
-            batch: list[_Waiting] = []
-            while isinstance(item, _Waiting):
-                batch.append(item)
-                if len(batch) == MOST_TOGETHER or self._queue.empty():
-                    break
-                item = self._queue.get()
-            if batch:
-                self._commit(batch)
-            # Passed on behind the last commit, so that the other thread syncs that before it ends.
-            if item is None:
-                self._unsynced.put(None)
-                return
-            # After the batch in front of it, so that tasks see what was appended before they were given; and in this
-            # thread, since a store's `append`, `replace` and `remove_before` are for one thread.
-            if isinstance(item, _StoreTask):
-                self._do(item)
-
-    def _run_syncs(self) -> None:
-        is_over = False
-        while not is_over:
-            batches = [self._unsynced.get()]
-            # One sync covers all that was committed before it, so whatever has queued up meanwhile shares the next one.
-            while not self._unsynced.empty():
-                batches.append(self._unsynced.get())
-            is_over = None in batches
-            self._sync([committed for batch in batches for committed in batch or ()])
+    def _work(self, items: Sequence[Any]) -> None:
+        # In their order: tasks see what was appended before they were given. And by one worker, since a store's
+        # `append`, `replace` and `remove_before` are for one thread.
+        for is_task, group in groupby(items, lambda item: isinstance(item, _StoreTask)):
+            if is_task:
+                for task in group:
+                    self._do(task)
+            else:
+                while batch := list(islice(group, MOST_TOGETHER)):
+                    self._commit(batch)
 
     def _commit(self, batch: list[_Waiting]) -> None:
         rows = [row for request in batch for row in request.rows]
@@ -177,9 +156,11 @@ class Writer:
         # requests while the log fails would have no request left by which to notice that the disk works again.
         if to_sync or self._unsynced_rows >= ROWS_BETWEEN_SYNCS or self._sync_failure:
             self._unsynced_rows = 0
-            self._unsynced.put(to_sync)
+            self._syncs.put(to_sync)
 
-    def _sync(self, committed: list[_Committed]) -> None:
+    def _sync(self, batches: Sequence[Sequence[_Committed]]) -> None:
+        # One sync covers all that was committed before it, so whatever has queued up meanwhile shares this one.
+        committed = list(chain.from_iterable(batches))
         try:
             self._store.sync()
         except Exception as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from tests.serving.valkey import ValkeyServer, valkey_server
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
-from zoosim.serving.learner import LearnerJob, _LogLearner
+from zoosim.serving.learner import LearnerJob, LogLearner
+from zoosim.serving.machine import Machine
 from zoosim.serving.snapshots import write_snapshot
 from zoosim.serving.store import redis as redis_module
 from zoosim.serving.store.address import parse_address
@@ -103,13 +104,17 @@ def test_a_server_that_lost_rows_is_noticed(server: ValkeyServer) -> None:
     store.close()
 
 
-class Parent:
+class Nobody:
     """Who a learner works for, to whom nothing matters."""
 
     wants_whole = False
 
-    def insist(self, ask: Callable[[], Any]) -> Any:
-        return ask()
+    def send(self, content: bytes) -> None: ...
+
+    def wants_stop(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> None: ...
 
 
 def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServer, tmp_path: Path) -> None:
@@ -117,14 +122,14 @@ def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServe
 
     async def use() -> None:
         async with running(folder, make_model(tmp_path), store=server.store("loop", folder)) as service:
-            learner = _LogLearner(LearnerJob(service.address, 60.0, 0), Parent())  # type: ignore[arg-type]
+            learner = LogLearner(LearnerJob(service.address, 60.0, 0), Nobody(), Machine())
             await visit(service, 1)
-            assert learner._catch_up() > 0
-            assert learner._catch_up() == 0
+            assert learner.catch_up() > 0
+            assert learner.catch_up() == 0
             lose_newest(server)
             for _ in range(2):
                 with pytest.raises(LostRows, match="the server has lost rows"):
-                    learner._catch_up()
+                    learner.catch_up()
                 opened(server).append([row("a"), row("b")])
             service.refuse_to_write("lost")
             with pytest.raises(StoreError, match="lost"):

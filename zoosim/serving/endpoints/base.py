@@ -87,7 +87,7 @@ class Endpoint(ABC):
     def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts
         self._current = parts.current
-        self._throttle = Throttle()
+        self._throttle = Throttle(now=parts.clock.passed)
 
     @abstractmethod
     async def decide(self, body: Any, request: bytes, decision_id: str) -> tuple[Choice, Any]:

@@ -35,7 +35,7 @@ class SearchEndpoint(Endpoint):
 
     def __init__(self, parts: ServiceParts) -> None:
         super().__init__(parts)
-        self._complaints = Complaints()
+        self._complaints = Complaints(parts.clock.passed)
 
     async def decide(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[SearchDecision, SearchAnswer]:
         """Return the record and the answer of a search."""

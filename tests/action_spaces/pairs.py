@@ -102,7 +102,9 @@ class PairEndpoint(ProductEndpoint):
     fills_slots = False
     schema_grows = False
 
-    async def decide(self, body: Any, request: bytes, decision_id: str, slots: Any = ()) -> Any:
+    async def decide(
+        self, body: Any, request: bytes, decision_id: str, slots: Any = (), takes_any_columns: bool = False
+    ) -> Any:
         """Return the record and the answer of a new decision."""
         candidates: list[Any] | None = None if body.products is None else [*pairs_of(body.products)]
         choice = DecideBody(body.visitor, candidates, visitor_id=body.visitor_id, defer=body.defer)

@@ -46,7 +46,7 @@ def test_a_decision_is_made_among_what_can_be_shown(tmp_path: Path, model: Path)
     async def use(service: Service) -> None:
         await service.change_product("p2", ProductBody(available=False))
         candidates: list[Any] = ["p1", "q1", {"id": "q2", "category": "c1"}, "p2", {"id": "q3"}, "p3"]
-        body = DecideBody(candidates=candidates, decision_id="visit 1")
+        body = DecideBody({"country": "de"}, candidates, decision_id="visit 1")
         answer = await service.decide(body)
         assert answer.ignored == ["q1", "p2", "q3"]
         assert list(answer.propensities) == ["p1", "q2", "p3"]
@@ -156,7 +156,7 @@ def test_the_log_says_why_at_most_once_a_minute(tmp_path: Path, model: Path, cap
     async def run() -> None:
         async with running(tmp_path, model) as service:
             for _ in range(3):
-                await service.decide(DecideBody(candidates=["p1", "q1"]))
+                await service.decide(DecideBody({"country": "de"}, ["p1", "q1"]))
 
     with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
         asyncio.run(run())

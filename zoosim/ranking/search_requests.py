@@ -3,6 +3,7 @@
 For shops whose base scores are their own; products and users have no embeddings there.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -54,6 +55,11 @@ class SearchSchema(Strict):
         """Return how many features policies see of a request."""
         n_simple = len(self.segments) + len(self.query_types)
         return n_simple if self.context == "simple" else n_simple + self.n_tastes + SUMMARY
+
+    @property
+    def largest_taste(self) -> float:
+        """Return the taste beyond which features of policies are the same for all; infinity where there is none."""
+        return (LIMIT + ROUNDING / 2.0) / SHRINKAGE if self.context == "rich" else math.inf
 
     def number(self, what: Literal["segments", "query_types"], name: Any) -> int:
         """Return the number of a segment or query type; raises `DataError` for an unknown one."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from array import array
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -34,6 +35,19 @@ Levels = tuple[str, ...]
 Zone = Annotated[str, AfterValidator(checked_zone)]
 Separator = Annotated[str, Field(min_length=1)]
 Buckets = Annotated[int, Field(ge=0, le=4096)]
+
+
+class DeviationKind(StrEnum):
+    """Kind of a value that a schema was not fitted to."""
+
+    UNKNOWN_COLUMN = "unknown column"
+    NEW_LEVEL = "new level"
+    OUT_OF_RANGE = "out of range"
+    OTHER_TYPE = "other type"
+    MISSING = "missing"
+
+    # That of enumerations is Python code, and kinds are parts of keys that are looked up for each decision.
+    __hash__ = str.__hash__
 
 
 class ColumnOptions(Strict):
@@ -83,6 +97,15 @@ class FittedColumn(Strict):
     def expresses(self, value: Any) -> bool:
         """Return whether the features say all that there is to a value; what is missing is said, too."""
         return True
+
+    def deviation_of(self, value: Any) -> DeviationKind | None:
+        """Return how a value that the features do not say deviates from the fit; None where such values were usual."""
+        return DeviationKind.OTHER_TYPE
+
+    @property
+    @abstractmethod
+    def expected(self) -> str:
+        """The values of the fit in words, such as `a number from 18 to 80`."""
 
     def clips(self, value: Any) -> bool:
         """Return whether the features stand for a number nearer to most, as the value's own is far from them."""

@@ -16,6 +16,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from zoosim.core.number_format import counted
+from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.column import (
     BUCKETS,
@@ -23,6 +24,7 @@ from zoosim.schema.column import (
     MOST_LEVELS,
     TAILS,
     Buckets,
+    DeviationKind,
     FittedColumn,
     Levels,
     Separator,
@@ -42,6 +44,9 @@ from zoosim.schema.values import (
     truth_of,
     which,
 )
+
+MOST_LISTED = 10
+"""Levels that are listed where others came."""
 
 CHANCE = 3.0
 """Standard deviations by which the share of hashed levels may grow by chance."""
@@ -81,6 +86,11 @@ class YesNoColumn(FittedColumn):
     def expresses(self, value: Any) -> bool:
         """Return whether it is one of both, or missing."""
         return truth_of(value) is not None or text_of_any(value) is None
+
+    @property
+    def expected(self) -> str:
+        """Both values."""
+        return "true or false"
 
     def decode_one(self, features: FloatArray) -> Any:
         """Return true for 1."""
@@ -144,6 +154,15 @@ class LevelColumn(FittedColumn):
     @abstractmethod
     def levels_in(self, value: Any) -> set[str] | None:
         """Return what could be levels of a value; None where it is missing."""
+
+    def deviation_of(self, value: Any) -> DeviationKind | None:
+        """Return that its level is new, where nearly all values of the fit had one with a feature of its own."""
+        return DeviationKind.NEW_LEVEL if self.rest < TAILS else None
+
+    @property
+    def listed_levels(self) -> str:
+        """The first levels, separated by commas."""
+        return ", ".join(map(shown, self.levels[:MOST_LISTED])) + (", ..." if len(self.levels) > MOST_LISTED else "")
 
     def count_levels(self, column: pl.Series, visitors: IntArray | None = None) -> LevelCounts:
         """Count what could be levels.
@@ -260,6 +279,15 @@ class CategoryColumn(LevelColumn):
         text = text_of_any(value)
         return text is None or text in self.levels
 
+    def deviation_of(self, value: Any) -> DeviationKind | None:
+        """Return whether it is a list, or a level that is new."""
+        return DeviationKind.OTHER_TYPE if isinstance(value, list | tuple) else super().deviation_of(value)
+
+    @property
+    def expected(self) -> str:
+        """The levels."""
+        return f"one of {self.listed_levels}"
+
     def decode_one(self, features: FloatArray) -> Any:
         """Return the level."""
         return next((level for level, here in zip(self.levels, features, strict=False) if here), None)
@@ -321,6 +349,11 @@ class WordsColumn(LevelColumn):
         """Return whether its words are all among the levels."""
         return (self.levels_in(value) or set()).issubset(self.levels)
 
+    @property
+    def expected(self) -> str:
+        """The words."""
+        return f"words of {self.listed_levels}"
+
     def decode_one(self, features: FloatArray) -> Any:
         """Return the words that have a feature of their own."""
         if self.missing and features[-1]:
@@ -375,6 +408,11 @@ class TimeColumn(FittedColumn):
         minute, place = (_place_on_circle(*features[start : start + 2]) for start in (0, 2))
         day = MONDAY + timedelta(days=round(place * 7 / 1440) % 7, minutes=minute)
         return day.replace(tzinfo=ZoneInfo(self.time_zone)).isoformat()
+
+    @property
+    def expected(self) -> str:
+        """A time."""
+        return "a time"
 
     def expresses(self, value: Any) -> bool:
         """Return whether it is a time, or missing."""

@@ -159,6 +159,11 @@ class Encoder(Strict):
         return {column.name: column for column in self.columns}
 
     @cached_property
+    def missing_columns(self) -> list[tuple[str, bool]]:
+        """The name of each column, and whether values of it were missing when it was fitted."""
+        return [(column.name, column.missing) for column in self.columns]
+
+    @cached_property
     def placed(self) -> list[tuple[AnyColumn, slice]]:
         """Each column, and where its features stand."""
         return list(zip(self.columns, parts(self).values(), strict=True))

@@ -8,9 +8,10 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.number_format import counted
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.schema.column import TAILS, Finite, FittedColumn
-from zoosim.schema.values import number_of, numbers_of, text_of_any, which
+from zoosim.schema.column import TAILS, DeviationKind, Finite, FittedColumn
+from zoosim.schema.values import LARGEST_NUMBER, number_of, numbers_of, text_of_any, which
 
 CLIP = 0.001
 """Share of the numbers at either end that are clipped."""
@@ -106,6 +107,15 @@ class NumberColumn(FittedColumn):
             return text_of_any(value) is None
         beyond = FAR * (self.high - self.low)
         return self.low - beyond <= number <= self.high + beyond
+
+    def deviation_of(self, value: Any) -> DeviationKind | None:
+        """Return whether it is far beyond the range, or no number."""
+        return DeviationKind.OTHER_TYPE if number_of(value) is None else DeviationKind.OUT_OF_RANGE
+
+    @property
+    def expected(self) -> str:
+        """The range."""
+        return "a number" if self.high >= LARGEST_NUMBER else f"a number from {self.low:g} to {self.high:g}"
 
     def clips(self, value: Any) -> bool:
         """Return whether it is a number beyond the range."""
@@ -220,6 +230,11 @@ class VectorColumn(FittedColumn):
     def expresses(self, value: Any) -> bool:
         """Return whether it is missing, or a list of numbers as long as it should be."""
         return text_of_any(value) is None or self._reads_one(value)
+
+    @property
+    def expected(self) -> str:
+        """The length."""
+        return f"a list of {counted(self.length, 'number')}"
 
     def _reads_one(self, value: Any) -> bool:
         numbers = _vector(value)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from zoosim.core.digests import short_hash
 from zoosim.serving.events import CHAMPION
@@ -63,7 +63,8 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
 
     `ignored` are candidates that could not be shown, since they are unknown and not described, or hidden: the decision
     was made among the others, and they have probability 0. Absent where there are none. `arm` is the one that decided,
-    by whose policy the probabilities are; absent for the champion.
+    by whose policy the probabilities are; absent for the champion. `warnings` say in a line each what of the request
+    the model was not made for, such as a column that it does not know; absent where nothing is.
     """
 
     decision_id: str
@@ -73,15 +74,16 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     state: int
     ignored: list[str] = []
     arm: str = CHAMPION
+    warnings: list[str] = []
 
 
 class SearchVisitor(Body):
-    """A visitor who searches; tastes are 0 where they are left out."""
+    """A visitor who searches; tastes count as 0 where they are left out."""
 
     segment: str
     query_type: str
-    price_taste: Number = 0.0
-    label_taste: Number = 0.0
+    price_taste: Number | UnsetType = UNSET
+    label_taste: Number | UnsetType = UNSET
 
 
 class ScoredProduct(Body):
@@ -110,8 +112,8 @@ class SearchBody(Body):
 class SearchAnswer(msgspec.Struct, omit_defaults=True):
     """A ranking, from the top, and the boosts that made it; `density` is theirs, null where they were not drawn.
 
-    `ignored` are candidates that the model does not know: the others were ranked. Absent where there are none. `arm` is
-    as in `DecisionAnswer`.
+    `ignored` are candidates that the model does not know: the others were ranked. Absent where there are none. `arm`
+    and `warnings` are as in `DecisionAnswer`.
     """
 
     decision_id: str
@@ -122,6 +124,7 @@ class SearchAnswer(msgspec.Struct, omit_defaults=True):
     state: int
     ignored: list[str] = []
     arm: str = CHAMPION
+    warnings: list[str] = []
 
 
 class FeedbackBody(Body):

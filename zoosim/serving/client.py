@@ -43,6 +43,7 @@ class Decision:
         shown_propensities: The propensity of each: its probability, given those above it.
         propensities: The propensity of each candidate for the top.
         ignored: Ids of candidates that could not be shown: unknown ones without a description, and hidden ones.
+        warnings: Lines on what of the request the model was not made for, such as a column that it does not know.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Decision:
     shown_propensities: tuple[float, ...]
     propensities: Mapping[str, float]
     ignored: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def product(self) -> str:
@@ -77,6 +79,7 @@ class Ranking:
         boosts: The boosts that made the ranking.
         density: That of the boosts; None where they were not drawn.
         ignored: Ids of candidates that the model does not know, so that they are not ranked.
+        warnings: Lines on what of the request the model was not made for.
     """
 
     id: str
@@ -84,6 +87,7 @@ class Ranking:
     boosts: tuple[float, ...]
     density: float | None
     ignored: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -398,6 +402,7 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         shown_propensities=tuple(each["propensity"] for each in shown),
         propensities=content["propensities"],
         ignored=tuple(content.get("ignored", ())),
+        warnings=tuple(content.get("warnings", ())),
     )
 
 
@@ -408,4 +413,5 @@ def _ranking(content: Mapping[str, Any]) -> Ranking:
         boosts=tuple(content["boosts"]),
         density=content["density"],
         ignored=tuple(content.get("ignored", ())),
+        warnings=tuple(content.get("warnings", ())),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zoosim.schema.encoder import Encoder
+from zoosim.serving.throttle import Milestones
 
 CLIPPED = "decisions with clipped numbers"
 """The count of decisions for visitors of whom a number, or a list of numbers, was clipped."""
@@ -24,7 +25,7 @@ class ClippedColumns:
         """
         self._counts = counts
         self._by_column: Counter[str] = Counter()
-        self._told = 0
+        self._milestones = Milestones()
 
     def by_column(self) -> dict[str, int]:
         """Return how many decisions had clipped numbers, by column of visitors, the most frequent first."""
@@ -42,8 +43,6 @@ class ClippedColumns:
             return
         self._by_column.update(sorted(columns))
         self._counts[CLIPPED] += 1
-        if self._counts[CLIPPED] < 10 * self._told:
-            return
-        self._told = self._counts[CLIPPED]
-        names = ", ".join(f"{name} ({count:,})" for name, count in self._by_column.most_common(10))
-        logger.warning("decisions with numbers beyond those of the schema, which are clipped: %s", names)
+        if self._milestones.allows(self._counts[CLIPPED]):
+            names = ", ".join(f"{name} ({count:,})" for name, count in self._by_column.most_common(10))
+            logger.warning("decisions with numbers beyond those of the schema, which are clipped: %s", names)

@@ -68,6 +68,10 @@ class Watch:
         """Return how many requests the schema did not express, by column, the most frequent first."""
         return {name: count for name, count in self._counts.most_common() if name != REQUESTS}
 
+    def grows(self) -> bool:
+        """Return whether the model that decides may grow."""
+        return not self._reason_against_growth()
+
     @property
     def is_looking(self) -> bool:
         """True if the log is being looked at."""

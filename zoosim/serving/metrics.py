@@ -47,6 +47,14 @@ class Metrics:
         for name, count in sorted(service.counts.items()):
             request_counts.add_metric([name], count)
         yield request_counts
+        deviations = CounterMetricFamily(
+            "zoosim_input_deviations",
+            "Decisions on requests that the model was not made for.",
+            labels=["part", "column", "kind"],
+        )
+        for key, count in service.inputs.by_key():
+            deviations.add_metric(key, count)
+        yield deviations
         learner_counts = CounterMetricFamily("zoosim_learner_events", "What came of decisions.", labels=["event"])
         for name, count in sorted(service.current.learned.items()):
             learner_counts.add_metric([name], count)

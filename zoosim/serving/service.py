@@ -33,6 +33,7 @@ from zoosim.serving.folder import (
 )
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
+from zoosim.serving.inputs import InputCounts
 from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
@@ -112,7 +113,14 @@ class Service:
         self._writer = Writer(self._store, loop, settings.sync == "all", machine.start_worker)
         self._watch = Watch(self, loop)
         parts = ServiceParts(
-            self.current, self._reader, self._writer, self.clock, secret, self.counts, self._watch.note
+            self.current,
+            self._reader,
+            self._writer,
+            self.clock,
+            secret,
+            self.counts,
+            self._watch.note,
+            self._watch.grows,
         )
         self._endpoints = Endpoints(parts)
         self._logged = LoggedDecisions(self.current, self._endpoints, self._reader)
@@ -149,6 +157,11 @@ class Service:
     def waiting(self) -> int:
         """Number of requests that wait for the log."""
         return self._writer.waiting + self.current.waiting
+
+    @property
+    def inputs(self) -> InputCounts:
+        """Counts of what requests held that the model was not made for."""
+        return self._endpoints.current.inputs
 
     @property
     def is_warming_up(self) -> bool:
@@ -289,6 +302,7 @@ class Service:
             "facts": {name: fact for name, fact in self.model.facts.items() if name != GROWN_FROM},
             "unexpressed": self._watch.columns(),
             "clipped": self._endpoints.current.clipped(),
+            "inputs": self.inputs.as_rows(),
             "rules": rules_of(self.start),
             "rewards": dict(self.model.fitted.weights),
             "arms": self._arms(),

@@ -79,6 +79,8 @@ class Settings(Rules):
             alone, and where it is left out those of the log.
         grow: Whether the schema takes up columns and levels of requests that it does not express. Without, it stays as
             the model was trained, or as the first requests made it.
+        strict: Whether requests are refused that hold what the model was not made for, or lack a column of it; without,
+            the answer says so. Requests of Personalizer are not.
         tick: Seconds between two steps of learning.
         snapshot: Seconds between two snapshots.
         hosts: Names, separated by commas, by which requests may ask for a service without a key, beside those of this
@@ -103,6 +105,7 @@ class Settings(Rules):
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     arms: list[ArmSetting] | None = None
     grow: bool = True
+    strict: bool = False
     tick: Annotated[float, Field(ge=0.01, le=10)] = 0.1
     snapshot: Annotated[float, Field(ge=0.1, le=86_400)] = 60.0
     hosts: str = ""

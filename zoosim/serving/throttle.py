@@ -1,4 +1,4 @@
-"""Limit on log lines that any request may cause: a line must not become a flood."""
+"""Limits on log lines that any request may cause: a line must not become a flood."""
 
 import math
 import time
@@ -29,4 +29,18 @@ class Throttle:
         if moment - self._said_at < self.seconds:
             return False
         self._said_at = moment
+        return True
+
+
+class Milestones:
+    """Lets what is counted be said the first time, and each time there is ten times as much."""
+
+    def __init__(self) -> None:
+        self._said_at = 0
+
+    def allows(self, count: int) -> bool:
+        """Return whether a count may be said now; if so, it counts as said."""
+        if count < 10 * self._said_at:
+            return False
+        self._said_at = count
         return True

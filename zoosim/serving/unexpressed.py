@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 
-from zoosim.policies.model import ID, name_of
-from zoosim.schema.schema import FittedSchema
-from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.policies.model import name_of
 from zoosim.serving.events import Unexpressed
 from zoosim.serving.ids import check_columns, why_no_id
+from zoosim.serving.inputs import RequestInputs
 
 MOST_KEPT = 100
 """Columns of a visitor, or of a candidate, that are kept."""
@@ -21,15 +20,11 @@ MOST_BYTES, MOST_FIRST_BYTES = 16_384, 65_536
 """Bytes that are kept of a request once there is a schema, and before there is one."""
 
 
-def unexpressed_in(
-    body: DecideBody, slots: Sequence[SlotBody], fitted: FittedSchema, names: Sequence[str], is_first: bool
-) -> Unexpressed:
+def unexpressed_in(inputs: RequestInputs, names: Sequence[str], is_first: bool) -> Unexpressed:
     """Return what a request holds that a schema does not express, as much of it as is kept.
 
     Args:
-        body: The request.
-        slots: What it is to fill, where slots differ.
-        fitted: The schema.
+        inputs: What the request holds.
         names: The candidates among which it is decided.
         is_first: Whether there is no schema yet, so that nearly all is kept.
 
@@ -37,19 +32,16 @@ def unexpressed_in(
         PolicyError: there is no schema yet, and a column is not to be kept.
     """
     budget = _Budget(MOST_FIRST_BYTES if is_first else MOST_BYTES)
-    visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-    for values in (*visitors, *(body.candidates or ())) if is_first else ():
-        if isinstance(values, dict):
+    if is_first:
+        for values in (*inputs.visitors, *inputs.candidates):
             check_columns(values.keys(), values.values())
-    visitor_values = [dict(budget.kept(fitted.visitors.unexpressed(visitor))) for visitor in visitors]
+    visitor_values = [dict(budget.kept(values)) for values in inputs.unexpressed_visitors]
     candidates = []
     candidate_names = set(names)
-    for candidate in body.candidates or ():
-        if isinstance(candidate, dict):
-            columns = {name: value for name, value in candidate.items() if name != ID}
-            kept_values = dict(budget.kept(fitted.products.unexpressed(columns)))
-            if kept_values and name_of(candidate) in candidate_names:
-                candidates.append((name_of(candidate), kept_values))
+    for candidate, values in zip(inputs.candidates, inputs.unexpressed_candidates, strict=True):
+        kept_values = dict(budget.kept(values))
+        if kept_values and name_of(candidate) in candidate_names:
+            candidates.append((name_of(candidate), kept_values))
     return Unexpressed(visitor_values, candidates)
 
 

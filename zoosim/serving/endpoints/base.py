@@ -17,6 +17,7 @@ from zoosim.serving.bodies import ProductBody
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.events import CHAMPION, Choice
+from zoosim.serving.inputs import InputCounts
 from zoosim.serving.store.base import Store
 from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
@@ -42,6 +43,7 @@ class ServiceParts(NamedTuple):
         secret: The bytes from which, with a decision's id, its random numbers follow.
         counts: What happened to requests.
         note_unexpressed: Called with what the schema of the model does not express of a request, packed.
+        grows: Returns whether the schema takes up columns and levels of requests.
     """
 
     current: Current
@@ -51,6 +53,7 @@ class ServiceParts(NamedTuple):
     secret: bytes
     counts: Counter[str]
     note_unexpressed: Callable[[bytes], None]
+    grows: Callable[[], bool]
 
 
 class Endpoint(ABC):
@@ -84,10 +87,14 @@ class Endpoint(ABC):
     """True where requests may have columns that the model does not know, for which a model grows; its records are then
     rows of the kind `DECISION`."""
 
+    inputs: InputCounts
+    """Counts of what the model was not made for; a subclass that compares requests with a schema fills them."""
+
     def __init__(self, parts: ServiceParts) -> None:
         self._parts = parts
         self._current = parts.current
         self._throttle = Throttle(now=parts.clock.passed)
+        self.inputs = InputCounts(lambda: parts.current.start.model)
 
     @abstractmethod
     async def decide(self, body: Any, request: bytes, decision_id: str) -> tuple[Choice, Any]:
@@ -174,6 +181,11 @@ def endpoint_class(model: Model) -> type[Endpoint]:
     """Return what decides by a model that a service keeps."""
     endpoint: type[Endpoint] = find_action_space(model.action_space).endpoint
     return endpoint
+
+
+def answered_arm(choice: Choice) -> str:
+    """Return the arm that an answer names: the champion's default text itself, since others that are equal are sent."""
+    return CHAMPION if choice.arm == CHAMPION else choice.arm
 
 
 class Endpoints:

@@ -17,7 +17,7 @@ from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
-from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
 from zoosim.serving.events import (
     CHAMPION,
     Choice,
@@ -34,6 +34,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id, user_id_of
+from zoosim.serving.inputs import RequestInputs, refuse
 from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, draw
 from zoosim.serving.unexpressed import unexpressed_in
@@ -61,16 +62,44 @@ class ProductEndpoint(Endpoint):
         self._products = ProductFinder(parts.current, parts.writer, parts.clock, self.check_model)
 
     async def decide(
-        self, body: DecideBody, request: bytes, decision_id: str, slots: Sequence[SlotBody] = ()
+        self,
+        body: DecideBody,
+        request: bytes,
+        decision_id: str,
+        slots: Sequence[SlotBody] = (),
+        takes_any_columns: bool = False,
     ) -> tuple[ProductDecision, DecisionAnswer]:
-        """Return the record and the answer of a new decision; `slots` are what to fill where slots differ."""
+        """Return the record and the answer of a new decision.
+
+        Args:
+            body, request, decision_id: As in the base class.
+            slots: What is to be filled where slots differ.
+            takes_any_columns: Whether what the model was not made for is counted alone, whatever the settings say: not
+                refused, nor told.
+        """
         self.check_model()
+        if self._current.settings.strict and not takes_any_columns:
+            self._refuse_deviations(body, slots)
         offers = await self._offers(body, slots)
         # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
-        result = self._decide_among(offers, slots, body, request, decision_id)
-        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-        self._clipped.note(self._current.model.fitted.visitors, visitors)
-        return result
+        inputs = RequestInputs(body, slots, self._current.model.fitted)
+        decision, answer = self._decide_among(offers, slots, inputs, body, request, decision_id)
+        self._clipped.note(self._current.model.fitted.visitors, inputs.visitors)
+        if not self._current.is_warming_up:
+            self.inputs.note(inputs.deviations)
+            answer.warnings = [] if takes_any_columns else self._warnings(inputs)
+        return decision, answer
+
+    def _refuse_deviations(self, body: DecideBody, slots: Sequence[SlotBody]) -> None:
+        """Refuse what the model was not made for: `PolicyError`."""
+        inputs = RequestInputs(body, slots, self._current.model.fitted)
+        if inputs.deviations and not self._current.is_warming_up:
+            self.inputs.note(inputs.deviations)
+            refuse(self._warnings(inputs))
+
+    def _warnings(self, inputs: RequestInputs) -> list[str]:
+        """Describe what of a request the model was not made for."""
+        return inputs.warnings(self._parts.grows()) if inputs.deviations else []
 
     async def _offers(self, body: DecideBody, slots: Sequence[SlotBody]) -> dict[str, "_Offer | PolicyError"]:
         """Return among what each arm can decide, once the log holds it, or why it cannot."""
@@ -94,6 +123,7 @@ class ProductEndpoint(Endpoint):
         self,
         offers: Mapping[str, "_Offer | PolicyError"],
         slots: Sequence[SlotBody],
+        inputs: RequestInputs,
         body: DecideBody,
         request: bytes,
         decision_id: str,
@@ -102,6 +132,7 @@ class ProductEndpoint(Endpoint):
 
         Args:
             offers: What each arm may show, by its name, or why it cannot decide.
+            inputs: What the request holds, beside the schema, which all arms have.
             slots, body, request, decision_id: As in `decide`.
         """
         tasks, refusals = self._tasks(offers, body, slots)
@@ -123,7 +154,7 @@ class ProductEndpoint(Endpoint):
             deferred=body.defer,
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in task.slots] if slots else [],
-            unexpressed=self._unexpressed(arm, body, slots, candidates.names),
+            unexpressed=pack_unexpressed(unexpressed_in(inputs, candidates.names, self._current.is_warming_up)),
             products=products,
             turn=arm.start.turn,
             excluded=drawn.excluded,
@@ -185,7 +216,10 @@ class ProductEndpoint(Endpoint):
         names: Sequence[str] | None = None
         if body is not None and body.candidates is not None:
             names = [name for name in map(product_id, body.candidates) if name not in choice.ignored]
-        return _answer(decision_id, choice, names or await self._names_in(choice))
+        answer = _answer(decision_id, choice, names or await self._names_in(choice))
+        if body is not None and not self._current.is_warming_up:
+            answer.warnings = self._warnings(RequestInputs(body, (), self._current.model.fitted))
+        return answer
 
     def check_rewards(self, rewards: Mapping[str, float]) -> None:
         """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
@@ -226,7 +260,8 @@ class ProductEndpoint(Endpoint):
             names = candidates[0].names
             body = DecideBody(visitor, list(names), count=min(2, len(names)))
             offers = {name: _Offer(each, []) for name, each in zip(self._current.arms, candidates, strict=True)}
-            record, answer = self._decide_among(offers, (), body, hash_of(body), TRIAL)
+            inputs = RequestInputs(body, (), self._current.model.fitted)
+            record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
             pack(record)
             msgspec.json.encode(answer)
 
@@ -255,10 +290,6 @@ class ProductEndpoint(Endpoint):
             product: Product = unpack(row)
             names.append(product.name)
         return names
-
-    def _unexpressed(self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> bytes:
-        fitted = arm.model.fitted
-        return pack_unexpressed(unexpressed_in(body, slots, fitted, names, self._current.is_warming_up))
 
     def _agrees(self, task: "_ArmTask", drawn: Drawn, units: Units) -> bool | None:
         """Return whether an apprentice would show the shop's own choice; None where there is none, or it fails."""
@@ -381,5 +412,5 @@ def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | 
         model=decision.model,
         state=decision.state,
         ignored=decision.ignored,
-        arm=decision.arm,
+        arm=answered_arm(decision),
     )

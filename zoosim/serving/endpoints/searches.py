@@ -6,17 +6,20 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray
-from zoosim.policies.boost_model import BoostModel
+from zoosim.policies.boost_model import TASTES, BoostModel
+from zoosim.schema.column import DeviationKind
 from zoosim.serving.arms import mixture_of
 from zoosim.serving.bodies import ScoredProduct, SearchAnswer, SearchBody, SearchVisitor, hash_of
 from zoosim.serving.current import ServedArm
-from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
 from zoosim.serving.events import SearchDecision, pack, pack_floats, unpack_floats
 from zoosim.serving.ids import product_id
+from zoosim.serving.inputs import VISITOR, InputKey, refuse
 from zoosim.serving.join import CLICK, PURCHASE
 from zoosim.serving.products import Complaints, check_size
 from zoosim.serving.ranker import Units
@@ -39,13 +42,25 @@ class SearchEndpoint(Endpoint):
 
     async def decide(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[SearchDecision, SearchAnswer]:
         """Return the record and the answer of a search."""
-        return self._rank(body, request, decision_id)
+        self.check_model()
+        deviations = _deviations(_model_of(self._current.champion), body.visitor)
+        warnings = list(deviations.values())
+        if warnings and self._current.settings.strict:
+            self.inputs.note(deviations)
+            refuse(warnings)
+        search, answer = self._rank(body, request, decision_id)
+        self.inputs.note(deviations)
+        answer.warnings = warnings
+        return search, answer
 
     async def answer_again(
         self, decision_id: str, choice: SearchDecision, body: SearchBody | None = None
     ) -> SearchAnswer:
         """Return what was answered to a search."""
-        return _answer(decision_id, choice)
+        answer = _answer(decision_id, choice)
+        if body is not None and isinstance(self._current.model, BoostModel):
+            answer.warnings = list(_deviations(self._current.model, body.visitor).values())
+        return answer
 
     def check_rewards(self, rewards: Mapping[str, float]) -> None:
         """Refuse what a product of a search cannot earn: `PolicyError`."""
@@ -121,6 +136,26 @@ def _model_of(arm: ServedArm) -> BoostModel:
     return cast(BoostModel, arm.model)
 
 
+def _deviations(model: BoostModel, visitor: SearchVisitor) -> dict[InputKey, str]:
+    """Describe what of a visitor a model was not made for; unknown columns, segments and query types are refused.
+
+    A shop may estimate one of both tastes, so that only where both are left out they are missing.
+    """
+    schema = model.requests.schema
+    tastes = {name: getattr(visitor, name) for name in TASTES}
+    found = {}
+    if schema.n_tastes and all(taste is UNSET for taste in tastes.values()):
+        for name in tastes:
+            line = f"{VISITOR}: {name}: was left out, expected a number; it counts as 0"
+            found[InputKey(VISITOR, name, DeviationKind.MISSING)] = line
+    limit = schema.largest_taste
+    for name, taste in tastes.items():
+        if taste is not UNSET and abs(taste) > limit:
+            line = f"{VISITOR}: {name}: got {taste:g}, expected a number from {-limit:.1f} to {limit:.1f}"
+            found[InputKey(VISITOR, name, DeviationKind.OUT_OF_RANGE)] = line
+    return found
+
+
 def _answer(decision_id: str, search: SearchDecision) -> SearchAnswer:
     """Return what is answered to a search."""
     return SearchAnswer(
@@ -131,7 +166,7 @@ def _answer(decision_id: str, search: SearchDecision) -> SearchAnswer:
         model=search.model,
         state=search.state,
         ignored=search.ignored,
-        arm=search.arm,
+        arm=answered_arm(search),
     )
 
 

@@ -43,7 +43,7 @@ async def rank(service: Service, request: RankRequest) -> RankResponse:
     if not included_actions:
         raise PersonalizerError(INVALID_RANK, "Excluded actions should not be all actions.")
     decide = _decide_body(service, request, included_actions)
-    answer = await service.decide(decide, request=_hash_of(request))
+    answer = await service.decide(decide, request=_hash_of(request), takes_any_columns=True)
     top_product = answer.shown[0].product
     return RankResponse(
         ranking=_ranking(request.actions, excluded_ids | _ignored(request.actions, answer), answer),
@@ -59,7 +59,7 @@ async def rank_slots(service: Service, request: MultiSlotRankRequest) -> MultiSl
     _check_slots(request)
     decide = _decide_body(service, request, request.actions)
     slots = [_slot_body(slot) for slot in request.slots]
-    answer = await service.decide(decide, _hash_of(request), slots=slots)
+    answer = await service.decide(decide, _hash_of(request), slots=slots, takes_any_columns=True)
     id_of = {product_name(action.id): action.id for action in request.actions}
     responses = [
         SlotResponse(slot.id, id_of[shown.product]) for slot, shown in zip(request.slots, answer.shown, strict=True)

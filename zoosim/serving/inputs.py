@@ -1,0 +1,161 @@
+"""The contract of requests: what they hold is compared with the schema of the model, told, and counted."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.number_format import counted
+from zoosim.policies.model import ID
+from zoosim.schema.column import DeviationKind
+from zoosim.schema.deviations import LONGEST_NAME, Deviation, describe, deviations, shown_name
+from zoosim.schema.schema import FittedSchema
+from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.serving.throttle import Milestones
+
+VISITOR, CANDIDATES = "visitor", "candidates"
+"""Parts of a request whose columns are compared."""
+
+MOST_WARNINGS = 10
+"""Deviations that an answer describes; of others it says how many there are."""
+
+MOST_REFUSED = 3
+"""Deviations that the line of a refusal describes."""
+
+MOST_COLUMNS = 100
+"""Columns of each kind of deviation that are counted by name: names come from outside."""
+
+OTHERS = "(others)"
+"""Name under which further columns are counted together."""
+
+GROWABLE = (DeviationKind.UNKNOWN_COLUMN, DeviationKind.NEW_LEVEL)
+"""Kinds of deviations that a schema takes up once enough visitors had them."""
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class InputKey(NamedTuple):
+    """The deviations that are counted together: those of a kind in a column of a part of requests."""
+
+    part: str
+    column: str
+    kind: DeviationKind
+
+
+class RequestInputs:
+    """What a request for a decision on products says of visitor and candidates, beside a schema.
+
+    Attributes:
+        visitors: The values of its visitor by column; of slots that differ, of each.
+        candidates: Those of its candidates that are described, with their ids.
+        unexpressed_visitors, unexpressed_candidates: Those of the values that the schema does not express.
+    """
+
+    def __init__(self, body: DecideBody, slots: Sequence[SlotBody], fitted: FittedSchema) -> None:
+        self._fitted = fitted
+        self.visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        self.candidates = [candidate for candidate in body.candidates or () if isinstance(candidate, dict)]
+        self.unexpressed_visitors = [fitted.visitors.unexpressed(visitor) for visitor in self.visitors]
+        self.unexpressed_candidates = [
+            fitted.products.unexpressed({name: value for name, value in candidate.items() if name != ID})
+            for candidate in self.candidates
+        ]
+
+    @cached_property
+    def deviations(self) -> Mapping[InputKey, Deviation]:
+        """The first deviation of each kind in each column."""
+        first: dict[InputKey, Deviation] = {}
+        for values, unexpressed in zip(self.visitors, self.unexpressed_visitors, strict=True):
+            for each in deviations(self._fitted.visitors, values, unexpressed):
+                first.setdefault(InputKey(VISITOR, each.column, each.kind), each)
+        for values, unexpressed in zip(self.candidates, self.unexpressed_candidates, strict=True):
+            # A description may be of a part of a product; the rest stays as it was.
+            for each in deviations(self._fitted.products, values, unexpressed, is_whole=False):
+                first.setdefault(InputKey(CANDIDATES, each.column, each.kind), each)
+        return first
+
+    def warnings(self, grows: bool) -> list[str]:
+        """Describe the deviations, each in a line, as many as an answer has; `grows` says whether the schema does."""
+        described = [self._line(key, each, grows) for key, each in list(self.deviations.items())[:MOST_WARNINGS]]
+        return shortened(described, len(self.deviations))
+
+    def _line(self, key: InputKey, deviation: Deviation, grows: bool) -> str:
+        encoder = self._fitted.visitors if key.part == VISITOR else self._fitted.products
+        line = f"{key.part}: {describe(deviation, encoder)}"
+        return (
+            f"{line} (the schema takes it up once enough visitors had it)" if grows and key.kind in GROWABLE else line
+        )
+
+
+def shortened(described: list[str], n_deviations: int) -> list[str]:
+    """Return what is described of so many deviations, and how many more there are."""
+    n_more = n_deviations - len(described)
+    return [*described, f"and {counted(n_more, 'deviation')} more"] if n_more else described
+
+
+class InputCounts:
+    """Counts decisions by what their requests held that the model was not made for.
+
+    Names of columns come from outside, so that of each kind the first ones are counted by name, the others together.
+    Counts are of the model that decides, and begin anew with another one.
+    """
+
+    def __init__(self, model: Callable[[], str]) -> None:
+        """Start with none; `model` returns the digest of the model that decides."""
+        self._model = model
+        self._counted_for = ""
+        self._counts: dict[InputKey, int] = {}
+        self._columns: dict[DeviationKind, int] = {}
+        self._decisions = 0
+        self._milestones = Milestones()
+
+    def note(self, keys: Iterable[InputKey]) -> None:
+        """Count a decision, and say what deviates the first time, and each time ten times as many decisions do."""
+        self._check_model()
+        own_keys = {self._bounded(key) for key in keys}
+        if not own_keys:
+            return
+        for key in own_keys:
+            self._counts[key] = self._counts.get(key, 0) + 1
+        self._decisions += 1
+        if self._milestones.allows(self._decisions):
+            lines = [
+                f"{shown_name(key.column)} ({key.part}, {key.kind}, {count:,})" for key, count in self.by_key()[:10]
+            ]
+            logger.warning("decisions on requests that the model was not made for: %s", ", ".join(lines))
+
+    def by_key(self) -> list[tuple[InputKey, int]]:
+        """Return how many decisions deviated in which way, the most frequent first."""
+        self._check_model()
+        return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """Return `by_key` as plain values."""
+        return [{**key._asdict(), "decisions": count} for key, count in self.by_key()]
+
+    def _check_model(self) -> None:
+        if self._model() != self._counted_for:
+            self._counted_for = self._model()
+            self._counts.clear()
+            self._columns.clear()
+            self._decisions = 0
+            self._milestones = Milestones()
+
+    def _bounded(self, key: InputKey) -> InputKey:
+        """Return the key under which a deviation is counted."""
+        if key in self._counts:
+            return key
+        n_columns = self._columns.get(key.kind, 0)
+        if n_columns == MOST_COLUMNS or not key.column.isprintable() or len(key.column) > LONGEST_NAME:
+            return key._replace(column=OTHERS)
+        self._columns[key.kind] = n_columns + 1
+        # Taken up here, so that one request with many new names stays within the bound, too.
+        self._counts[key] = 0
+        return key
+
+
+def refuse(warnings: Sequence[str]) -> None:
+    """Refuse a request that the model was not made for, as the setting `strict` asks: `PolicyError`."""
+    lines = "; ".join(shortened(list(warnings[:MOST_REFUSED]), len(warnings)))
+    raise PolicyError(f"{lines} (refused, since the setting strict is true)")

@@ -11,6 +11,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.lives import Lives
 from zoosim.logs.log import Log
+from zoosim.off_policy.targets.products import Probabilities
 from zoosim.worlds.compiled import GONE
 from zoosim.worlds.episodes import MOST_STEPS
 from zoosim.worlds.sessions.config import SessionConfig
@@ -139,6 +140,21 @@ class SessionLogs:
         """Return a target's probabilities of all kinds at the decisions of a log `(n, kinds)`."""
         table = self.targets[name]
         return np.asarray(table[places[:, 0], places[:, 1]])
+
+    def policy(self, name: str) -> Probabilities:
+        """Return a target as a function of a log's visitors, whose features are the states that they are in."""
+        shape = self._observations.shape
+        # Features are 0 or 1, so that each state is a number of as many bits.
+        bits = 1 << np.arange(shape[2])
+        codes = (self._observations.reshape(-1, shape[2]) @ bits).astype(np.int64)
+        order = np.argsort(codes)
+        table = self.targets[name].reshape(len(codes), -1)
+
+        def chances(log: Log, start: int, stop: int) -> FloatArray:
+            asked = (log.features[start:stop] @ bits).astype(np.int64)
+            return np.asarray(table[order[np.searchsorted(codes[order], asked)]])
+
+        return chances
 
     @cached_property
     def _observations(self) -> FloatArray:

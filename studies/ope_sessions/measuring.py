@@ -74,8 +74,8 @@ def _judge(visitors: int, seeds: Sequence[int]) -> FloatArray:
     logs = _logs()
     out = np.empty((len(seeds), len(TARGETS), len(ESTIMATORS), 6))
     for number, seed in enumerate(seeds):
-        log, places = logs.draw(visitors, seed)
-        targets = {name: logs.chances(name, places) for name in TARGETS}
+        log, _ = logs.draw(visitors, seed)
+        targets = {name: logs.policy(name) for name in TARGETS}
         with threadpool_limits(1):
             judged = evaluate(log, targets, estimators=ESTIMATORS, samples=SAMPLES, seed=seed, compare=False)
         figures = [

@@ -214,6 +214,23 @@ def fit_hierarchy(design: Design, sums: ProductSums, start: Variances, updates: 
     return posterior_at(design, sums, variances)
 
 
+def joint_precision(design: Design, sums: ProductSums, variances: Variances) -> FloatArray:
+    """Return the posterior precision of all coefficients together, `(K q, K q)`, where the variances are known."""
+    q = design.shape[0]
+    n_products = len(design.products)
+    shared = variances.of_entries(design)
+    own = variances.of_deviations(design)
+    precision = np.zeros((n_products, q, n_products, q))
+    for j in range(q):  # a priori coefficients of different features are independent of one another
+        prior = (design.products * shared[j]) @ design.products.T + own[j] * np.eye(n_products)
+        precision[:, j, :, j] = np.linalg.inv(prior)
+    for part in sums.parts:
+        whole = part.matrices if part.is_whole else part.matrices.transpose(0, 2, 1) @ part.matrices
+        for product, matrix in zip(part.products, whole, strict=True):
+            precision[product, :, product] += matrix
+    return precision.reshape(n_products * q, n_products * q)
+
+
 def posterior_at(design: Design, sums: ProductSums, variances: Variances, *, with_covariance: bool = True) -> Posterior:
     """Return the posterior of all coefficients where the variances are known.
 

@@ -10,6 +10,7 @@ one that is drawn from the posterior (Osband, Russo & Van Roy 2013): to plan by 
 random decisions never reach.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,9 +18,9 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.logistic import draw_weights, new_logistic, newton_step
+from zoosim.linear.logistic import Logistic, draw_weights, new_logistic, newton_step
 from zoosim.models.changes import seen_before_change
-from zoosim.models.glm import Response, fit_glm
+from zoosim.models.glm import FittedGLM, Response, fit_glm
 from zoosim.models.hierarchy import make_design
 
 STAYS, RETURNS, GOES = range(3)
@@ -130,25 +131,53 @@ def make_plan(decisions: Decisions, starts: IntArray, products: FloatArray, *, r
         rng: Draws the second model.
     """
     sizes = sizes_of(starts)
-    states = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+    states = all_states(sizes)
     clicks, kept = _clicks_since_changes(decisions, starts, states, products)
     decisions = _some(decisions, kept)
-    before = values_of_parts(decisions.before, starts)
+    moves = learn_moves(decisions, starts, len(products))
     stays = decisions.follows == STAYS
     returns = decisions.follows == RETURNS
-    after = values_of_parts(decisions.after, starts)
-    outcomes = 2 * decisions.kinds + decisions.clicked
-    moves = _moves(before[stays], after[stays], outcomes[stays], sizes, 2 * len(products))
-    # Where a decision leaves a visitor, which is not seen if the visit ends there.
-    left = np.stack([move[value, outcomes] for move, value in zip(moves, before.T, strict=True)], axis=1)
-    ends = _chances_of(left, ~stays, states, sizes, ENDS, rng=rng)
-    comes = _chances_of(left[~stays], returns[~stays], states, sizes, COMES, rng=rng)
-    again = _moves(left[returns], after[returns], np.zeros(returns.sum(), np.int64), sizes, 1)
-    next_states = _numbers([move[value] for move, value in zip(moves, states.T, strict=True)], sizes)
-    next_states = next_states.reshape(len(states), len(products), 2)
-    next_visits = _numbers([move[value, 0] for move, value in zip(again, states.T, strict=True)], sizes)
-    expected, drawn = (iterate_values(clicks, next_states, ends[n], comes[n], next_visits) for n in range(2))
+    ends = _chances_of(moves.left, ~stays, states, sizes, ENDS, rng=rng)
+    comes = _chances_of(moves.left[~stays], returns[~stays], states, sizes, COMES, rng=rng)
+    expected, drawn = (
+        iterate_values(clicks, moves.next_states, ends[n], comes[n], moves.next_visits) for n in range(2)
+    )
     return Plan(expected, drawn, kept)
+
+
+def all_states(sizes: tuple[int, ...]) -> IntArray:
+    """Return the value of each part in each state `(S, B)`, in the order of their numbers."""
+    return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+
+
+class Moves(NamedTuple):
+    """Where decisions leave visitors, and where next visits begin, as numbers of states.
+
+    `left (n, B)` are the values of parts after each decision, which are not seen if the visit ends there;
+    `next_states (S, K, 2)` where a decision leaves a visitor without and with a click, and `next_visits (S,)` where the
+    next visit begins of who is left in a state.
+    """
+
+    left: IntArray
+    next_states: IntArray
+    next_visits: IntArray
+
+
+def learn_moves(decisions: Decisions, starts: IntArray, n_kinds: int) -> Moves:
+    """Learn what most often follows in each part of the states, after a kind with or without a click."""
+    sizes = sizes_of(starts)
+    states = all_states(sizes)
+    before = values_of_parts(decisions.before, starts)
+    after = values_of_parts(decisions.after, starts)
+    stays = decisions.follows == STAYS
+    returns = decisions.follows == RETURNS
+    outcomes = 2 * decisions.kinds + decisions.clicked
+    moves = _moves(before[stays], after[stays], outcomes[stays], sizes, 2 * n_kinds)
+    left = np.stack([move[value, outcomes] for move, value in zip(moves, before.T, strict=True)], axis=1)
+    again = _moves(left[returns], after[returns], np.zeros(returns.sum(), np.int64), sizes, 1)
+    next_states = number_states([move[value] for move, value in zip(moves, states.T, strict=True)], sizes)
+    next_visits = number_states([move[value, 0] for move, value in zip(again, states.T, strict=True)], sizes)
+    return Moves(left, next_states.reshape(len(states), n_kinds, 2), next_visits)
 
 
 def _some(decisions: Decisions, chosen: BoolArray) -> Decisions:
@@ -167,7 +196,7 @@ def _clicks_since_changes(
         clicks = _click_chances(before, held, states, sizes, products)
         if change == MOST_CHANGES:
             break
-        seen = clicks[_numbers(list(before.T), sizes), held.kinds]
+        seen = clicks[number_states(list(before.T), sizes), held.kinds]
         changed = seen_before_change(before, held.kinds, held.clicked, seen, sizes, len(products))
         if not changed.any():
             break
@@ -175,7 +204,7 @@ def _clicks_since_changes(
     return clicks, kept
 
 
-def _numbers(values: list[IntArray], sizes: tuple[int, ...]) -> IntArray:
+def number_states(values: Sequence[IntArray], sizes: tuple[int, ...]) -> IntArray:
     """Return the numbers of states by the values of their parts."""
     return np.asarray(np.ravel_multi_index(tuple(values), sizes))
 
@@ -193,13 +222,18 @@ def _click_chances(
     before: IntArray, decisions: Decisions, states: IntArray, sizes: tuple[int, ...], products: FloatArray
 ) -> FloatArray:
     """Return how likely a click is in each of the `states` on each kind `(states, K)`."""
+    fitted = fit_clicks(before, decisions, sizes, products)
+    chances: FloatArray = special.expit(value_features(states, sizes) @ fitted.mean.T)
+    return chances
+
+
+def fit_clicks(before: IntArray, decisions: Decisions, sizes: tuple[int, ...], products: FloatArray) -> FittedGLM:
+    """Fit how likely a click is, by the values of parts `before (n, B)` and the features of each kind `(K, d_p)`."""
     # Indicators of a part share a variance, and its trend has one of its own.
     blocks = np.concatenate([np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(sizes))])
     design = make_design(products, blocks, np.zeros(products.shape[1], np.int64))
     clicked = decisions.clicked.astype(float)
-    fitted = fit_glm(Response.CLICKS, value_features(before, sizes), decisions.kinds, clicked, design, rounds=ROUNDS)
-    chances: FloatArray = special.expit(value_features(states, sizes) @ fitted.mean.T)
-    return chances
+    return fit_glm(Response.CLICKS, value_features(before, sizes), decisions.kinds, clicked, design, rounds=ROUNDS)
 
 
 def _chances_of(
@@ -215,6 +249,14 @@ def _chances_of(
 
     The first row of `(2, S)` is by the most likely weights, the second by weights drawn from the posterior.
     """
+    model = fit_chance(values, happened, sizes, prior)
+    drawn = draw_weights(model, rng.standard_normal(len(model.mean)), 1.0)
+    chances: FloatArray = special.expit(np.stack([model.mean, drawn]) @ value_features(states, sizes).T)
+    return chances
+
+
+def fit_chance(values: IntArray, happened: BoolArray, sizes: tuple[int, ...], prior: Prior) -> Logistic:
+    """Fit how likely it is by `value_features` that happened or not in rows of values `(n, B)`."""
     deviations = np.concatenate([[prior.level], np.full(sum(sizes), prior.value), np.full(len(sizes), prior.trend)])
     model = new_logistic(np.zeros(len(deviations)), deviations)
     # Rows that are alike count together.
@@ -222,9 +264,7 @@ def _chances_of(
     features = value_features(cells[:, :-1], sizes)
     for _ in range(ROUNDS):
         newton_step(model, features, cells[:, -1].astype(float), counts.astype(float))
-    drawn = draw_weights(model, rng.standard_normal(len(deviations)), 1.0)
-    chances: FloatArray = special.expit(np.stack([model.mean, drawn]) @ value_features(states, sizes).T)
-    return chances
+    return model
 
 
 def _moves(

@@ -1,6 +1,7 @@
 """Policies judged by logs of visitors who come back: known answers, verdicts, and what is refused."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 
 LOGS = SessionLogs()
+QUICK = [estimator for estimator in ESTIMATORS if estimator != "fqe-network"]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +31,9 @@ def drawn() -> tuple[Log, IntArray]:
 @pytest.fixture(scope="module")
 def judged(drawn: tuple[Log, IntArray]) -> Evaluation:
     log, places = drawn
-    targets = {name: LOGS.chances(name, places) for name in (NEAR, *FAR)}
+    targets: dict[str, Any] = {name: LOGS.policy(name) for name in (NEAR, *FAR)}
     targets["logging"] = LOGS.writers[BANDIT].main[places[:, 0], places[:, 1]]
-    return evaluate(log, targets, estimators=ESTIMATORS, samples=199)
+    return evaluate(log, targets, estimators=QUICK, samples=199)
 
 
 def of_policy(judged: Evaluation, policy: str) -> dict[str, zoosim.off_policy.Result]:
@@ -67,7 +69,52 @@ def test_a_near_policy_is_found_and_trusted(judged: Evaluation) -> None:
         assert abs(row.value - LOGS.worth[NEAR]) < 3.0 / 1.96 * half, estimator
     assert of_policy(judged, NEAR)["fqe"].verdict == TRUST
     assert of_policy(judged, NEAR)["mis"].verdict == TRUST
+    assert of_policy(judged, NEAR)["model"].verdict == TRUST
     assert judged.notes[NEAR][0].startswith("the log tells of all decisions")
+
+
+def test_a_network_finds_a_near_policy(drawn: tuple[Log, IntArray]) -> None:
+    """Its exact value, within 3 standard errors."""
+    row = evaluate(drawn[0], {NEAR: LOGS.policy(NEAR)}, estimators=["fqe-network"], samples=199).results[0]
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low < row.value < row.high
+    assert abs(row.value - LOGS.worth[NEAR]) < 3.0 / 1.96 * (row.high - row.low) / 2.0
+
+
+def test_a_model_of_visitors_finds_what_the_log_hardly_shows(judged: Evaluation) -> None:
+    for policy in FAR:
+        row = of_policy(judged, policy)["model"]
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < LOGS.worth[policy] < row.high
+        assert row.high - row.low < LOGS.worth[policy]
+
+
+def test_policies_and_logs_that_a_model_of_visitors_does_not_fit_are_named() -> None:
+    log, places = LOGS.draw(250, 1)
+    assert len(log) > 1_848  # as many rows as there are states, at least
+    chances = LOGS.chances(NEAR, places)
+
+    def note(policy: Any, log: Log = log) -> str:
+        judged = evaluate(log, {"it": policy}, estimators=["mis", "model"], samples=99)
+        assert [row.estimator for row in judged.results] == ["mis"]
+        return judged.notes["it"][-1].removeprefix("model is left out: ")
+
+    assert note(chances) == "the policy's probabilities are known for the log's visitors alone"
+    by_row = "the policy's probabilities do not follow from visitors' features"
+    assert note(lambda log, start, stop: chances[start:stop]) == by_row
+    all_rows = note(lambda log, start, stop: chances)
+    assert all_rows.startswith("asked about visitors in other states it gives probabilities of shape")
+    assert note(LOGS.policy(NEAR), replace(log, rewards=2.0 * log.rewards)) == "rewards are not clicks, 0 or 1"
+
+
+def test_a_model_of_visitors_is_of_the_objective_alone() -> None:
+    log, _ = LOGS.draw(100, 1)
+    named = replace(log, rewards_by_name={"double": 2.0 * log.rewards})
+    found = evaluate(named, {NEAR: LOGS.policy(NEAR)}, estimators=["mis", "model"], samples=99)
+    assert [row.estimator for row in found.results] == ["mis", "model"]
+    assert [row.estimator for row in found.others["double"].results] == ["mis"]
 
 
 def test_normalisers_without_the_visitors_who_have_gone_fail(drawn: tuple[Log, IntArray]) -> None:

@@ -23,11 +23,15 @@ from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_
 from zoosim.off_policy.life_verdict import LifeFigures, judge_life, life_figures
 from zoosim.off_policy.models.life_values import Choices, LinearValues, Predictions, marginalised
 from zoosim.off_policy.models.mixed_horizons import magic
+from zoosim.off_policy.models.network_values import network_terms
+from zoosim.off_policy.models.visitor_values import VisitorValues, ask_in_states, learn_visitors
 from zoosim.off_policy.targets.products import Target, distinct_contexts, make_target
 from zoosim.off_policy.verdict import Verdict
 from zoosim.policies.model import Model
 
 FITTED_Q = "fqe"
+NETWORK = "fqe-network"
+MODELLED = "model"
 MARGINALISED = "mis"
 MIXED = "magic"
 BY_WEIGHTS = {
@@ -36,7 +40,11 @@ BY_WEIGHTS = {
     "weighted-per-decision": lives.weighted_per_decision,
 }
 WITH_VALUES = {"dr": lives.doubly_robust, "wdr": lives.weighted_doubly_robust}
-ESTIMATORS = (*BY_WEIGHTS, MARGINALISED, *WITH_VALUES, MIXED, FITTED_Q)
+BY_VALUES = (*WITH_VALUES, MIXED, FITTED_Q, NETWORK)
+ESTIMATORS = (*BY_WEIGHTS, MARGINALISED, *BY_VALUES, MODELLED)
+MODELS = (FITTED_Q, NETWORK, MODELLED)
+"""Those that are compared with an estimate by weights, where the others are compared with that of `fqe`."""
+
 DEFAULT = ("weighted-per-decision", MARGINALISED, "wdr", FITTED_Q)
 
 MOST_FEATURES = 600
@@ -129,7 +137,31 @@ class LifeEvaluator(ActionSpaceEvaluator):
         states = None
         if MARGINALISED in self.wanted and len(decisions) >= LEAST_RECURRENCE * (int(self._states.max()) + 1):
             states = self._states[rows.order]
-        return LifeEvaluation(self.log, self.clusters, asked.weights[rows.order], model, states, self.wanted)
+        evaluation = LifeEvaluation(self.log, self.clusters, asked.weights[rows.order], model, states, self.wanted)
+        if MODELLED in self.wanted and model is not None:
+            try:
+                evaluation.add(MODELLED, self._modelled(target, products, model))
+            except (DataError, PolicyError) as error:
+                evaluation.notes += (f"{MODELLED} is left out: {error}",)
+        return evaluation
+
+    def _modelled(self, target: Target, products: FloatArray, linear: LinearValues) -> Terms:
+        """Return the terms of a policy's value in the model of visitors; raises `DataError` or `PolicyError`."""
+        assert isinstance(self.log, VisitorLog)
+        decisions, _ = self.log.all_rows
+        values, kind_of = self._visitor_values
+        policy = ask_in_states(target, decisions, values.states, kind_of)
+        of_kinds = np.empty((policy.shape[1], products.shape[1]))
+        of_kinds[kind_of] = products
+        # Who knows more of visitors than their features, or does not look at them, answers otherwise at decisions.
+        if not np.allclose((policy @ of_kinds)[values.of_decisions], linear.choices.meant, atol=1e-6):
+            raise PolicyError("the policy's probabilities do not follow from visitors' features")
+        return values.terms(policy)
+
+    @cached_property
+    def _visitor_values(self) -> tuple[VisitorValues, IntArray]:
+        assert isinstance(self.log, VisitorLog)
+        return learn_visitors(*self.log.all_rows)
 
     def _model(self, products: FloatArray, asked: WeightsAndPredictions, rows: LifeRows) -> LinearValues:
         assert isinstance(self.log, VisitorLog)
@@ -190,7 +222,7 @@ class LifeEvaluation(PolicyEvaluation):
         known = [
             *BY_WEIGHTS,
             *([MARGINALISED] if states is not None else []),
-            *((*WITH_VALUES, MIXED, FITTED_Q) if model is not None else []),
+            *(BY_VALUES if model is not None else []),
         ]
         decisions, self._rows = log.all_rows
         self._rewards = decisions.rewards[self._rows.order]
@@ -213,8 +245,14 @@ class LifeEvaluation(PolicyEvaluation):
         evaluation.log = self.log.for_reward(name)
         evaluation._rewards = decisions.rewards_by_name[name][rows.order]
         evaluation._terms = {}
+        evaluation.estimators = tuple(estimator for estimator in self.estimators if estimator != MODELLED)
         evaluation.__dict__.pop("_predictions", None)
         return evaluation
+
+    def add(self, estimator: str, terms: Terms) -> None:
+        """Add the terms of an estimator of the log's objective, and of no other reward."""
+        self.estimators += (estimator,)
+        self._terms[estimator] = terms
 
     @property
     def _visitors(self) -> VisitorLog:
@@ -249,6 +287,9 @@ class LifeEvaluation(PolicyEvaluation):
         if estimator == FITTED_Q:
             assert self._model is not None
             return self._model.terms(self._rewards)
+        if estimator == NETWORK:
+            assert self._model is not None
+            return network_terms(self._model, self._rewards)
         if estimator == MIXED:
             assert self._model is not None
             return magic(self._rows, self._weights, self._rewards, self._model)
@@ -258,7 +299,7 @@ class LifeEvaluation(PolicyEvaluation):
         """Judge an estimate by the weights of lives, and by an estimate of the other family."""
         apart = None
         if self._model is not None:
-            other = self.terms("weighted-per-decision" if estimator == FITTED_Q else FITTED_Q)
+            other = self.terms("weighted-per-decision" if estimator in MODELS else FITTED_Q)
             sums = group_sums(self.clusters, other)
             error = np.hypot(standard_error(sums), standard_error(estimated.sums))
             apart = float(abs(sums.value - estimated.sums.value) / error) if error > 0.0 else 0.0

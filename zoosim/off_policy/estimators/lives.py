@@ -75,6 +75,14 @@ class LifeRows(NamedTuple):
         """Return which decisions tell what comes next `(n,)`: not those after which nobody was followed who stayed."""
         return np.asarray(self.followed[self.step + 1] > 0.0)
 
+    def of(self, visitors: BoolArray) -> "LifeRows":
+        """Return the decisions of some of the `visitors (V,)`, among whom as many are still followed as among all."""
+        lengths = np.diff(self.starts)
+        chosen = np.repeat(visitors, lengths)
+        starts = np.append(0, np.cumsum(lengths[visitors]))
+        order, step = self.order[chosen], self.step[chosen]
+        return self._replace(order=order, starts=starts, step=step, has_ended=self.has_ended[visitors])
+
     def by_visitor(self, values: FloatArray) -> FloatArray:
         """Add `values (n,)` up by visitor `(V,)`."""
         sums: FloatArray = np.add.reduceat(values, self.starts[:-1])

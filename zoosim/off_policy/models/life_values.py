@@ -52,27 +52,27 @@ class LinearValues:
     """
 
     def __init__(self, rows: LifeRows, choices: Choices, halves: IntArray) -> None:
-        self._rows = rows
-        self._choices = choices
-        self._halves = halves
+        self.rows = rows
+        self.choices = choices
+        self.halves = halves
         self._systems = [self._system(np.flatnonzero((halves == half) & rows.tells_next)) for half in range(2)]
 
     def held_out(self, rewards: FloatArray) -> Predictions:
         """Return predictions of the visitors of each half by a model of the other half."""
         halves = [self._predictions(self._solve([self._systems[1 - half]], rewards)) for half in range(2)]
-        is_later = self._halves == 1
+        is_later = self.halves == 1
         predicted = np.where(is_later, halves[1].predicted, halves[0].predicted)
         return Predictions(predicted, np.where(is_later, halves[1].expected, halves[0].expected))
 
     def terms(self, rewards: FloatArray) -> Terms:
         """Return the terms of the model's value, with the influence of each visitor on theta."""
         values = self._predictions(self._solve(self._systems, rewards))
-        rows = self._rows
+        rows = self.rows
         first = rows.starts[:-1]
-        start = np.einsum("nu,np->up", self._choices.users[first], self._choices.meant[first]).ravel() / len(first)
+        start = np.einsum("nu,np->up", self.choices.users[first], self.choices.meant[first]).ravel() / len(first)
         # d value = start^T A^-1 sum phi delta: each decision counts by phi^T A^-T start.
         pull = linalg.solve(_ridged(self._systems).T, start, check_finite=False)
-        own = np.where(rows.tells_next, self._dot(pull, self._choices.shown), 0.0)
+        own = np.where(rows.tells_next, self._dot(pull, self.choices.shown), 0.0)
         delta = rewards - values.predicted + rows.onward(values.expected)
         influence = rows.n_visitors * rows.by_visitor(own * delta)
         return Terms(values.expected[first] + influence - influence.mean())
@@ -85,29 +85,29 @@ class LinearValues:
             predicted: What the prediction of each logged action counts for in each sum `(m, n)`.
             expected: What the prediction under the policy counts for `(m, n)`.
         """
-        users, shown, meant = self._choices
-        out = np.zeros((len(predicted), self._rows.n_visitors))
+        users, shown, meant = self.choices
+        out = np.zeros((len(predicted), self.rows.n_visitors))
         for half in range(2):
             system = [self._systems[1 - half]]
             factors = linalg.lu_factor(_ridged(system).T, check_finite=False)
             values = self._predictions(self._solve(system, rewards))
-            delta = rewards - values.predicted + self._rows.onward(values.expected)
-            asked = self._halves == half
-            taught = np.where(~asked & self._rows.tells_next, delta, 0.0)
+            delta = rewards - values.predicted + self.rows.onward(values.expected)
+            asked = self.halves == half
+            taught = np.where(~asked & self.rows.tells_next, delta, 0.0)
             for number, (own, following) in enumerate(zip(predicted[:, asked], expected[:, asked], strict=True)):
                 weighted = own[:, np.newaxis] * shown[asked] + following[:, np.newaxis] * meant[asked]
                 slope = np.einsum("nu,np->up", users[asked], weighted, optimize=True).ravel()
                 pull = linalg.lu_solve(factors, slope, check_finite=False)
-                out[number] += self._rows.by_visitor(self._dot(pull, shown) * taught)
-        return self._rows.n_visitors * out
+                out[number] += self.rows.by_visitor(self._dot(pull, shown) * taught)
+        return self.rows.n_visitors * out
 
     def _system(self, chosen: IntArray) -> tuple[FloatArray, IntArray]:
         """Return sum phi (phi - phi')^T over the chosen decisions, and these."""
-        users, shown, meant = self._choices
+        users, shown, meant = self.choices
         width = users.shape[1] * shown.shape[1]
         matrix = np.zeros((width, width))
         next_row = np.minimum(np.arange(len(users)) + 1, len(users) - 1)
-        onward = self._rows.onward(np.ones(len(users)))
+        onward = self.rows.onward(np.ones(len(users)))
         for start in range(0, len(chosen), BLOCK):
             block = chosen[start : start + BLOCK]
             after = next_row[block]
@@ -118,16 +118,16 @@ class LinearValues:
 
     def _solve(self, systems: list[tuple[FloatArray, IntArray]], rewards: FloatArray) -> FloatArray:
         chosen = np.concatenate([own for _, own in systems])
-        weighted = rewards[chosen, np.newaxis] * self._choices.users[chosen]
-        right = np.einsum("nu,np->up", weighted, self._choices.shown[chosen], optimize=True).ravel()
+        weighted = rewards[chosen, np.newaxis] * self.choices.users[chosen]
+        right = np.einsum("nu,np->up", weighted, self.choices.shown[chosen], optimize=True).ravel()
         solution: FloatArray = linalg.solve(_ridged(systems), right, check_finite=False)
         return solution
 
     def _predictions(self, theta: FloatArray) -> Predictions:
-        return Predictions(self._dot(theta, self._choices.shown), self._dot(theta, self._choices.meant))
+        return Predictions(self._dot(theta, self.choices.shown), self._dot(theta, self.choices.meant))
 
     def _dot(self, theta: FloatArray, products: FloatArray) -> FloatArray:
-        users = self._choices.users
+        users = self.choices.users
         weights = users @ theta.reshape(users.shape[1], products.shape[1])
         return np.asarray((weights * products).sum(axis=1))
 

@@ -45,6 +45,11 @@ class Target(ABC):
     whole = True
     """True if the probabilities of all products are known, as reward models need; else those of the logged ones are."""
 
+    @property
+    def answers_any(self) -> bool:
+        """True if it can be asked about other visitors than the log's, of whom nothing but features is known."""
+        return False
+
     @abstractmethod
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return those of rows `start` to `stop - 1`."""
@@ -102,6 +107,11 @@ class FunctionTarget(Target):
     def __init__(self, given: Probabilities) -> None:
         self.given = given
 
+    @property
+    def answers_any(self) -> bool:
+        """True: it is given the log."""
+        return True
+
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the function."""
         with blamed(f"rows {start} to {stop - 1}: "):
@@ -134,6 +144,11 @@ class PolicyTarget(Target):
             self._askable = [first, *(copy.deepcopy(first) for _ in range(n_threads() - 1))]
         self._before = state_of(self.policy)
         self._known: dict[Any, FloatArray] = {}
+
+    @property
+    def answers_any(self) -> bool:
+        """True unless it knows visitors by their ids."""
+        return not (self.policy.needs_user_ids or self.policy.reads_user_ids)
 
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""

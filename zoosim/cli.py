@@ -438,6 +438,31 @@ def import_table(
     echo(f"Log: {out}")
 
 
+@app.command()
+def drift(
+    log: option.LogPath,
+    reference: option.Reference = 2_000,
+    window: option.Window = 2_000,
+    json: option.PrintFigures = False,
+    debug: option.Debug = False,
+) -> None:
+    """Say what changed of a log: visitors, rewards, propensities and products.
+
+    The newest window of decisions is compared with the first period. Each change comes with its beginning, its cost and
+    advice. Of a log in which nothing changes, anything is ever told with a probability of at most 5%.
+    """
+    from zoosim.api.drift import drift as find_drift
+
+    found = find_drift(log, reference=reference, window=window)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(found.as_dict(), indent=2, allow_nan=False))
+    else:
+        for line in found.sentences:
+            echo(line)
+
+
 @app.command("export")
 def export_service(service: option.ServedLog, out: option.ExportedLog, debug: option.Debug = False) -> None:
     """Write what a service decided as a log, or a log of visitors' lives as a data set of Minari.

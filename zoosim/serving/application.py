@@ -12,7 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from zoosim.core.blame import one_line
-from zoosim.core.errors import StoreError, ZoosimError
+from zoosim.core.errors import ConfigError, StoreError, ZoosimError
+from zoosim.core.parameters import shown
+from zoosim.logs.drift import REFERENCE, WINDOW
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
 from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
@@ -61,6 +63,7 @@ class Application:
             self._route("GET", "/v1/products", ADMIN, self.list_products),
             self._route("PUT", "/v1/products/{id:path}", ADMIN, self.change_product),
             self._route("GET", "/v1/model", ADMIN, self.show_model),
+            self._route("GET", "/v1/drift", ADMIN, self.show_drift),
             self._route("GET", "/metrics", ADMIN, self.show_metrics),
             Route(f"/{PREFIX}/{{path:path}}", self._personalizer.answer, methods=METHODS),
             Route("/livez", _alive),
@@ -117,6 +120,11 @@ class Application:
     async def show_model(self, request: Request) -> Response:
         """Answer what decides, and what it has learned so far."""
         return _json(self._service.description())
+
+    async def show_drift(self, request: Request) -> Response:
+        """Answer what changed against the first period of the log."""
+        sizes = (_size_in(request, "reference", REFERENCE), _size_in(request, "window", WINDOW))
+        return _json(await self._service.drift(*sizes))
 
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
@@ -189,6 +197,7 @@ def openapi() -> dict[str, Any]:
             "/v1/decisions/{id}/activation": {"post": activate},
             "/v1/products/{id}": {"put": product},
             "/v1/products": {"get": operation("List products.", None, has_id=False)},
+            "/v1/drift": {"get": operation("Show what changed against the log's first period.", None, has_id=False)},
             "/v1/model": {"get": operation("Show the model and what it learned.", None, has_id=False)},
         },
         "components": {
@@ -201,6 +210,14 @@ def openapi() -> dict[str, Any]:
 
 async def _alive(request: Request) -> Response:
     return _json({"status": "alive"})
+
+
+def _size_in(request: Request, name: str, default: int) -> int:
+    """Return a number of decisions that a request's query names; raises `ConfigError` for what is none."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ConfigError(f"{name}: got {shown(text)}, expected a whole number of decisions")
+    return int(text)
 
 
 def _key_of(request: Request) -> str:

@@ -20,6 +20,7 @@ from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current
+from zoosim.serving.drift import DriftWatch
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack
 from zoosim.serving.feedback import FeedbackLog
@@ -112,6 +113,7 @@ class Service:
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all", machine.start_worker)
         self._watch = Watch(self, loop)
+        self._drift = DriftWatch(self.address, self.clock.passed)
         parts = ServiceParts(
             self.current,
             self._reader,
@@ -294,6 +296,10 @@ class Service:
         row = await self.current.ask(self._reader.row, position)
         return 0.0 if row is None else row.time / MICROSECONDS
 
+    async def drift(self, reference: int, window: int) -> dict[str, Any]:
+        """Return what changed against the first period of the log; see `DriftWatch.report`."""
+        return await self._drift.report(reference, window)
+
     def description(self) -> dict[str, Any]:
         """Return what decides, by which rules it learns, and what came of decisions, as plain values."""
         return {
@@ -354,6 +360,7 @@ class Service:
 
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
+        self._drift.close()
         # Rows first, while the store is open; and snapshots while this service still leads, as closing the store ends
         # that.
         self._writer.close()

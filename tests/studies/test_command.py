@@ -70,6 +70,7 @@ def test_every_study_can_be_done(name: str) -> None:
         "jobs",
         "config",
         "data",
+        "events",
         "behaviour",
         "cases",
         "cells",

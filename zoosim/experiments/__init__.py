@@ -16,7 +16,7 @@ STUDIES = (
         "cem-optima",
         "cem-settings",
     ),
-    *("cold-start", "devices", "late-rewards", "latency", "leaderboard", "looking-ahead", "lure"),
+    *("cold-start", "devices", "guardrails", "late-rewards", "latency", "leaderboard", "looking-ahead", "lure"),
     *("offline-sessions", "ope-accuracy"),
     *(
         "ope-coverage",

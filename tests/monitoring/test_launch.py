@@ -1,0 +1,208 @@
+"""The states of a launch, and the rule that ships or takes back."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.core.errors import ConfigError
+from zoosim.monitoring import (
+    BETTER,
+    HARM,
+    NOT_WORSE,
+    DifferenceTest,
+    Event,
+    Metric,
+    Reward,
+    Role,
+    State,
+    Verdict,
+    judge,
+    new_tests,
+    next_event,
+    next_state,
+)
+from zoosim.monitoring.health import Action
+from zoosim.monitoring.launch import TRANSITIONS
+
+ALLOWED = {
+    "pending": {"prepared": "ready", "taken back by a person": "rolled back"},
+    "ready": {"started": "running", "taken back by a person": "rolled back"},
+    "running": {
+        "next share": "running",
+        "time over without a verdict": "cannot tell yet",
+        "shipped": "completed",
+        "held by a signal or check": "paused",
+        "paused by a person": "paused",
+        "harm shown": "rolled back",
+        "taken back by a person": "rolled back",
+    },
+    "cannot tell yet": {
+        "shipped": "completed",
+        "held by a signal or check": "paused",
+        "paused by a person": "paused",
+        "harm shown": "rolled back",
+        "taken back by a person": "rolled back",
+    },
+    "paused": {
+        "signal and checks clear": "running",
+        "resumed by a person": "running",
+        "paused by a person": "paused",
+        "harm shown": "rolled back",
+        "taken back by a person": "rolled back",
+    },
+    "completed": {"taken back by a person": "rolled back"},
+    "rolled back": {},
+}
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
+def test_every_event_in_every_state(state: State, event: Event) -> None:
+    after = ALLOWED[state].get(event)
+    if after is None:
+        with pytest.raises(ConfigError, match=rf"^launch: {state}: got {event}, expected ") as error:
+            next_state(state, event)
+        assert "\n" not in str(error.value)
+    else:
+        assert next_state(state, event) == after
+
+
+VERDICTS_AND_ACTIONS = list(product(State, Verdict, [(), *((action,) for action in Action)]))
+
+
+@pytest.mark.parametrize(("state", "verdict", "actions"), VERDICTS_AND_ACTIONS)
+def test_what_happens_next_is_possible_and_nothing_ships_by_chance(
+    state: State, verdict: Verdict, actions: tuple[Action, ...]
+) -> None:
+    for step_is_over, is_last_step, by_person in product((False, True), repeat=3):
+        event = next_event(
+            state,
+            verdict,
+            actions,
+            step_is_over=step_is_over,
+            is_last_step=is_last_step,
+            paused_by_person=by_person,
+        )
+        assert event is None or event in TRANSITIONS[state]
+        if event is Event.SHIPPED:
+            assert verdict is Verdict.SHIP
+            assert is_last_step
+            assert Action.HOLD not in actions
+        if event is Event.HARMED:
+            assert verdict is Verdict.ROLL_BACK or Action.ROLL_BACK in actions
+        elif state in (State.RUNNING, State.CANNOT_TELL, State.PAUSED):
+            assert verdict is not Verdict.ROLL_BACK
+            assert Action.ROLL_BACK not in actions
+        if state is State.PAUSED and by_person:
+            assert event in (None, Event.HARMED)
+
+
+def follow(state: State, verdict: Verdict, *actions: Action, over: bool = False, last: bool = False) -> State:
+    event = next_event(state, verdict, actions, step_is_over=over, is_last_step=last)
+    return state if event is None else next_state(state, event)
+
+
+def test_a_launch_from_the_start_to_its_end_and_back() -> None:
+    state = next_state(next_state(State.PENDING, Event.PREPARED), Event.STARTED)
+    assert follow(state, Verdict.SHIP) is State.RUNNING  # the share has its time
+    assert next_event(state, Verdict.SHIP, (), step_is_over=True, is_last_step=False) is Event.STEPPED
+    assert follow(state, Verdict.CANNOT_TELL, Action.FREEZE, Action.WARN) is State.RUNNING
+    held = follow(state, Verdict.CANNOT_TELL, Action.HOLD)
+    assert held is State.PAUSED
+    assert follow(held, Verdict.HOLD) is State.PAUSED
+    assert follow(held, Verdict.CANNOT_TELL) is State.RUNNING
+    waiting = follow(state, Verdict.CANNOT_TELL, over=True, last=True)
+    assert waiting is State.CANNOT_TELL
+    assert follow(waiting, Verdict.CANNOT_TELL, over=True, last=True) is State.CANNOT_TELL
+    assert follow(waiting, Verdict.SHIP, over=True, last=True) is State.COMPLETED
+    assert follow(State.COMPLETED, Verdict.ROLL_BACK) is State.COMPLETED
+    assert next_state(State.COMPLETED, Event.TAKEN_BACK) is State.ROLLED_BACK
+
+
+CLICK = Metric(Reward("click", lift=0.2), Role.SUCCESS)
+PROFIT = Metric(Reward("profit", margin=0.1), Role.GUARDRAIL)
+VIEWS = Metric(Reward("views", margin=0.1), Role.SIGNAL)
+
+
+def launch(n: int, **changes: float) -> list[DifferenceTest]:
+    """Return the tests of three metrics after n events, whose means the new policy changes by these factors."""
+    metrics = [CLICK, PROFIT, VIEWS]
+    tests = new_tests(metrics)
+    rng = np.random.default_rng(1)
+    treated = rng.random(n) < 0.5
+    for metric, test in zip(metrics, tests, strict=True):
+        chance = 0.3 * np.where(treated, changes.get(metric.reward.name, 1.0), 1.0)
+        test.update(treated, 0.5, (rng.random(n) < chance).astype(float))
+    return tests
+
+
+def verdict(tests: list[DifferenceTest], **options: Any) -> tuple[Verdict, str]:
+    judgement = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, **options)
+    return judgement.verdict, judgement.sentence
+
+
+def test_it_ships_what_improves_and_harms_nothing() -> None:
+    told, sentence = verdict(launch(20_000, click=1.2))
+    assert told is Verdict.SHIP
+    assert sentence.startswith("click is better, and no guardrail is worse than its margin (+0.0")
+
+
+def test_no_improvement_no_proof_and_no_events_never_ship() -> None:
+    assert verdict(launch(20_000))[0] is Verdict.CANNOT_TELL
+    assert verdict(launch(2_000, click=1.5))[0] is Verdict.CANNOT_TELL  # better, but the guardrail is not shown yet
+    assert verdict(launch(0)) == (Verdict.CANNOT_TELL, "Cannot tell yet: nothing was earned so far.")
+
+
+def test_it_says_what_it_waits_for() -> None:
+    tests = launch(2_000, click=1.5)
+    judgement = judge([CLICK, PROFIT, VIEWS], tests, share=0.5)
+    assert tests[0].shown[BETTER]
+    assert judgement.remaining == tests[1].remaining(NOT_WORSE, 0.5)
+    assert judgement.sentence == f"Cannot tell yet: about {float(f'{judgement.remaining:.1e}'):,.0f} more decisions."
+
+
+def test_a_guardrail_takes_back_whatever_else_is_better() -> None:
+    told, sentence = verdict(launch(20_000, click=1.2, profit=0.7))
+    assert told is Verdict.ROLL_BACK
+    assert sentence.startswith("profit is worse than the holdback by more than its margin (-0.0")
+    assert "; holdback 0.3" in sentence
+
+
+def test_a_signal_holds_until_its_evidence_is_gone() -> None:
+    fallen = launch(6_000, click=1.2, views=0.7)
+    assert verdict(fallen) == (Verdict.HOLD, verdict(fallen)[1])
+    signal = fallen[2]
+    rng = np.random.default_rng(2)
+    while signal.evidence[HARM] >= 100.0:
+        treated = rng.random(100) < 0.5
+        signal.update(treated, 0.5, (rng.random(100) < np.where(treated, 0.36, 0.3)).astype(float))
+    assert signal.evidence[HARM] > 1.0
+    assert verdict(fallen, held=True)[0] is Verdict.HOLD
+    assert verdict(fallen, held=False)[0] is not Verdict.HOLD
+    treated = rng.random(20_000) < 0.5
+    signal.update(treated, 0.5, (rng.random(20_000) < np.where(treated, 0.36, 0.3)).astype(float))
+    assert verdict(fallen, held=True)[0] is not Verdict.HOLD
+
+
+def test_levels_are_shared_where_one_of_several_decides() -> None:
+    tests = new_tests([CLICK, CLICK, PROFIT, PROFIT, VIEWS], level=0.02)
+    assert [test.levels for test in tests] == [
+        (0.02, 0.02, 0.01),
+        (0.02, 0.02, 0.01),
+        (0.01, 0.02, 0.02),
+        (0.01, 0.02, 0.02),
+        (0.02, 0.02, 0.02),
+    ]
+
+
+def test_launches_that_could_never_ship_are_refused() -> None:
+    with pytest.raises(ConfigError, match="launch: no metric is a success"):
+        new_tests([PROFIT])
+    with pytest.raises(ConfigError, match="launch: guardrail click: margin 0, expected above 0"):
+        new_tests([CLICK, Metric(Reward("click"), Role.GUARDRAIL)])
+
+
+def test_a_judgement_of_no_time_is_none() -> None:
+    assert math.isinf(judge([CLICK, PROFIT, VIEWS], launch(0), share=0.5).remaining)

@@ -1,0 +1,244 @@
+"""A launch: when a new policy is shipped, held or taken back, as one rule and one table.
+
+The rule (Spotify's "Risk-Aware Product Decisions", 2024): ship if one success metric is shown to improve and every
+guardrail is shown not to be worse than its margin; take back if a guardrail is shown to be worse than that. Whatever
+lies between cannot be told yet, and never ships. A *signal* that falls holds the launch where it is, until its evidence
+is gone. Health checks (`zoosim.monitoring.health`) hold, freeze or take back apart from all metrics.
+
+Nothing here reads a clock or changes traffic: a ramp asks `next_event` and obeys `next_state`.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zoosim.core.errors import ConfigError
+from zoosim.monitoring.difference import BETTER, HARM, NOT_WORSE, DifferenceTest, Reward
+from zoosim.monitoring.health import Action
+
+
+class Role(StrEnum):
+    """What a metric decides."""
+
+    SUCCESS = "success"
+    GUARDRAIL = "guardrail"
+    SIGNAL = "signal"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A reward and what it decides; a reward that is a success and must not fall either is two metrics."""
+
+    reward: Reward
+    role: Role
+
+
+class State(StrEnum):
+    """Where a launch is."""
+
+    PENDING = "pending"
+    READY = "ready"
+    RUNNING = "running"
+    CANNOT_TELL = "cannot tell yet"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    ROLLED_BACK = "rolled back"
+
+
+class Event(StrEnum):
+    """What happens to a launch; `PREPARED` to `TAKEN_BACK` are a person's, the others follow from `next_event`."""
+
+    PREPARED = "prepared"
+    STARTED = "started"
+    PAUSED = "paused by a person"
+    RESUMED = "resumed by a person"
+    TAKEN_BACK = "taken back by a person"
+    STEPPED = "next share"
+    TIME_OVER = "time over without a verdict"
+    SHIPPED = "shipped"
+    HARMED = "harm shown"
+    HELD = "held by a signal or check"
+    CLEARED = "signal and checks clear"
+
+
+TRANSITIONS: dict[State, dict[Event, State]] = {
+    State.PENDING: {
+        Event.PREPARED: State.READY,
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.READY: {
+        Event.STARTED: State.RUNNING,
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.RUNNING: {
+        Event.STEPPED: State.RUNNING,
+        Event.TIME_OVER: State.CANNOT_TELL,
+        Event.SHIPPED: State.COMPLETED,
+        Event.HELD: State.PAUSED,
+        Event.PAUSED: State.PAUSED,
+        Event.HARMED: State.ROLLED_BACK,
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.CANNOT_TELL: {  # it waits at its last share for evidence, however long that takes
+        Event.SHIPPED: State.COMPLETED,
+        Event.HELD: State.PAUSED,
+        Event.PAUSED: State.PAUSED,
+        Event.HARMED: State.ROLLED_BACK,
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.PAUSED: {
+        Event.CLEARED: State.RUNNING,
+        Event.RESUMED: State.RUNNING,
+        Event.PAUSED: State.PAUSED,  # by a person, where a check held it before: then only a person resumes
+        Event.HARMED: State.ROLLED_BACK,
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.COMPLETED: {
+        Event.TAKEN_BACK: State.ROLLED_BACK,
+    },
+    State.ROLLED_BACK: {},
+}
+
+
+def next_state(state: State, event: Event) -> State:
+    """Return the state after an event; raises `ConfigError` where it cannot happen."""
+    after = TRANSITIONS[state].get(event)
+    if after is None:
+        possible = ", ".join(TRANSITIONS[state]) or "nothing more"
+        raise ConfigError(f"launch: {state}: got {event!s}, expected {possible}")
+    return after
+
+
+class Verdict(StrEnum):
+    """What the metrics say together."""
+
+    SHIP = "ship"
+    ROLL_BACK = "roll back"
+    HOLD = "hold"
+    CANNOT_TELL = "cannot tell yet"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and its reason, a sentence; `remaining` events until it can be told, infinity if nobody knows."""
+
+    verdict: Verdict
+    sentence: str
+    remaining: float = 0.0
+
+
+def new_tests(metrics: Sequence[Metric], *, level: float = 0.01, strata: int = 1) -> list[DifferenceTest]:
+    """Return the test of each metric.
+
+    Guardrails share the level of taking back wrongly, successes that of shipping wrongly, since one is enough. That all
+    guardrails must pass needs no correction: one that is worse keeps the level alone.
+
+    Args:
+        metrics: The metrics, at least one of them a success.
+        level: Probability of ever taking back a launch that harms none of the guardrails, and of shipping one that
+            improves nothing, or that is worse than one of their margins.
+        strata: Number of strata.
+
+    Raises:
+        ConfigError: no metric is a success, or a guardrail has no margin.
+    """
+    roles = [metric.role for metric in metrics]
+    if Role.SUCCESS not in roles:
+        raise ConfigError("launch: no metric is a success, so that nothing could ship; give one the role success")
+    for metric in metrics:
+        if metric.role is Role.GUARDRAIL and not metric.reward.margin:
+            name = metric.reward.name
+            raise ConfigError(
+                f"launch: guardrail {name}: margin 0, expected above 0: that it is not worse at all is "
+                "shown by an improvement alone; make it a signal, or give it a margin"
+            )
+    harm = level / max(roles.count(Role.GUARDRAIL), 1)
+    better = level / roles.count(Role.SUCCESS)
+    levels = {
+        Role.SUCCESS: (level, level, better),
+        Role.GUARDRAIL: (harm, level, level),
+        Role.SIGNAL: (level, level, level),
+    }
+    return [DifferenceTest(metric.reward, levels=levels[metric.role], strata=strata) for metric in metrics]
+
+
+def judge(metrics: Sequence[Metric], tests: Sequence[DifferenceTest], *, share: float, held: bool = False) -> Judgement:
+    """Return the verdict of all metrics.
+
+    Args:
+        metrics: The metrics.
+        tests: The test of each.
+        share: Chance that an event is the new policy's, given that it is one of the two arms.
+        held: Whether a signal holds the launch now. It is held from an evidence for harm of 1 / level on, until that
+            is back at 1.
+    """
+    by_role = {
+        role: [test for metric, test in zip(metrics, tests, strict=True) if metric.role is role] for role in Role
+    }
+    harmed = [test for test in by_role[Role.GUARDRAIL] if test.shown[HARM]]
+    if harmed:
+        return Judgement(Verdict.ROLL_BACK, _told(harmed[0], "is worse than the holdback by more than its margin"))
+    for test in by_role[Role.SIGNAL]:
+        if test.evidence[HARM] >= (1.0 if held else 1.0 / test.levels[HARM]):
+            return Judgement(Verdict.HOLD, _told(test, "has fallen, and only holds the launch"))
+    waiting = [test for test in by_role[Role.GUARDRAIL] if not test.shown[NOT_WORSE]]
+    improved = [test for test in by_role[Role.SUCCESS] if test.shown[BETTER]]
+    if improved and not waiting:
+        return Judgement(Verdict.SHIP, _told(improved[0], "is better, and no guardrail is worse than its margin"))
+    needed = [test.remaining(NOT_WORSE, share) for test in waiting]
+    if not improved:
+        needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
+    return Judgement(Verdict.CANNOT_TELL, _waits(max(needed)), max(needed))
+
+
+def _told(test: DifferenceTest, claim: str) -> str:
+    """Return a claim about a reward with the figures behind it."""
+    estimate = test.estimate()
+    figures = f"{estimate.difference:+.4g}, {estimate.low:+.4g} to {estimate.high:+.4g}"
+    return f"{test.reward.name} {claim} ({figures}; holdback {estimate.holdback:.4g})."
+
+
+def _waits(remaining: float) -> str:
+    if remaining == float("inf"):
+        return "Cannot tell yet: nothing was earned so far."
+    return f"Cannot tell yet: about {_rounded(remaining):,} more decisions."
+
+
+def _rounded(number: float) -> int:
+    """Return a number with two digits that count, at least 1."""
+    return max(int(float(f"{number:.1e}")), 1)
+
+
+def next_event(
+    state: State,
+    verdict: Verdict,
+    actions: Collection[Action],
+    *,
+    step_is_over: bool,
+    is_last_step: bool,
+    paused_by_person: bool = False,
+) -> Event | None:
+    """Return what happens to a launch now, None for nothing; what undoes harm comes first, shipping after all checks.
+
+    Args:
+        state: Where the launch is.
+        verdict: What the metrics say.
+        actions: Actions of the health checks that fail.
+        step_is_over: Whether the time of its share is over.
+        is_last_step: Whether no larger share follows.
+        paused_by_person: Whether a person paused it; then only a person resumes it.
+    """
+    possible = TRANSITIONS[state]
+    if Event.HARMED not in possible:
+        return None
+    if verdict is Verdict.ROLL_BACK or Action.ROLL_BACK in actions:
+        return Event.HARMED
+    if verdict is Verdict.HOLD or Action.HOLD in actions:
+        return Event.HELD if Event.HELD in possible else None
+    if state is State.PAUSED:
+        return None if paused_by_person else Event.CLEARED
+    if not is_last_step:
+        return Event.STEPPED if step_is_over and Event.STEPPED in possible else None
+    if verdict is Verdict.SHIP:
+        return Event.SHIPPED
+    return Event.TIME_OVER if step_is_over and Event.TIME_OVER in possible else None

@@ -29,8 +29,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
 
 
-def row(column: str, kind: str, decisions: int, part: str = VISITOR) -> dict[str, Any]:
-    return {"part": part, "column": column, "kind": kind, "decisions": decisions}
+def row(column: str, kind: str, requests: int, part: str = VISITOR) -> dict[str, Any]:
+    return {"part": part, "column": column, "kind": kind, "requests": requests}
 
 
 def test_a_wrong_column_is_told_in_the_answer_in_metrics_and_beside_the_model(tmp_path: Path, model: Path) -> None:
@@ -116,7 +116,7 @@ def test_searches_without_tastes_or_with_far_ones_are_told(tmp_path: Path) -> No
         near = await service.decide(SearchBody(SearchVisitor("savers", "browse", label_taste=1.0), scores))
         assert near.warnings == []
         assert b"warnings" not in msgspec.json.encode(near)
-        assert [each["decisions"] for each in service.description()["inputs"]] == [1, 1, 1]
+        assert [each["requests"] for each in service.description()["inputs"]] == [1, 1, 1]
 
     with_service(tmp_path / "service", model, use)
 
@@ -170,6 +170,42 @@ def test_candidates_are_compared_as_far_as_they_are_described(tmp_path: Path, mo
         assert set(answer.propensities) == {"new", "p1", "p2"}
 
     with_service(tmp_path, model, use, grow=False)
+
+
+def test_a_product_that_is_put_is_compared_too(tmp_path: Path, model: Path) -> None:
+    """A typo beside all columns is told, counted once, and refused where asked; without one the answer is as it was."""
+
+    async def run(strict: bool) -> list[httpx2.Response]:
+        async with running(tmp_path / str(strict), model, strict=strict, grow=False) as service:
+            transport = httpx2.ASGITransport(app=Application(service).starlette())
+            async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                odd = {"features": {"category": "c1", "colour": "red"}}
+                answers = [await client.put("/v1/products/new", json=odd)]
+                for body in ({"features": {"category": "c1"}}, {"available": False}):
+                    answers.append(await client.put("/v1/products/new", json=body))
+        assert service.description()["inputs"] == [row("colour", "unknown column", 1, CANDIDATES)]
+        return answers
+
+    odd, fitting, hidden = asyncio.run(run(False))
+    line = "candidates: colour: is no column of the model, which has category"
+    assert odd.json() == {"warnings": [line]}
+    assert [odd.status_code, fitting.status_code, hidden.status_code] == [200, 204, 204]
+    odd, fitting, hidden = asyncio.run(run(True))
+    assert odd.json() == {"error": f"{line} (refused, since the setting strict is true)"}
+    assert [odd.status_code, fitting.status_code, hidden.status_code] == [400, 204, 204]
+
+
+def test_what_was_answered_before_is_answered_though_strict(tmp_path: Path, model: Path) -> None:
+    body = DecideBody({"countri": "de"}, list(PRODUCTS[:3]), decision_id="a")
+    answers = []
+
+    async def use(service: Service) -> None:
+        answers.append(await service.decide(body))
+
+    with_service(tmp_path, model, use, grow=False)
+    with_service(tmp_path, model, use, grow=False, strict=True)
+    assert answers[0] == answers[1]
+    assert len(answers[0].warnings) == 2
 
 
 def test_the_refusal_of_a_policy_error_counts_no_decision(tmp_path: Path, model: Path) -> None:

@@ -296,8 +296,12 @@ class _Search:
 
     def _offers(self, rows: IntArray) -> IntArray:
         """Return in how many rows each product was a candidate `(K,)`."""
+        candidates = self._log.candidates
         sets, counts = np.unique(self._log.candidate_set[rows], return_counts=True)
-        return np.asarray(counts @ self._log.candidates.masks(sets).astype(np.int64))
+        # By lists: a mask of each set would take gigabytes where a catalogue is large.
+        owner, products = candidates.lists(sets).flat()
+        listed = np.bincount(products, weights=counts[owner], minlength=self._log.n_actions).astype(np.int64)
+        return np.asarray(len(rows) - listed if candidates.are_lacking else listed)
 
     def _first_of_visitors(self, start: int, stop: int) -> IntArray:
         """Return the rows of a period, of each visitor the first."""

@@ -47,27 +47,30 @@ def share_p_values(before: IntArray, n_before: int, after: IntArray, n_after: in
     deviation = np.sqrt(share * (1.0 - share) * n_after * (n_before / n_rows))
     p_values = np.ones(len(hits))
     differ = np.flatnonzero(np.abs(after - share * n_after) > SURELY_ALIKE * deviation)
+    logs = _log_factorials(n_rows)
     for place in differ:
-        p_values[place] = min(2.0 * _smaller_tail(int(after[place]), int(hits[place]), n_after, n_rows), 1.0)
+        p_values[place] = min(2.0 * _smaller_tail(int(after[place]), int(hits[place]), n_after, n_rows, logs), 1.0)
     return p_values
 
 
-def _smaller_tail(count: int, hits: int, n_after: int, n_rows: int) -> float:
-    """Return the probability that so many of the `hits` rows or more, or so many or fewer, fall into the window."""
-    low, high = max(0, n_after - (n_rows - hits)), min(hits, n_after)
+def _smaller_tail(count: int, hits: int, n_after: int, n_rows: int, logs: FloatArray) -> float:
+    """Return the probability that so many of the `hits` rows or more, or so many or fewer, fall into the window.
+
+    It is that of the hypergeometric distribution, of whose tails the one that `count` lies in; `logs (n_rows + 1,)` are
+    the logarithms of factorials.
+    """
+    misses = n_rows - hits
+    low, high = max(0, n_after - misses), min(hits, n_after)
     counts = np.arange(count, high + 1) if count * n_rows > hits * n_after else np.arange(low, count + 1)
-    chosen = _log_choose(hits, counts) + _log_choose(n_rows - hits, n_after - counts)
-    return float(np.exp(chosen - _log_choose(n_rows, np.array([n_after]))).sum())
-
-
-def _log_choose(n: int, k: IntArray) -> FloatArray:
-    """Return the logarithms of the binomial coefficients of n over `k (m,)`."""
-    logs = _log_factorials(n)
-    return np.asarray(logs[n] - logs[k] - logs[n - k])
+    ways = logs[hits] - logs[counts] - logs[hits - counts]
+    others = n_after - counts
+    ways += logs[misses] - logs[others] - logs[misses - others]
+    all_ways = logs[n_rows] - logs[n_after] - logs[n_rows - n_after]
+    return float(np.exp(ways - all_ways).sum())
 
 
 # Not by scipy.stats, whose import takes longer than a service takes to start.
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)
 def _log_factorials(n: int) -> FloatArray:
     """Return the logarithms of 0! to n! `(n + 1,)`."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])

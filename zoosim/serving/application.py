@@ -16,7 +16,7 @@ from zoosim.core.errors import ConfigError, StoreError, ZoosimError
 from zoosim.core.parameters import shown
 from zoosim.logs.drift import REFERENCE, WINDOW
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
-from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
+from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductAnswer, ProductBody, openapi_schemas
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
@@ -114,8 +114,8 @@ class Application:
     async def change_product(self, request: Request) -> Response:
         """Add or change a product."""
         body = self._product(await self._read(request))
-        await self._service.change_product(request.path_params["id"], body)
-        return Response(status_code=204)
+        warnings = await self._service.change_product(request.path_params["id"], body)
+        return _json(ProductAnswer(warnings)) if warnings else Response(status_code=204)
 
     async def show_model(self, request: Request) -> Response:
         """Answer what decides, and what it has learned so far."""
@@ -186,7 +186,7 @@ def openapi() -> dict[str, Any]:
     }
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
     activate = operation("Activate a deferred decision.", None, "FeedbackAnswer")
-    product = operation("Add a product, or change it.", "ProductBody")
+    product = operation("Add a product, or change it; 204 without warnings.", "ProductBody", "ProductAnswer")
     return {
         "openapi": "3.1.0",
         "info": {"title": "zoosim", "version": "1"},

@@ -155,6 +155,12 @@ class ProductBody(Body):
     available: bool | None = None
 
 
+class ProductAnswer(msgspec.Struct):
+    """Lines on what of a product's features the model was not made for."""
+
+    warnings: list[str]
+
+
 class ErrorAnswer(msgspec.Struct):
     """Reason for refusing a request."""
 
@@ -163,7 +169,7 @@ class ErrorAnswer(msgspec.Struct):
 
 def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
     """Return these bodies, and those that all services have, as OpenAPI has them, by name."""
-    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ErrorAnswer]
+    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ProductAnswer, ErrorAnswer]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)
 

@@ -44,7 +44,7 @@ class InputKey(NamedTuple):
 
 
 class RequestInputs:
-    """What a request for a decision on products says of visitor and candidates, beside a schema.
+    """What a request says of visitors and products, beside a schema.
 
     Attributes:
         visitors: The values of its visitor by column; of slots that differ, of each.
@@ -52,15 +52,23 @@ class RequestInputs:
         unexpressed_visitors, unexpressed_candidates: Those of the values that the schema does not express.
     """
 
-    def __init__(self, body: DecideBody, slots: Sequence[SlotBody], fitted: FittedSchema) -> None:
+    def __init__(
+        self, visitors: Sequence[Mapping[str, Any]], candidates: Sequence[Mapping[str, Any]], fitted: FittedSchema
+    ) -> None:
         self._fitted = fitted
-        self.visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-        self.candidates = [candidate for candidate in body.candidates or () if isinstance(candidate, dict)]
+        self.visitors = visitors
+        self.candidates = candidates
         self.unexpressed_visitors = [fitted.visitors.unexpressed(visitor) for visitor in self.visitors]
         self.unexpressed_candidates = [
             fitted.products.unexpressed({name: value for name, value in candidate.items() if name != ID})
             for candidate in self.candidates
         ]
+
+    @classmethod
+    def of(cls, body: DecideBody, slots: Sequence[SlotBody], fitted: FittedSchema) -> "RequestInputs":
+        """Return what a request for a decision says; `slots` are what to fill where slots differ."""
+        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        return cls(visitors, [each for each in body.candidates or () if isinstance(each, dict)], fitted)
 
     @cached_property
     def deviations(self) -> Mapping[InputKey, Deviation]:
@@ -95,7 +103,7 @@ def shortened(described: list[str], n_deviations: int) -> list[str]:
 
 
 class InputCounts:
-    """Counts decisions by what their requests held that the model was not made for.
+    """Counts requests by what they held that the model was not made for.
 
     Names of columns come from outside, so that of each kind the first ones are counted by name, the others together.
     Counts are of the model that decides, and begin anew with another one.
@@ -107,39 +115,39 @@ class InputCounts:
         self._counted_for = ""
         self._counts: dict[InputKey, int] = {}
         self._columns: dict[DeviationKind, int] = {}
-        self._decisions = 0
+        self._requests = 0
         self._milestones = Milestones()
 
     def note(self, keys: Iterable[InputKey]) -> None:
-        """Count a decision, and say what deviates the first time, and each time ten times as many decisions do."""
+        """Count a request, and say what deviates the first time, and each time ten times as many requests do."""
         self._check_model()
         own_keys = {self._bounded(key) for key in keys}
         if not own_keys:
             return
         for key in own_keys:
             self._counts[key] = self._counts.get(key, 0) + 1
-        self._decisions += 1
-        if self._milestones.allows(self._decisions):
+        self._requests += 1
+        if self._milestones.allows(self._requests):
             lines = [
                 f"{shown_name(key.column)} ({key.part}, {key.kind}, {count:,})" for key, count in self.by_key()[:10]
             ]
-            logger.warning("decisions on requests that the model was not made for: %s", ", ".join(lines))
+            logger.warning("requests that the model was not made for: %s", ", ".join(lines))
 
     def by_key(self) -> list[tuple[InputKey, int]]:
-        """Return how many decisions deviated in which way, the most frequent first."""
+        """Return how many requests deviated in which way, the most frequent first."""
         self._check_model()
         return sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return `by_key` as plain values."""
-        return [{**key._asdict(), "decisions": count} for key, count in self.by_key()]
+        return [{**key._asdict(), "requests": count} for key, count in self.by_key()]
 
     def _check_model(self) -> None:
         if self._model() != self._counted_for:
             self._counted_for = self._model()
             self._counts.clear()
             self._columns.clear()
-            self._decisions = 0
+            self._requests = 0
             self._milestones = Milestones()
 
     def _bounded(self, key: InputKey) -> InputKey:

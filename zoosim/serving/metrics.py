@@ -49,7 +49,7 @@ class Metrics:
         yield request_counts
         deviations = CounterMetricFamily(
             "zoosim_input_deviations",
-            "Decisions on requests that the model was not made for.",
+            "Requests that the model was not made for.",
             labels=["part", "column", "kind"],
         )
         for key, count in service.inputs.by_key():

@@ -264,15 +264,18 @@ class Service:
         """Activate a deferred decision; raises as `give_feedback`, unless it need not be `known`."""
         return await self._feedback.activate(decision_id, known)
 
-    async def change_product(self, name: str, body: ProductBody) -> None:
+    async def change_product(self, name: str, body: ProductBody) -> list[str]:
         """Add a product, change its features, or say whether it may be shown.
+
+        Returns:
+            What of its features the model was not made for, a line each.
 
         Raises:
             NotFound: the product is not known, and its features are not given.
             PolicyError: features are lacking; or the model ranks searches, whose products are those of its training.
             StoreError: the log cannot be written.
         """
-        await self._endpoints.current.change_product(name, body)
+        return await self._endpoints.current.change_product(name, body)
 
     async def decision(self, decision_id: str) -> tuple[Row, Choice]:
         """Return a decision and its row; raises `NotFound`."""

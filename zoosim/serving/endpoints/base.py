@@ -134,8 +134,8 @@ class Endpoint(ABC):
         """Take note of a record that has come into the log."""
         return
 
-    async def change_product(self, name: str, body: ProductBody) -> None:
-        """Add a product or change it; raises as `zoosim.serving.service.Service.change_product`."""
+    async def change_product(self, name: str, body: ProductBody) -> list[str]:
+        """Add a product or change it; returns and raises as `zoosim.serving.service.Service.change_product`."""
         raise PolicyError(f"products: this model {self.what}, those that it was trained for; train it anew for others")
 
     def decided(

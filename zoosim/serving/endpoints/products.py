@@ -79,10 +79,10 @@ class ProductEndpoint(Endpoint):
         """
         self.check_model()
         if self._current.settings.strict and not takes_any_columns:
-            self._refuse_deviations(body, slots)
+            self._refuse_deviations(RequestInputs.of(body, slots, self._current.model.fitted))
         offers = await self._offers(body, slots)
         # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
-        inputs = RequestInputs(body, slots, self._current.model.fitted)
+        inputs = RequestInputs.of(body, slots, self._current.model.fitted)
         decision, answer = self._decide_among(offers, slots, inputs, body, request, decision_id)
         self._clipped.note(self._current.model.fitted.visitors, inputs.visitors)
         if not self._current.is_warming_up:
@@ -90,9 +90,8 @@ class ProductEndpoint(Endpoint):
             answer.warnings = [] if takes_any_columns else self._warnings(inputs)
         return decision, answer
 
-    def _refuse_deviations(self, body: DecideBody, slots: Sequence[SlotBody]) -> None:
+    def _refuse_deviations(self, inputs: RequestInputs) -> None:
         """Refuse what the model was not made for: `PolicyError`."""
-        inputs = RequestInputs(body, slots, self._current.model.fitted)
         if inputs.deviations and not self._current.is_warming_up:
             self.inputs.note(inputs.deviations)
             refuse(self._warnings(inputs))
@@ -218,7 +217,7 @@ class ProductEndpoint(Endpoint):
             names = [name for name in map(product_id, body.candidates) if name not in choice.ignored]
         answer = _answer(decision_id, choice, names or await self._names_in(choice))
         if body is not None and not self._current.is_warming_up:
-            answer.warnings = self._warnings(RequestInputs(body, (), self._current.model.fitted))
+            answer.warnings = self._warnings(RequestInputs.of(body, (), self._current.model.fitted))
         return answer
 
     def check_rewards(self, rewards: Mapping[str, float]) -> None:
@@ -248,9 +247,16 @@ class ProductEndpoint(Endpoint):
             return
         self._parts.note_unexpressed(choice.unexpressed)
 
-    async def change_product(self, name: str, body: ProductBody) -> None:
+    async def change_product(self, name: str, body: ProductBody) -> list[str]:
         """Add a product, change its features, or say whether it may be shown."""
+        inputs = RequestInputs([], [body.features or {}], self._current.model.fitted)
+        if self._current.settings.strict:
+            self._refuse_deviations(inputs)
         await self._products.change(name, body)
+        if self._current.is_warming_up:
+            return []
+        self.inputs.note(inputs.deviations)
+        return self._warnings(inputs)
 
     def try_requests(self) -> None:
         """Decide among a few products, and among all of them."""
@@ -260,7 +266,7 @@ class ProductEndpoint(Endpoint):
             names = candidates[0].names
             body = DecideBody(visitor, list(names), count=min(2, len(names)))
             offers = {name: _Offer(each, []) for name, each in zip(self._current.arms, candidates, strict=True)}
-            inputs = RequestInputs(body, (), self._current.model.fitted)
+            inputs = RequestInputs.of(body, (), self._current.model.fitted)
             record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
             pack(record)
             msgspec.json.encode(answer)

@@ -1,6 +1,6 @@
 """GrowthBook's sequential interval, to be compared with: an asymptotic confidence sequence of the difference of means.
 
-Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas (2103.06476), one-sided (proposition B.1 and eq. 161 of its version 7),
+Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas (2103.06476), one-sided (eq. 134 and 161 of its version 7),
 with the variance of the two samples; GrowthBook tunes it to 5,000 events unless told otherwise.
 """
 

@@ -47,7 +47,7 @@ def plain(reward: Reward, seen: Events) -> list[float]:
     accounts = [[0.75 * part for part in (0.25, 0.5, 0.25)] for _ in range(3)]
     information = [0.0, 0.0, 0.0]
     past: list[tuple[float, float, int]] = []
-    squares = cross = predictions = 0.0
+    squares = cross = predictions = largest = 0.0
     for a, s, raw, guessed, stratum in zip(*(values.tolist() for values in seen), strict=True):
         x, f = raw / span, guessed / span
         n = len(past)
@@ -57,7 +57,7 @@ def plain(reward: Reward, seen: Events) -> list[float]:
         level = (sum(y for y, _ in own) + 20 * mean) / (len(own) + 20)
         deviation = f - (sum(g for _, g in own) + 20 * mean_f) / (len(own) + 20)
         q = min(max(level + cross / (predictions + 1) * deviation, reward.low / span), reward.high / span)
-        v = (squares + 0.25) / (n + 1)
+        v = (squares + min(largest or 1.0, 0.25)) / (n + 1)
         unit = max(mean, 0.0) if reward.relative else 1 / span
         z = (a - s) * (x - q)
         if reward.relative:
@@ -75,6 +75,7 @@ def plain(reward: Reward, seen: Events) -> list[float]:
                 for wealth, part, multiple in zip(accounts[claim], (0.25, 0.5, 0.25), (0.5, 1, 2), strict=True)
             ]
         squares += (x - q) ** 2
+        largest = max(largest, (x - q) ** 2)
         cross += deviation * (x - level)
         predictions += deviation**2
         past.append((x, f, stratum))
@@ -228,6 +229,19 @@ def test_intervals_miss_as_seldom_as_promised() -> None:
         missed += is_outside
     assert missed <= 100 * 0.1 + 3 * math.sqrt(100 * 0.1 * 0.9)
     assert -1.0 < estimate.low < estimate.high < 1.0
+
+
+def test_a_bound_above_all_rewards_costs_little() -> None:
+    """Revenue of 0 to 10 at a variance of 5.7, of which .2 are to be found: up to about 14 the bound costs little."""
+    rng = np.random.default_rng(12)
+    treated = rng.random(40_000) < 0.5
+    revenue = np.where(rng.random(40_000) < np.where(treated, 0.16, 0.2), rng.uniform(0, 10, 40_000), 0.0)
+    shown_at = []
+    for high in (10.0, 14.0):
+        test = DifferenceTest(Reward("revenue", high=high))
+        test.update(treated, 0.5, revenue)
+        shown_at.append(int(test.shown_at[HARM]))
+    assert 0 < shown_at[1] < 1.2 * shown_at[0]
 
 
 def test_before_events_nothing_is_known() -> None:

@@ -63,7 +63,8 @@ class Reward:
         margin: By how much the new policy may be worse.
         drop: The drop that the test is set to find, above the margin.
         lift: The improvement that the test is set to find.
-        relative: Whether these three are parts of the holdback's mean, or in units of the reward.
+        relative: Whether these three are parts of the holdback's mean, or in units of the reward. Parts need a mean
+            above 0: while it is not, nothing is staked, and nothing shown.
     """
 
     name: str
@@ -107,7 +108,8 @@ class DifferenceState(NamedTuple):
     """Sums over the events; rewards are divided by high - low.
 
     `cells (1 + strata, 3)`: of all, then of each stratum, the count and the sums of rewards and of predictions. `fit
-    (3,)`: sum of squares of x - q; sums of prediction times reward and of prediction squared, each less its mean.
+    (4,)`: sum of squares of x - q; sums of prediction times reward and of prediction squared, each less its mean; the
+    largest square of x - q.
     `difference (3,)`: sums of z, of z squared and of s (1 - s). `holdback (2,)`: of the holdback's events, the sums of
     s x and of s. `treated ()`: number of events of the new policy.
     """
@@ -165,7 +167,7 @@ class DifferenceTest(Stateful):
         self.strata = strata
         self._range = reward.high - reward.low
         self._state = DifferenceState(
-            np.zeros((1 + strata, 3)), np.zeros(3), np.zeros(3), np.zeros(2), np.zeros((), np.int64)
+            np.zeros((1 + strata, 3)), np.zeros(4), np.zeros(3), np.zeros(2), np.zeros((), np.int64)
         )
         self._terms = _Terms(
             reward.low / self._range,
@@ -286,7 +288,7 @@ class DifferenceTest(Stateful):
         unit = self._terms.unit or max(float(self._state.cells[0, 1]), 0.0) / (self.events + 1.0)
         if unit == 0.0:
             return math.inf
-        variance = (float(self._state.fit[0]) + 0.25) / (self.events + 1.0)
+        variance = float(_variance(self._state))
         threshold = 1.0 / self.levels[claim]
         held_back = float(self._wealth.reserve[claim])
         needed = information_needed(threshold, self._wealth.accounts[claim], held_back, power=power)
@@ -302,12 +304,12 @@ class DifferenceTest(Stateful):
         total, squares, weight = self._state.difference
         if weight == 0.0:
             return Estimate(math.nan, math.nan, math.nan, math.nan)
-        half = _boundary(squares, level) / weight * self._range
-        difference = total / weight * self._range
-        span = self._range
-        held, held_weight = self._state.holdback
-        holdback = held / held_weight * self._range if held_weight else math.nan
-        return Estimate(difference, max(difference - half, -span), min(difference + half, span), holdback)
+        scale = self._range / float(weight)
+        half = _boundary(float(squares), level) * scale
+        difference = float(total) * scale
+        low, high = max(difference - half, -self._range), min(difference + half, self._range)
+        held, held_weight = self._state.holdback.tolist()
+        return Estimate(difference, low, high, held / held_weight * self._range if held_weight else math.nan)
 
 
 @jit
@@ -319,8 +321,7 @@ def _observe_all(state: DifferenceState, wealth: Wealth, terms: _Terms, events: 
         share = events.share[i]
         before = int(state.cells[0, 0])
         mean = state.cells[0, 1] / (before + 1.0)
-        # A prior of one event, at the largest variance that there is: the first stakes are small.
-        variance = (state.fit[0] + 0.25) / (before + 1.0)
+        variance = _variance(state)
         guess = _guess(state, terms, reward, events.prediction[i], events.stratum[i])
         residual = reward - guess
         side = treated - share
@@ -341,12 +342,21 @@ def _observe_all(state: DifferenceState, wealth: Wealth, terms: _Terms, events: 
             total = bet(wealth, claim, outcome, stake, LARGEST_STAKE, weight * variance)
             note(wealth, claim, total, before + 1, terms.thresholds[claim])
         state.fit[0] += residual * residual
+        state.fit[3] = max(state.fit[3], residual * residual)
         state.difference[0] += z
         state.difference[1] += z * z
         state.difference[2] += weight
         state.holdback[0] += (1.0 - treated) * share * reward
         state.holdback[1] += (1.0 - treated) * share
         state.treated[()] += int(treated)
+
+
+@inlined
+def _variance(state: DifferenceState) -> float:
+    """Return the variance of x - q so far."""
+    # One event more, at the largest square so far or the largest variance that there is: the first stakes are small.
+    prior = min(state.fit[3], 0.25) if state.fit[3] > 0.0 else 0.25
+    return float((state.fit[0] + prior) / (state.cells[0, 0] + 1.0))
 
 
 @inlined

@@ -23,6 +23,7 @@ from zoosim.monitoring import (
     new_tests,
     next_event,
     next_state,
+    said_beforehand,
 )
 from zoosim.monitoring.health import Action
 from zoosim.monitoring.launch import TRANSITIONS
@@ -160,7 +161,22 @@ def test_it_says_what_it_waits_for() -> None:
     judgement = judge([CLICK, PROFIT, VIEWS], tests, share=0.5)
     assert tests[0].shown[BETTER]
     assert judgement.remaining == tests[1].remaining(NOT_WORSE, 0.5)
-    assert judgement.sentence == f"Cannot tell yet: about {float(f'{judgement.remaining:.1e}'):,.0f} more decisions."
+    events = f"{float(f'{judgement.remaining:.1e}'):,.0f}"
+    assert judgement.sentence == f"Cannot tell yet: about {events} more decisions."
+    timed = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, per_hour=judgement.remaining / 2.0)
+    assert timed.sentence == f"Cannot tell yet: about {events} more decisions (2.0 hours)."
+
+
+def test_it_says_beforehand_what_a_guardrail_needs() -> None:
+    test = new_tests([CLICK, PROFIT])[1]
+    # Both lie 10% of .1 away: 9.05 x .09 / (1/4 x .01^2) = 32,587 events, and 13.5 for 9.05 where 75% are asked for.
+    sentence = said_beforehand(test, mean=0.1, variance=0.09, share=0.5, per_hour=1_000.0, guardrails=2)
+    assert sentence == (
+        "profit: a drop of 20.0% is found after about 33,000 decisions (32.6 hours); that it is not worse by 10.0% is "
+        "shown after about 49,000 decisions (48.7 hours)."
+    )
+    with pytest.raises(ConfigError, match="events needed: distance: got 0, expected above 0"):
+        said_beforehand(test, mean=0.0, variance=0.09, share=0.5, per_hour=1_000.0)
 
 
 def test_a_guardrail_takes_back_whatever_else_is_better() -> None:

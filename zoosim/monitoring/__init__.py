@@ -15,6 +15,7 @@ from zoosim.monitoring.launch import (
     new_tests,
     next_event,
     next_state,
+    said_beforehand,
 )
 from zoosim.monitoring.page_hinkley import PageHinkley
 from zoosim.monitoring.sample_size import events_needed
@@ -43,4 +44,5 @@ __all__ = [
     "new_tests",
     "next_event",
     "next_state",
+    "said_beforehand",
 ]

@@ -15,6 +15,7 @@ from enum import StrEnum
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.difference import BETTER, HARM, NOT_WORSE, DifferenceTest, Reward
 from zoosim.monitoring.health import Action
+from zoosim.monitoring.sample_size import events_needed
 
 
 class Role(StrEnum):
@@ -162,13 +163,49 @@ def new_tests(metrics: Sequence[Metric], *, level: float = 0.01, strata: int = 1
     return [DifferenceTest(metric.reward, levels=levels[metric.role], strata=strata) for metric in metrics]
 
 
-def judge(metrics: Sequence[Metric], tests: Sequence[DifferenceTest], *, share: float, held: bool = False) -> Judgement:
+def said_beforehand(
+    test: DifferenceTest, *, mean: float, variance: float, share: float, per_hour: float, guardrails: int = 1
+) -> str:
+    """Return how many events and hours a guardrail needs, in a sentence, before it begins.
+
+    Args:
+        test: The guardrail's test.
+        mean, variance: Of the reward, as it is now.
+        share: Chance that an event is the new policy's, given that it is one of the two arms.
+        per_hour: Events of both arms per hour, above 0.
+        guardrails: Number of guardrails that must all be shown not to be worse.
+
+    Raises:
+        ConfigError: the mean is not above 0 where margins are parts of it, or another number is out of range.
+    """
+    reward = test.reward
+    unit = mean if reward.relative else 1.0
+    harm, not_worse, _ = (reward.distances * unit).tolist()
+    found = events_needed(harm, variance, share, test.levels[HARM])
+    shown = events_needed(not_worse, variance, share, test.levels[NOT_WORSE], tests=guardrails)
+    drop = f"{reward.drop:.3g}" if not reward.relative else f"{reward.drop:.1%}"
+    margin = f"{reward.margin:.3g}" if not reward.relative else f"{reward.margin:.1%}"
+    return (
+        f"{reward.name}: a drop of {drop} is found after about {_time(found, per_hour)}; that it is not worse by "
+        f"{margin} is shown after about {_time(shown, per_hour)}."
+    )
+
+
+def judge(
+    metrics: Sequence[Metric],
+    tests: Sequence[DifferenceTest],
+    *,
+    share: float,
+    per_hour: float = 0.0,
+    held: bool = False,
+) -> Judgement:
     """Return the verdict of all metrics.
 
     Args:
         metrics: The metrics.
         tests: The test of each.
         share: Chance that an event is the new policy's, given that it is one of the two arms.
+        per_hour: Events of both arms per hour, 0 where nobody knows.
         held: Whether a signal holds the launch now. It is held from an evidence for harm of 1 / level on, until that
             is back at 1.
     """
@@ -188,7 +225,7 @@ def judge(metrics: Sequence[Metric], tests: Sequence[DifferenceTest], *, share: 
     needed = [test.remaining(NOT_WORSE, share) for test in waiting]
     if not improved:
         needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
-    return Judgement(Verdict.CANNOT_TELL, _waits(max(needed)), max(needed))
+    return Judgement(Verdict.CANNOT_TELL, _waits(max(needed), per_hour), max(needed))
 
 
 def _told(test: DifferenceTest, claim: str) -> str:
@@ -198,10 +235,16 @@ def _told(test: DifferenceTest, claim: str) -> str:
     return f"{test.reward.name} {claim} ({figures}; holdback {estimate.holdback:.4g})."
 
 
-def _waits(remaining: float) -> str:
+def _waits(remaining: float, per_hour: float) -> str:
     if remaining == float("inf"):
         return "Cannot tell yet: nothing was earned so far."
-    return f"Cannot tell yet: about {_rounded(remaining):,} more decisions."
+    return f"Cannot tell yet: about {_time(remaining, per_hour, 'more decisions')}."
+
+
+def _time(events: float, per_hour: float, noun: str = "decisions") -> str:
+    """Return events in words, with the hours that they take."""
+    hours = f" ({events / per_hour:,.1f} hours)" if per_hour > 0.0 else ""
+    return f"{_rounded(events):,} {noun}{hours}"
 
 
 def _rounded(number: float) -> int:

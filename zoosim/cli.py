@@ -441,7 +441,6 @@ def import_table(
 @app.command()
 def drift(
     log: option.LogPath,
-    reference: option.Reference = 2_000,
     window: option.Window = 2_000,
     json: option.PrintFigures = False,
     debug: option.Debug = False,
@@ -453,7 +452,7 @@ def drift(
     """
     from zoosim.api.drift import drift as find_drift
 
-    found = find_drift(log, reference=reference, window=window)
+    found = find_drift(log, window=window)
     if json:
         import json as writer
 

@@ -360,11 +360,12 @@ ServedLog = Annotated[
     str,
     typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),
 ]
-Reference = Annotated[int, typer.Option(metavar="N", help="Decisions of the first period, at least 100.")]
 Window = Annotated[
     int,
     typer.Option(
-        metavar="N", help="Decisions of each window, at least 100: enough to span what changes anyhow, such as a week."
+        metavar="N",
+        help="Decisions of the first period and of each window, at least 100: enough to span what changes anyhow, such "
+        "as a week.",
     ),
 ]
 VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]

@@ -41,7 +41,7 @@ COMMANDS = {
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
-    "drift": "drift log.parquet --reference 1000 --window 1000",
+    "drift": "drift log.parquet --window 1000",
 }
 LONG = ("train", "recommend", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs import drift
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.drift import Drift, find_drift
 from zoosim.logs.log import Log
@@ -15,7 +16,7 @@ from zoosim.schema.encoder import fit_encoder
 from zoosim.schema.schema import FittedSchema
 
 ROWS, SIZE = 2_400, 400
-"""Decisions of a log, of its first period and of each of its five windows."""
+"""Decisions of a log, of its first period and of each of the five windows behind it."""
 
 Column = Callable[[np.random.Generator, np.ndarray], Any]
 CHANGED = 2 * SIZE
@@ -63,15 +64,15 @@ def frame_of(columns: dict[str, Any]) -> pl.DataFrame:
 
 
 def found(log: Log) -> Drift:
-    return find_drift(log, reference=SIZE, window=SIZE)
+    return find_drift(log, window=SIZE)
 
 
 def test_nothing_is_told_of_a_log_in_which_nothing_changes() -> None:
-    drift = found(log_of())
-    assert (drift.findings, drift.n_windows) == ([], 5)
+    unchanged = found(log_of())
+    assert (unchanged.findings, unchanged.n_windows) == ([], 5)
     # Two countries, another, missing; quantiles of ages, missing ages, clicks and propensities; products.
-    assert drift.n_tests == 4 + 5 + 1 + 5 + 5 + 4
-    assert "nothing changed; 5 windows of 400 decisions compared with the first 400" in repr(drift)
+    assert unchanged.n_tests == 4 + 5 + 1 + 5 + 5 + 4
+    assert "nothing changed; 5 windows of 400 decisions compared with the first 400" in repr(unchanged)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +111,24 @@ def test_visits_of_one_visitor_count_once() -> None:
     assert [finding.part for finding in found(many).findings] == ["reward"]
 
 
+def test_false_alarms_are_bounded_where_visitors_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten visits each, in 40 logs in which nothing changes: if all counted, many newest windows would differ."""
+    logs = [log_of(seed, per_visitor=10) for seed in range(1_000, 1_040)]
+    assert sum(bool(found(log).findings) for log in logs) <= 0.05 * 40 + 3.0 * np.sqrt(40 * 0.05 * 0.95)
+    monkeypatch.setattr(drift._Search, "_first_of_visitors", lambda self, start: np.arange(start, start + SIZE))
+    assert sum(bool(found(log).findings) for log in logs) > 10
+
+
 def test_a_change_that_is_over_is_told_no_longer() -> None:
     over = log_of(country=lambda rng, rows: np.where(rows < CHANGED + SIZE, "fr", countries(rng, rows)))
     assert found(over).findings == []
-    assert find_drift(over.rows(np.arange(CHANGED + SIZE)), reference=SIZE, window=SIZE).findings
+    assert find_drift(over.rows(np.arange(CHANGED + SIZE)), window=SIZE).findings
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"reference": 10}, "reference: got 10, expected a whole number of decisions, at least 100"),
+        ({"window": 10}, "window: got 10, expected a whole number of decisions, at least 100"),
         ({"window": 1.5}, "window: got 1.5"),
         ({"level": 1.0}, "level: got 1.0, expected a probability"),
     ],
@@ -130,5 +139,7 @@ def test_bad_options_are_refused(options: dict[str, Any], line: str) -> None:
 
 
 def test_a_log_without_a_whole_window_is_refused() -> None:
-    with pytest.raises(DataError, match="log: has 2,400 decisions, expected at least 4,000: a first period of 2,000"):
+    with pytest.raises(
+        DataError, match="log: has 2,400 decisions, expected at least 4,000: a first period and a window of 2,000"
+    ):
         find_drift(log_of())

@@ -18,7 +18,7 @@ from zoosim.serving.bodies import DecideBody
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A service of 600 decisions, of which those from the 300th on are for visitors of another country."""
+    """A service of 600 decisions, of which those from the 200th on are for visitors of another country."""
     folder = tmp_path_factory.mktemp("shop")
 
     async def run() -> None:
@@ -31,13 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                         await asyncio.sleep(0.2)
                         await service.tick()
                         answers["too few"] = (await client.get("/v1/drift")).json()
-                    country = "fr" if number >= 300 else "de"
+                    country = "fr" if number >= 200 else "de"
                     body = DecideBody({"country": country}, PRODUCTS[:3], visitor_id=f"v{number}")  # type: ignore[arg-type]
                     await service.decide(body)
                 await asyncio.sleep(0.2)
                 await service.tick()
-                sizes = {"reference": 300, "window": 150}
-                answers["changed"] = (await client.get("/v1/drift", params=sizes)).json()
+                answers["changed"] = (await client.get("/v1/drift", params={"window": 200})).json()
                 for wrong in ("-1", "1e3", "9" * 20):
                     refusal = await client.get("/v1/drift", params={"window": wrong})
                     assert refusal.status_code == 400, wrong
@@ -60,10 +59,10 @@ def test_a_service_says_what_changed_or_why_it_cannot(folder: Path) -> None:
 
 
 def test_the_command_and_the_call_say_the_same(folder: Path) -> None:
-    drift = zoosim.drift(folder / "service", reference=300, window=150)
+    drift = zoosim.drift(folder / "service", window=200)
     answers = json.loads((folder / "answers.json").read_text())
     assert json.loads(json.dumps(drift.as_dict())) == answers["changed"]
-    options = ["drift", str(folder / "service"), "--reference", "300", "--window", "150"]
+    options = ["drift", str(folder / "service"), "--window", "200"]
     printed = CliRunner().invoke(app, options)
     assert printed.exit_code == 0
     assert printed.output.splitlines() == drift.sentences

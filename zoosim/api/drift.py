@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 @public_call
-def drift(log: Any, *, reference: int = 2_000, window: int = 2_000, level: float = 0.05) -> "Drift":
+def drift(log: Any, *, window: int = 2_000, level: float = 0.05) -> "Drift":
     """Say what changed of a log's visitors, rewards, propensities and products, since when, at what cost, what to do.
 
     The newest window is compared with the first period. However long the log gets and however often this is asked, the
@@ -17,8 +17,8 @@ def drift(log: Any, *, reference: int = 2_000, window: int = 2_000, level: float
 
     Args:
         log: A log as `zoosim.evaluate` takes it, such as the folder of a service.
-        reference: How many decisions the first period has, at least 100.
-        window: How many the newest window, and each before it, has; enough to span what changes anyhow, such as a week.
+        window: How many decisions the first period and the newest window have, at least 100; enough to span what
+            changes anyhow, such as a week.
         level: That probability.
 
     Raises:
@@ -29,4 +29,4 @@ def drift(log: Any, *, reference: int = 2_000, window: int = 2_000, level: float
     from zoosim.core.action_space import PRODUCTS
     from zoosim.logs.drift import find_drift
 
-    return find_drift(open_log(log, action_space=PRODUCTS), reference=reference, window=window, level=level)
+    return find_drift(open_log(log, action_space=PRODUCTS), window=window, level=level)

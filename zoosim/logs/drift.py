@@ -1,7 +1,8 @@
 """Changes of what a log holds against its first period: visitors, rewards, propensities and products.
 
-Decisions are compared in windows of equally many, of each visitor the first one in each: later ones of the same visitor
-say nothing new. Times of a column are left out, which go on, and embeddings.
+Decisions are compared in windows of equally many, of which the first is the first period; of each visitor the first one
+in each counts, since later ones of the same visitor say nothing new. Those who come often are a smaller part of the
+visitors of a longer period, so all have one length. Columns of times are left out, which go on, and embeddings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,11 +26,11 @@ from zoosim.schema.number_columns import NumberColumn
 if TYPE_CHECKING:
     from zoosim.core.tables import Table
 
-REFERENCE = WINDOW = 2_000
+WINDOW = 2_000
 """Decisions of the first period, and of each window behind it."""
 
 FEWEST = 100
-"""The fewest decisions of a period or window."""
+"""The fewest decisions of a window."""
 
 LEVEL = 0.05
 """The most probability that anything is ever told of a log in which nothing changes."""
@@ -71,7 +72,7 @@ class Drift(TabularResult):
     Attributes:
         findings: What changed, the most significant first.
         source: What the log is called.
-        reference, window: Decisions of the first period, and of each window.
+        window: Decisions of the first period, and of each window behind it.
         n_windows: How many windows were compared.
         n_tests: How many tests each of them had.
         level: The most probability that anything would be told, in any window, if nothing changed.
@@ -79,7 +80,6 @@ class Drift(TabularResult):
 
     findings: Sequence[Finding]
     source: str
-    reference: int
     window: int
     n_windows: int
     n_tests: int
@@ -96,7 +96,7 @@ class Drift(TabularResult):
 
     def _headline(self) -> str:
         compared = f"{counted(self.n_windows, 'window')} of {self.window:,} decisions"
-        against = f"compared with the first {self.reference:,}"
+        against = f"compared with the first {self.window:,}"
         what = counted(len(self.findings), "change") if self.findings else "nothing changed"
         bound = f"false alarms: at most {percent(self.level)} of logs ever have one"
         return f"{self.source}: {what}; {compared} {against}; {bound}"
@@ -154,15 +154,14 @@ class _Comparison(NamedTuple):
 _Measure = _Shares | _Numbers
 
 
-def find_drift(log: Log, *, reference: int = REFERENCE, window: int = WINDOW, level: float = LEVEL) -> Drift:
+def find_drift(log: Log, *, window: int = WINDOW, level: float = LEVEL) -> Drift:
     """Compare the newest whole window of a log with its first period, and say since when what changed.
 
     Rows of a period are taken to come in any order, so a window should span what changes anyhow, such as a week.
 
     Args:
         log: Decisions on products.
-        reference: How many decisions the first period has, at least 100.
-        window: How many each window has, at least 100.
+        window: How many decisions the first period and each window have, at least 100.
         level: The most probability, above 0 and below 1, that anything is ever told of a log in which nothing changes,
             however many windows there are.
 
@@ -170,41 +169,39 @@ def find_drift(log: Log, *, reference: int = REFERENCE, window: int = WINDOW, le
         ConfigError: an option is out of range.
         DataError: the log has no whole window, or decisions on other things than single products.
     """
-    for name, size in (("reference", reference), ("window", window)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < FEWEST:
-            raise ConfigError(f"{name}: got {size!r}, expected a whole number of decisions, at least {FEWEST}")
+    if isinstance(window, bool) or not isinstance(window, int) or window < FEWEST:
+        raise ConfigError(f"window: got {window!r}, expected a whole number of decisions, at least {FEWEST}")
     if not 0.0 < level < 1.0:
         raise ConfigError(f"level: got {level!r}, expected a probability above 0 and below 1")
     if log.propensities.ndim != 1 or log.a_max:
         raise DataError(f"{log.source}: holds {log.action_space}, expected decisions on single products")
-    if len(log) < reference + window:
-        needed = f"expected at least {reference + window:,}: a first period of {reference:,} and a window of {window:,}"
+    if len(log) < 2 * window:
+        needed = f"expected at least {2 * window:,}: a first period and a window of {window:,} each"
         raise DataError(f"{log.source}: has {counted(len(log), 'decision')}, {needed}")
-    return _Search(log.in_order(), reference, window, level).result()
+    return _Search(log.in_order(), window, level).result()
 
 
 class _Search:
     """Compares each window with the first period, and keeps since when measures differ."""
 
-    def __init__(self, log: Log, reference: int, window: int, level: float) -> None:
+    def __init__(self, log: Log, window: int, level: float) -> None:
         self._log = log
-        self._reference = reference
         self._window = window
         self._level = level
         self._measures: list[_Measure] = [*_visitor_measures(log), *_outcome_measures(log)]
         cells = [len(each.labels) if isinstance(each, _Shares) else len(QUANTILES) for each in self._measures]
         self._n_tests = sum(cells) + log.n_actions
-        self._first_rows = self._first_of_visitors(0, reference)
+        self._first_rows = self._first_of_visitors(0)
 
     def result(self) -> Drift:
         """Return what differs in the newest window."""
         began: dict[tuple[str, str], int] = {}
         found: list[tuple[float, Finding]] = []
-        n_windows = (len(self._log) - self._reference) // self._window
+        n_windows = len(self._log) // self._window - 1
         for number in range(1, n_windows + 1):
-            start = self._reference + (number - 1) * self._window
+            start = number * self._window
             level = level_in_window(self._level, number, self._n_tests)
-            rows = self._first_of_visitors(start, start + self._window)
+            rows = self._first_of_visitors(start)
             found = []
             differing = dict[tuple[str, str], int]()
             for p_value, finding in self._compared(rows, start, level, began):
@@ -214,7 +211,7 @@ class _Search:
             began = differing
         found.sort(key=lambda pair: pair[0])
         findings = [finding for _, finding in found]
-        return Drift(findings, self._log.source, self._reference, self._window, n_windows, self._n_tests, self._level)
+        return Drift(findings, self._log.source, self._window, n_windows, self._n_tests, self._level)
 
     def _compared(
         self, rows: IntArray, start: int, level: float, began: dict[tuple[str, str], int]
@@ -283,8 +280,9 @@ class _Search:
             f"{first_size:,.0f} of {len(self._first_rows):,} before (least propensity {significant(least, 2)}, "
             f"{significant(first_least, 2)} before)"
         )
-        falls = own_size / len(rows) < first_size / len(self._first_rows)
-        return cost, "raise exploration if other policies are to be judged by this log" if falls else "nothing"
+        if own_size / len(rows) < first_size / len(self._first_rows):
+            return cost, "raise exploration if other policies are to be judged by this log"
+        return cost, "other policies can be judged better than before"
 
     def _effective_size(self, rows: IntArray) -> float:
         """Return the effective number of decisions (Kish 1965) by which an even choice is judged."""
@@ -303,8 +301,9 @@ class _Search:
         listed = np.bincount(products, weights=counts[owner], minlength=self._log.n_actions).astype(np.int64)
         return np.asarray(len(rows) - listed if candidates.are_lacking else listed)
 
-    def _first_of_visitors(self, start: int, stop: int) -> IntArray:
-        """Return the rows of a period, of each visitor the first."""
+    def _first_of_visitors(self, start: int) -> IntArray:
+        """Return the rows of the window that begins at a row, of each visitor the first."""
+        stop = start + self._window
         if self._log.user_ids is None:
             return np.arange(start, stop)
         _, first = np.unique(self._log.user_ids[start:stop], return_index=True)

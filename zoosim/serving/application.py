@@ -14,7 +14,7 @@ from starlette.routing import Route
 from zoosim.core.blame import one_line
 from zoosim.core.errors import ConfigError, StoreError, ZoosimError
 from zoosim.core.parameters import shown
-from zoosim.logs.drift import REFERENCE, WINDOW
+from zoosim.logs.drift import WINDOW
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
 from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductAnswer, ProductBody, openapi_schemas
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
@@ -123,8 +123,10 @@ class Application:
 
     async def show_drift(self, request: Request) -> Response:
         """Answer what changed against the first period of the log."""
-        sizes = (_size_in(request, "reference", REFERENCE), _size_in(request, "window", WINDOW))
-        return _json(await self._service.drift(*sizes))
+        text = request.query_params.get("window", str(WINDOW))
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise ConfigError(f"window: got {shown(text)}, expected a whole number of decisions")
+        return _json(await self._service.drift(int(text)))
 
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
@@ -210,14 +212,6 @@ def openapi() -> dict[str, Any]:
 
 async def _alive(request: Request) -> Response:
     return _json({"status": "alive"})
-
-
-def _size_in(request: Request, name: str, default: int) -> int:
-    """Return a number of decisions that a request's query names; raises `ConfigError` for what is none."""
-    text = request.query_params.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ConfigError(f"{name}: got {shown(text)}, expected a whole number of decisions")
-    return int(text)
 
 
 def _key_of(request: Request) -> str:

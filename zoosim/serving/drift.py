@@ -29,30 +29,30 @@ class DriftWatch:
         self._address = address
         self._now = now
         self._looking = asyncio.Lock()
-        self._looked_at: dict[tuple[int, int], tuple[float, dict[str, Any]]] = {}
+        self._looked_at: dict[int, tuple[float, dict[str, Any]]] = {}
         self._process: SpawnProcess | None = None
 
-    async def report(self, reference: int, window: int) -> dict[str, Any]:
+    async def report(self, window: int) -> dict[str, Any]:
         """Return what changed, as `Drift.as_dict` says it, or why that cannot be said as `note`.
 
         Args:
-            reference, window: Decisions of the first period, and of each window.
+            window: Decisions of the first period, and of each window.
 
         Raises:
-            ConfigError: one of them is too small.
+            ConfigError: there are too few.
             StoreError: the log does not answer, or the service is closed.
         """
         async with self._looking:
-            earlier = self._looked_at.get((reference, window))
+            earlier = self._looked_at.get(window)
             if earlier is not None and self._now() - earlier[0] < SECONDS:
                 return earlier[1]
-            outcome = await asyncio.to_thread(self._look, reference, window)
+            outcome = await asyncio.to_thread(self._look, window)
             if isinstance(outcome, DataError):  # too few decisions so far
                 outcome = {"findings": [], "note": str(outcome)}
             if isinstance(outcome, ZoosimError):
                 raise outcome
-            # The last one alone: who asks may name any sizes.
-            self._looked_at = {(reference, window): (self._now(), outcome)}
+            # The last one alone: who asks may name any size.
+            self._looked_at = {window: (self._now(), outcome)}
             return outcome
 
     def close(self) -> None:
@@ -60,11 +60,11 @@ class DriftWatch:
         if self._process is not None:
             self._process.terminate()
 
-    def _look(self, reference: int, window: int) -> dict[str, Any] | ZoosimError:
+    def _look(self, window: int) -> dict[str, Any] | ZoosimError:
         """Return what a process of its own finds, or what it raises."""
         spawn = multiprocessing.get_context("spawn")
         receiver, sender = spawn.Pipe(duplex=False)
-        self._process = spawn.Process(target=_send, args=(sender, self._address, reference, window), daemon=True)
+        self._process = spawn.Process(target=_send, args=(sender, self._address, window), daemon=True)
         self._process.start()
         sender.close()
         with receiver:
@@ -77,11 +77,11 @@ class DriftWatch:
         return outcome
 
 
-def _send(sender: Connection, address: Address, reference: int, window: int) -> None:
+def _send(sender: Connection, address: Address, window: int) -> None:
     """Send what changed in a log, or why that cannot be said."""
     os.nice(PATIENCE)
     try:
         log = read_served_log(address, action_space=PRODUCTS).log
-        sender.send(find_drift(log, reference=reference, window=window).as_dict())
+        sender.send(find_drift(log, window=window).as_dict())
     except ZoosimError as error:
         sender.send(error)

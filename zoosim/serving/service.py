@@ -299,9 +299,9 @@ class Service:
         row = await self.current.ask(self._reader.row, position)
         return 0.0 if row is None else row.time / MICROSECONDS
 
-    async def drift(self, reference: int, window: int) -> dict[str, Any]:
+    async def drift(self, window: int) -> dict[str, Any]:
         """Return what changed against the first period of the log; see `DriftWatch.report`."""
-        return await self._drift.report(reference, window)
+        return await self._drift.report(window)
 
     def description(self) -> dict[str, Any]:
         """Return what decides, by which rules it learns, and what came of decisions, as plain values."""

@@ -218,6 +218,13 @@ def test_what_cannot_be_judged_is_refused_in_one_line() -> None:
         zoosim.evaluate(frame(), even, train=True)
 
 
+def test_without_features_of_visitors_a_network_is_the_linear_model() -> None:
+    even = {"even": np.array([0.5, 0.5])}
+    linear = zoosim.evaluate(frame(), even, estimators=["fqe"], samples=99).results[0]
+    network = zoosim.evaluate(frame(), even, estimators=["fqe-network"], samples=99).results[0]
+    assert network.value == pytest.approx(linear.value, rel=0.2)
+
+
 def test_later_rewards_count_less_by_gamma(drawn: tuple[Log, IntArray]) -> None:
     log, places = drawn
     visitors = visitors_of(log, 0.5)

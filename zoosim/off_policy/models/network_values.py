@@ -67,6 +67,8 @@ def network_terms(linear: LinearValues, rewards: FloatArray) -> Terms:
 def _learned_features(rows: LifeRows, choices: Choices, taught_by: IntArray, rewards: FloatArray) -> FloatArray:
     """Return 1 and what the last hidden units say of each decision `(n, 1 + h)`, taught by some decisions."""
     features = choices.users[:, 1:]
+    if not features.shape[1] or not len(taught_by):
+        return choices.users  # nothing is told of visitors, or of what follows
     spread = features.std(axis=0)
     inputs = ((features - features.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)).astype(np.float32)
     rng = stream(0, "network values")

@@ -8,7 +8,7 @@ from studies.session_logs import SessionLogs
 from studies.work import names_of, rows_by_task
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
-from zoosim.fitting.look_ahead import MYOPIC, look_ahead
+from zoosim.fitting.look_ahead import DRAWS, MYOPIC, look_ahead
 from zoosim.fitting.visits import read_kinds, read_visits
 from zoosim.worlds.sessions.config import SessionConfig
 
@@ -41,17 +41,17 @@ class Asked:
 
 def measure(
     *,
-    seeds: Any = "1000:1020",
+    seeds: Any = "1040:1080",
     shops: Any = None,
     visitors: int = 3_000,
-    draws: int = 40,
+    draws: int = DRAWS,
     jobs: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[Asked]:
     """Ask a log of each shop for each seed.
 
     Args:
-        seeds: Of logs, such as "1000:1020".
+        seeds: Of logs, such as "1040:1080".
         shops: Names of `SHOPS`; all by default.
         visitors: Of a log, whose bandit shows any kind in 30% of its decisions.
         draws: Models that are drawn from the posterior.

@@ -11,7 +11,7 @@ import zoosim
 from studies.session_logs import SessionLogs
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.fitting.look_ahead import LookAhead, look_ahead
+from zoosim.fitting.look_ahead import LookAhead, look_ahead, share_of
 from zoosim.fitting.visits import read_kinds, read_visits
 from zoosim.logs.log import Log
 from zoosim.worlds.sessions.config import SessionConfig
@@ -47,6 +47,13 @@ def test_a_log_of_the_default_laws_says_that_planning_pays_and_what_disappoints(
 def test_where_satisfaction_does_not_matter_a_bandit_is_enough() -> None:
     found = answer(SessionLogs(SessionConfig(per_kind=1, return_by_satisfaction=0.0)).draw(3_000, 0)[0])
     assert found.answer.startswith("A bandit is enough here: looking at the next click alone has 100%")
+
+
+def test_intervals_hold_95_of_100_models_however_few_are_drawn() -> None:
+    """Where n draws of a uniform number are expected, at 1, 2, ..., n over n + 1, its middle 95% are known."""
+    for n in (39, 79):
+        share = share_of(np.arange(1, n + 1) / (n + 1))
+        assert share == pytest.approx((0.5, 0.025, 0.975))
 
 
 @pytest.mark.parametrize(

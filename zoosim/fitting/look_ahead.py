@@ -88,6 +88,14 @@ class Share(NamedTuple):
         return f"{100 * self.value:.0f}% ({100 * self.low:.0f} to {100 * self.high:.0f})"
 
 
+def share_of(drawn: FloatArray) -> Share:
+    """Return the share that models say which are drawn from the posterior `(draws,)`."""
+    # Between neighbours of n draws lies 1 / (n + 1) of the posterior (Weibull 1939): numpy's own ends of 40 draws hold
+    # 90% of it.
+    low, value, high = np.quantile(drawn, (0.025, 0.5, 0.975), method="weibull").tolist()
+    return Share(value, low, high)
+
+
 @dataclass(frozen=True)
 class LookAhead:
     """The answer of a log to whether it pays to look ahead.
@@ -214,8 +222,7 @@ def look_ahead(
         of_clicks = draw_weights(clicks.posterior, rng.standard_normal(len(clicks.posterior.mean)), 1.0)
         each = model(kept, of_clicks, returns, rng.beta(stays + 1.0, visits.ends.sum() + 1.0)).worth()
         drawn.append([each[name] / each[OPTIMUM] for name in worth])
-    low, middle, high = np.quantile(drawn, (0.025, 0.5, 0.975), axis=0).tolist()
-    shares = {name: Share(*ends) for name, *ends in zip(worth, middle, low, high, strict=True)}
+    shares = {name: share_of(values) for name, values in zip(worth, np.transpose(drawn), strict=True)}
     by_satisfaction = float(best.returns.mean[2])
     # The sum is kept in either direction: one that makes returns rarer is that of the other kinds.
     flags = best.disappoints if by_satisfaction >= 0.0 else ~best.disappoints

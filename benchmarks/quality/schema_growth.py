@@ -141,7 +141,7 @@ class Learner:
         assert start is not None
         spoken = [row for row in rows if row.kind in (Kind.START, Kind.PRODUCT)]
         news = News(after, self._replica.position, start.origin, spoken)
-        self.service.current.take(decode(encode(self._publisher.message(self._replica.model.policy, news))))
+        self.service.current.take(decode(encode(self._publisher.message(self._replica.champion.model.policy, news))))
         await asyncio.sleep(0.001)
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ class Life:
             time.pass_by(STEP)
         for service in self._services:
             service._store.keep_time(service.clock.now)  # as a thread of it does every second
-            service.current.due = self.replica.join.due() if self.replica.start else None  # as its learner does
+            service.current.due = self.replica.due()  # as its learner does
             await service.tick()
         while rows := self._log.read(self.replica.position, 1_000):
             for row in rows:
@@ -199,9 +199,9 @@ def main() -> None:
 def report(name: str, life: Life, lines: list[str]) -> bool:
     """Print the line of a life; return whether no clock removed a row or kept a wait open."""
     too_young = sum(age < KEEP_DAYS for age in life.ages)
-    defaults = life.replica.join.counts["default"]
+    defaults = life.replica.champion.join.counts["default"]
     expected = life.visits - life.clicks + life.late
-    is_open = len(life.replica.join)
+    is_open = len(life.replica.champion.join)
     print(
         f"S24 {name}: of {life.visits:,} visits {life.clicks:,} clicked, {life.late} of them answered late; "
         f"{defaults:,} of {expected:,} others earned the default, {is_open} are open; {len(life.ages):,} rows removed, "

@@ -345,7 +345,7 @@ class _Service:
 
     def decide(self, features: FloatArray, visitor_id: str, decision_id: str) -> Drawn:
         """Return what is shown to a visitor, and how likely each product was."""
-        candidates = self._replica.catalogue.everything()
+        candidates = self._replica.champion.catalogue.everything()
         unit = Units(self._secret, decision_id)
         drawn = draw(
             self._model.policy, [Slot(features, user_id=user_id_of(visitor_id))], candidates, EXPLORATION, unit

@@ -246,12 +246,12 @@ def rebuild(store: Path) -> str:
     replica = Replica(lambda digest: load_served_model(store, digest), reader.row)
     rows = reader.read(0, 10_000_000)
     replica.apply(rows[0])
-    replica.model.policy.prepare()
+    replica.champion.model.policy.prepare()
     began = time.perf_counter()
     for row in rows[1:]:
         replica.apply(row)
     taken = time.perf_counter() - began
-    return f"{len(rows):,} rows, {len(rows) / taken:,.0f} per second ({replica.counts['learned']:,} learned)"
+    return f"{len(rows):,} rows, {len(rows) / taken:,.0f} per second ({replica.champion.counts['learned']:,} learned)"
 
 
 def sync_time(folder: Path, quantile: float) -> float:

@@ -63,7 +63,7 @@ def test_it_is_counted_how_often_an_apprentice_agrees(tmp_path: Path) -> None:
         service.start()
         service.wait_for_learner()
         assert agreement(service) == total
-        assert replayed(tmp_path / "service").counts["apprentice agreements"] == total["agreements"]
+        assert replayed(tmp_path / "service").champion.counts["apprentice agreements"] == total["agreements"]
 
 
 def test_what_is_shown_does_not_hang_on_an_apprentice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,4 +76,4 @@ def test_what_is_shown_does_not_hang_on_an_apprentice(tmp_path: Path, monkeypatc
         assert answer.propensities == {"p3": 1.0, "p1": 0.0}
 
     with_service(tmp_path, make_model(tmp_path), use, mode="apprentice")
-    assert replayed(tmp_path).counts["apprentice decisions"] == 0
+    assert replayed(tmp_path).champion.counts["apprentice decisions"] == 0

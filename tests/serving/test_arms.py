@@ -16,13 +16,14 @@ import pytest
 import zoosim
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
-from tests.serving.state_digest import state_digest
+from tests.serving.state_digest import arm_digest
 from tests.serving.test_service import check_resumed, replayed
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError
 from zoosim.logs.parse import read_log
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.model import ID, load_model
+from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.arms import Assignment, mixture_of
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SearchBody, SearchVisitor
 from zoosim.serving.catalogue import ServedCatalogue
@@ -201,23 +202,22 @@ def test_each_arm_learns_from_what_it_decided_alone(tmp_path: Path, model: Path,
     made = Counter(decision.arm for decision in decisions_in(tmp_path))
     assert {name: arm.counts["learned"] for name, arm in whole.arms.items()} == made
     assert len(made) == 2
-    assert whole.join.counts["late or unknown"] == 0
+    assert whole.champion.join.counts["late or unknown"] == 0
     for name in whole.arms:
         alone = replica_of(tmp_path)
         for row in rows:
             record = unpack(row) if row.kind in (Kind.DECISION, Kind.START) else None
             if not isinstance(record, Choice) or record.arm == name:
                 alone.apply(row)
-        assert state_digest_alone(alone.arms[name]) == state_digest_alone(whole.arms[name])
+        assert digest_alone(alone.arms[name]) == digest_alone(whole.arms[name])
     check_resumed(tmp_path, replayed(tmp_path, stop=len(rows) // 2), whole)
 
 
-def state_digest_alone(replica: Replica) -> str:
-    """Return the digest of what one arm has learned, without counts of feedback to other arms."""
-    others, replica.others = replica.others, {}
-    counts, replica.join.counts = replica.join.counts, Counter()
-    digest = state_digest(replica)
-    replica.others, replica.join.counts = others, counts
+def digest_alone(arm: ArmReplica) -> str:
+    """Return the digest of what an arm has learned, without counts of feedback to other arms."""
+    counts, arm.join.counts = arm.join.counts, Counter()
+    digest = arm_digest(arm)
+    arm.join.counts = counts
     return digest
 
 
@@ -234,8 +234,8 @@ def test_a_holdback_decides_and_learns_nothing(tmp_path: Path, model: Path, riva
         whole.apply(row)
     made = Counter(decision.arm for decision in decisions_in(tmp_path))
     assert made["old"] > 5
-    assert whole.others["old"].counts["learned"] == 0
-    assert whole.counts["learned"] == made[CHAMPION]
+    assert whole.arms["old"].counts["learned"] == 0
+    assert whole.champion.counts["learned"] == made[CHAMPION]
 
 
 def test_an_arm_that_knows_no_candidate_leaves_the_decision_to_the_champion(tmp_path: Path, model: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_state_follows_from_a_log_with_other_rules_and_models(tmp_path: Path
     with_service(tmp_path, model, use, time.clock())
     whole = replayed(tmp_path)
     # Of each of the first ten visits two slots were still open when the model began anew.
-    assert whole.counts["learned"] == 10 + 30 + 30
+    assert whole.champion.counts["learned"] == 10 + 30 + 30
     store = SqliteStore(tmp_path / LOG, read_only=True)
     for middle in range(5, whole.position, 17):
         folder = tmp_path / f"{middle}"

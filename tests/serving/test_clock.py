@@ -202,7 +202,7 @@ def test_time_passes_in_the_log_although_a_gap_cannot_be_noted(
             await visit(service, time)
 
     asyncio.run(run())
-    assert replayed(tmp_path).join.counts["default"] == 1
+    assert replayed(tmp_path).champion.join.counts["default"] == 1
     (line,) = said(caplog)
     assert line.startswith("a gap in the log's time is not noted for now: ")
 
@@ -246,9 +246,9 @@ def test_no_clock_removes_a_row_or_keeps_a_wait_open(
         time.set_wall(seconds)
         asyncio.run(run([0.0]))
     replica = replayed(tmp_path)
-    assert replica.join.counts["default"] >= 4
-    assert replica.counts["learned"] >= 4 + 3
-    assert not replica.join.counts["late or unknown"]
+    assert replica.champion.join.counts["default"] >= 4
+    assert replica.champion.counts["learned"] >= 4 + 3
+    assert not replica.champion.join.counts["late or unknown"]
 
 
 def test_rows_are_removed_once_they_are_old_by_their_own_time(tmp_path: Path, model: Path) -> None:

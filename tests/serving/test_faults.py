@@ -113,7 +113,7 @@ def check_nothing_is_lost(address: Address, shops: list[Shop]) -> int:
     undisturbed = replayed(folder, address=address)
     assert kept.position == undisturbed.position
     assert state_digest(kept) == state_digest(undisturbed)
-    assert undisturbed.join.counts["joined"] == len(closed)
+    assert undisturbed.champion.join.counts["joined"] == len(closed)
     return len(rows)
 
 

@@ -76,7 +76,7 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
 
     asyncio.run(use())
     if not while_it_runs:
-        assert replayed(address).counts["learned"] == 40
+        assert replayed(address).champion.counts["learned"] == 40
         assert forget_visitor(source, SOMEBODY) == 10
     assert forget_visitor(source, SOMEBODY) == 0
 
@@ -94,7 +94,7 @@ def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_r
     assert all(decision.visitor != pack_floats(france) for decision in decisions)
     assert SOMEBODY not in {decision.visitor_id for decision in decisions}
 
-    assert replayed(address).counts["learned"] == 30
+    assert replayed(address).champion.counts["learned"] == 30
     log = read_served_log(source).log
     assert (len(log), list(log.skipped.values())) == (30, [10])
     assert not (log.features == france).all(axis=1).any()
@@ -128,15 +128,17 @@ def test_how_often_a_forgotten_visitor_decided_is_in_no_later_snapshot(tmp_path:
 
         assert forget_visitor(tmp_path, SOMEBODY) == 3
         resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
-        row_of_another = next(row.seq for row in store.read(0, 1_000) if resumed.visitor_at(row.seq) == "another")
-        resumed.visitors.admits(row_of_another, 1, "another", 3)
+        row_of_another = next(
+            row.seq for row in store.read(0, 1_000) if resumed.champion.visitor_at(row.seq) == "another"
+        )
+        resumed.champion.visitors.admits(row_of_another, 1, "another", 3)
         assert counted_in(resumed) == {"another": 2, "a third": 1}
 
 
 def counted_in(replica: Replica) -> dict[str, int]:
     """Return how many decisions of each visitor a replica's state counts, by what the log says of their rows."""
-    rows, decisions, _ = replica.visitors.state()[1].values()
-    return dict(zip(map(replica.visitor_at, rows.tolist()), decisions.tolist(), strict=True))
+    rows, decisions, _ = replica.champion.visitors.state()[1].values()
+    return dict(zip(map(replica.champion.visitor_at, rows.tolist()), decisions.tolist(), strict=True))
 
 
 def test_what_cannot_be_forgotten_is_refused(tmp_path: Path) -> None:

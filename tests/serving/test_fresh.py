@@ -61,7 +61,7 @@ def test_a_policy_grows_from_the_first_requests_and_learns_what_they_earned(tmp_
 
     asyncio.run(run())
     whole = replayed(tmp_path)
-    assert whole.counts["learned"] == FIRST_REQUESTS // 2
+    assert whole.champion.counts["learned"] == FIRST_REQUESTS // 2
     resumed_from_the_warm_up(tmp_path, state_digest(whole))
 
 

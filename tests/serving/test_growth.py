@@ -13,13 +13,14 @@ from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import DataError
 from zoosim.policies.model import ID, Model, load_model
+from zoosim.serving.arm_replica import GROWN_FROM, origin_of
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import ModelGrowth
 from zoosim.serving.join import Join
-from zoosim.serving.replica import GROWN_FROM, Replica, origin_of
+from zoosim.serving.replica import Replica
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
@@ -91,9 +92,9 @@ def test_a_column_that_comes_after_a_probe_is_learned_of_and_replayed_to_the_bit
         asyncio.run(run())
     assert "the schema grew: visitor: colour (category); visitor: segment (category)" in caplog.text
     whole = replayed(tmp_path)
-    assert whole.counts["learned"] == 420
-    assert whole.counts["of an earlier model"] == 0
-    origin = origin_of(whole.model)
+    assert whole.champion.counts["learned"] == 420
+    assert whole.champion.counts["of an earlier model"] == 0
+    origin = origin_of(whole.champion.model)
     assert origin is not None
     assert len(origin.ancestors) == 2
     store = SqliteStore(tmp_path / LOG, read_only=True)
@@ -115,7 +116,7 @@ def test_a_column_that_comes_after_a_probe_is_learned_of_and_replayed_to_the_bit
 
 def assert_learned_as_by_one_who_knew_the_column_from_the_start(whole: Replica, folder: Path) -> None:
     """What the grown policy believes is what its segments earn."""
-    model = whole.model
+    model = whole.champion.model
     for segment, product in enumerate(CANDIDATES):
         believed = model.propensities({"segment": f"s{segment}"}, CANDIDATES)
         assert max(believed, key=lambda name: believed[name]) == product
@@ -178,7 +179,7 @@ def test_a_trained_model_grows_once_the_log_outweighs_its_training(tmp_path: Pat
             await service.tick()
 
     asyncio.run(run())
-    assert replayed(tmp_path).counts["learned"] == 400
+    assert replayed(tmp_path).champion.counts["learned"] == 400
 
 
 def test_the_log_is_looked_at_again_after_more_requests_alone(

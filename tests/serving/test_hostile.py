@@ -148,9 +148,9 @@ def check(folder: Path, answers: Sequence[httpx2.Response], lowest: float = 0.0)
         if isinstance(record, Feedback):
             assert all(lowest <= reward <= 1.0 for reward in record.rewards.values())
     replica = replayed(folder)
-    state = replica.model.policy.state_dict()
+    state = replica.champion.model.policy.state_dict()
     assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
-    assert "refused by the policy" not in replica.counts
+    assert "refused by the policy" not in replica.champion.counts
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

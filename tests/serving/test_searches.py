@@ -38,8 +38,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def boost_model(replica: Replica) -> BoostModel:
-    assert isinstance(replica.model, BoostModel)
-    return replica.model
+    assert isinstance(replica.champion.model, BoostModel)
+    return replica.champion.model
 
 
 def check_density(model: BoostModel, search: SearchDecision) -> None:
@@ -126,7 +126,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
         for row in store.read(before, 1_000):
             replica.apply(row)
         assert replica.start is not None
-        message = publisher.message(replica.model.policy, News(before, replica.position, replica.start.origin))
+        message = publisher.message(replica.champion.model.policy, News(before, replica.position, replica.start.origin))
         service.current.take(decode(encode(message)))
 
     with_service(folder, make_boost_model(tmp_path, policy), use, wait=0.1)
@@ -147,7 +147,7 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
     )
     for seq in range(resumed.position + 1, len(rows) + 1):
         resumed.apply(rows[seq])
-    assert replica.counts == resumed.counts == live[0].counts == {"learned": 40}
+    assert replica.champion.counts == resumed.champion.counts == live[0].champion.counts == {"learned": 40}
     assert state_digest(replica) == state_digest(resumed) == state_digest(live[0]) != untouched
     assert len({search.state for search in at_state if isinstance(search, SearchDecision)}) > 3
 
@@ -172,7 +172,7 @@ def test_what_several_feedbacks_say_is_learned_together_when_the_wait_is_over(tm
 async def learn_directly(service: Service, decision_id: str) -> None:
     """What the log comes to is what the model's own `learn` makes of the same clicks and purchases."""
     replica = replayed(service.folder)
-    assert replica.counts == {"learned": 1}
+    assert replica.champion.counts == {"learned": 1}
     _, search = await service.decision(decision_id)
     assert isinstance(search, SearchDecision)
     model = load_served_model(service.folder, search.model)
@@ -180,7 +180,7 @@ async def learn_directly(service: Service, decision_id: str) -> None:
     candidates = dict(zip(search.products, np.frombuffer(search.scores).tolist(), strict=True))
     shown = search.names_shown
     model.learn(search.visitor, candidates, np.frombuffer(search.boosts), clicked=shown[:3], purchased=shown[2:3])
-    expected, learned = model.policy.state_dict(), replica.model.policy.state_dict()
+    expected, learned = model.policy.state_dict(), replica.champion.model.policy.state_dict()
     assert all(np.array_equal(expected[name], learned[name]) for name in expected)
 
 
@@ -259,7 +259,7 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
     files = b"".join(path.read_bytes() for path in tmp_path.glob(f"{LOG}*"))
     assert [b"somebody" in files, b"gourmets" in files, pack_floats(np.array([-0.625]))[::-1] in files] == [False] * 3
     assert b"else@example.com" in files
-    assert replayed(tmp_path).counts == {"learned": 1}
+    assert replayed(tmp_path).champion.counts == {"learned": 1}
     store = SqliteStore(tmp_path / LOG, read_only=True)
     replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
     for row in rows:  # as the learner had read them before
@@ -267,7 +267,7 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
     for row in store.read(replica.position, 100):
         replica.apply(row)
     store.close()
-    assert replica.counts == {"learned": 1, "forgotten": 1}
+    assert replica.champion.counts == {"learned": 1, "forgotten": 1}
 
 
 def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, model: Path) -> None:
@@ -279,7 +279,7 @@ def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, mod
         await service.tick()
 
     with_service(tmp_path, model, use, mode="apprentice", wait=0.1)
-    assert replayed(tmp_path).counts == {"learned": 1}
+    assert replayed(tmp_path).champion.counts == {"learned": 1}
 
 
 def test_a_deferred_search_counts_once_it_is_activated(tmp_path: Path, model: Path) -> None:
@@ -293,4 +293,4 @@ def test_a_deferred_search_counts_once_it_is_activated(tmp_path: Path, model: Pa
 
     with_service(tmp_path, model, use, wait=0.2)
     replica = replayed(tmp_path)
-    assert (replica.counts["learned"], replica.join.counts["never activated"]) == (1, 1)
+    assert (replica.champion.counts["learned"], replica.champion.join.counts["never activated"]) == (1, 1)

@@ -21,6 +21,7 @@ from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.evaluate import evaluate
+from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.folder import load_served_model
@@ -173,7 +174,9 @@ def test_of_slots_that_differ_the_first_counts_among_what_it_could_show(tmp_path
 
 
 @pytest.mark.parametrize("aggregation", ["earliest", "latest", "sum", "average", "median", "min", "max"])
-def test_visits_earn_what_the_service_learns(tmp_path: Path, model: Path, aggregation: str) -> None:
+def test_visits_earn_what_the_service_learns(
+    tmp_path: Path, model: Path, aggregation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Held against what the learner's own join comes to, row by row, for rankings with feedback to their slots."""
 
     async def use(service: Service) -> None:
@@ -191,12 +194,9 @@ def test_visits_earn_what_the_service_learns(tmp_path: Path, model: Path, aggreg
     serve(tmp_path, model, use, wait=0.5, aggregation=aggregation, default_reward=0.25)
     learned: list[Closing] = []
 
-    class Watched(Replica):
-        def _learn(self, closing: Closing) -> None:
-            learned.append(closing)
-
+    monkeypatch.setattr(ArmReplica, "_learn", lambda arm, closing: learned.append(closing))
     store = SqliteStore(tmp_path / LOG, read_only=True)
-    replica = Watched(lambda digest: load_served_model(tmp_path, digest), store.row)
+    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
     for row in store.read(0, 10_000):
         replica.apply(row)
     expected = [closing.reward for closing in sorted(learned)]

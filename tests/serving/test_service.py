@@ -106,8 +106,8 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
 
     with_service(tmp_path, model, use)
     whole = replayed(tmp_path)
-    assert whole.counts["learned"] == 61 + whole.rules.per_visitor
-    assert whole.join.counts[BEYOND_BOUND] == 60 - whole.rules.per_visitor
+    assert whole.champion.counts["learned"] == 61 + whole.champion.rules.per_visitor
+    assert whole.champion.join.counts[BEYOND_BOUND] == 60 - whole.champion.rules.per_visitor
     middle = replayed(tmp_path, stop=whole.position // 2)
     check_resumed(tmp_path, middle, whole)
     assert state_digest(middle) != state_digest(whole)
@@ -125,7 +125,7 @@ def test_a_policy_that_looks_ahead_stays_as_it_was_trained(tmp_path: Path, polic
         await service.tick()
 
     with_service(tmp_path, make_model(tmp_path, policy=policy), use, wait=0.2)
-    assert replayed(tmp_path).counts["learned"] == learned
+    assert replayed(tmp_path).champion.counts["learned"] == learned
 
 
 def test_feedback_sent_again_counts_once(tmp_path: Path, model: Path) -> None:
@@ -194,8 +194,8 @@ def test_products_that_could_not_be_stored_are_unknown(
         assert not service.failure
 
     with_service(tmp_path, model, use)
-    assert replayed(tmp_path).catalogue.state()[0] == replayed(tmp_path).catalogue.state()[0]
-    assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1"]
+    assert replayed(tmp_path).champion.catalogue.state()[0] == replayed(tmp_path).champion.catalogue.state()[0]
+    assert replayed(tmp_path).champion.catalogue.names() == [*PRODUCTS, "q1"]
 
 
 @pytest.mark.parametrize(

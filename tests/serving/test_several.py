@@ -76,7 +76,7 @@ def test_either_service_answers_for_both(server: ValkeyServer, tmp_path: Path, m
 
     asyncio.run(use())
     address = parse_address(server.store(tmp_path.name, tmp_path / "a"))
-    assert replayed(tmp_path / "a", address=address).counts["learned"] == 1
+    assert replayed(tmp_path / "a", address=address).champion.counts["learned"] == 1
 
 
 def test_the_same_id_at_once_is_one_decision(server: ValkeyServer, tmp_path: Path, model: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_model_that_one_switches_to_is_that_of_both(
     asyncio.run(use())
     address = parse_address(server.store(tmp_path.name, tmp_path / "a"))
     replica = replayed(tmp_path / "a", address=address)
-    assert replica.counts["of an earlier model"] == 1
+    assert replica.champion.counts["of an earlier model"] == 1
     assert replica.start is not None
     assert replica.start.number == 1 + 1 + 2 + 1
 
@@ -173,7 +173,7 @@ def test_a_schema_that_one_lets_grow_is_that_of_both(server: ValkeyServer, tmp_p
     asyncio.run(use())
     address = parse_address(server.store(tmp_path.name, tmp_path / "b"))
     replicas = [replayed(tmp_path / folder, address=address) for folder in "ab"]
-    assert [replica.counts["learned"] for replica in replicas] == [420, 420]
+    assert [replica.champion.counts["learned"] for replica in replicas] == [420, 420]
     assert state_digest(replicas[0]) == state_digest(replicas[1])
 
 
@@ -306,7 +306,7 @@ def test_nothing_is_lost_when_one_is_killed(server: ValkeyServer, model: Path, t
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     decisions = sum(row.kind is Kind.DECISION for row in rows)
     replica = replayed(second.folder, address=address)
-    assert replica.counts == {"learned": decisions}
+    assert replica.champion.counts == {"learned": decisions}
     assert "Traceback" not in second.output
     check_learned(second, address)
 

@@ -41,7 +41,7 @@ class Learner:
         start = self.replica.start
         assert start is not None
         news = News(before, self.replica.position, start.origin)
-        self._service.current.take(self._publisher.message(self.replica.model.policy, news))
+        self._service.current.take(self._publisher.message(self.replica.champion.model.policy, news))
 
 
 def state_of(policy: Any) -> dict[str, bytes]:
@@ -96,10 +96,10 @@ def test_the_state_is_the_learners_but_for_clocks_of_decisions_that_it_has_not_r
                 assert newest is not None
                 learner.tell(until=newest.seq - 4)
                 told += 1
-                assert state_of(policy) != state_of(learner.replica.model.policy)
+                assert state_of(policy) != state_of(learner.replica.champion.model.policy)
         await service.tick()
         learner.tell()
-        assert state_of(policy) == state_of(learner.replica.model.policy)
+        assert state_of(policy) == state_of(learner.replica.champion.model.policy)
 
     with_learner(tmp_path, model, use)
 

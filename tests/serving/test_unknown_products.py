@@ -94,7 +94,7 @@ def test_what_is_learned_and_exported_knows_only_what_could_be_shown(tmp_path: P
         await service.tick()
 
     with_service(tmp_path / "store", model, use, wait=0.1)
-    assert replayed(tmp_path / "store").counts == {"learned": 20}
+    assert replayed(tmp_path / "store").champion.counts == {"learned": 20}
     export_log(tmp_path / "store", tmp_path / "log.parquet")
     exported = pl.read_parquet(tmp_path / "log.parquet")
     assert exported["product_id"].is_in(["p1", "p2", "p3"]).all()

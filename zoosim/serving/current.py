@@ -13,6 +13,7 @@ import msgspec
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
+from zoosim.serving.arm_replica import WARM_UP, ArmReplica, rules_of
 from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
@@ -20,7 +21,6 @@ from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, 
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
-from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
@@ -42,15 +42,13 @@ class ServedArm:
     """An arm as it decides now: by what the log says of it, and by what the learner says it has learned.
 
     Attributes:
-        name: Its name.
         origin: What its policy began from.
         state: The position in the log up to which the policy has learned.
         learned: What came of its decisions, by the learner's account.
     """
 
-    def __init__(self, replica: Replica, state: int) -> None:
+    def __init__(self, replica: ArmReplica, state: int) -> None:
         """Decide by a replica, whose policy has learned up to a position in the log."""
-        self.name = replica.name
         self.origin = replica.origin
         self.state = state
         self.learned: Mapping[str, int] = {}
@@ -60,9 +58,13 @@ class ServedArm:
         self._knows_whole = False
 
     @property
+    def name(self) -> str:
+        """Its name, which changes where it is promoted."""
+        return self._replica.name
+
+    @property
     def start(self) -> Start:
         """Newest start in the log, with the model of the arm and the rules."""
-        assert self._replica.start is not None
         return self._replica.start
 
     @property
@@ -75,9 +77,9 @@ class ServedArm:
         """The products, as the model encodes them."""
         return self._replica.catalogue
 
-    def learns_from(self, decision: Choice) -> bool:
-        """Return whether a decision was made by the model of this arm, or by one that it grew from."""
-        return self._replica.learns_from(decision)
+    def is_of(self, replica: ArmReplica) -> bool:
+        """Return whether it decides by a replica, as that is now."""
+        return self._replica is replica and self.origin == replica.origin
 
     def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
@@ -91,7 +93,8 @@ class ServedArm:
         """Take over what was learned; return whether that could be, or was news of a state that is not known here."""
         policy = self.model.policy
         if isinstance(message, StateChanges):
-            if not self._knows_whole:
+            # The arm may have had another name when the learner wrote this, and another one this name.
+            if not self._knows_whole or message.news.origin != self.origin:
                 return False
             # Changes are told against the state that the learner told last, which local moves of the clocks are no part
             # of.
@@ -173,12 +176,12 @@ class Current(Projection):
     @property
     def model(self) -> Model:
         """The model of the champion."""
-        return self._replica.model
+        return self._replica.champion.model
 
     @property
     def catalogue(self) -> ServedCatalogue:
         """The products of the champion."""
-        return self._replica.catalogue
+        return self._replica.champion.catalogue
 
     @property
     def state(self) -> int:
@@ -209,8 +212,13 @@ class Current(Projection):
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
 
     def learns_from(self, decision: Choice) -> bool:
-        """Return whether a decision was made by the model of its arm, or by one that this grew from."""
-        return decision.arm in self.arms and self.arms[decision.arm].learns_from(decision)
+        """Return whether a decision was made by the model of an arm, or by one that this grew from."""
+        return self.arm_of(decision) is not None
+
+    def arm_of(self, decision: Choice) -> ServedArm | None:
+        """Return the arm that made a decision, though it have another name by now; None where that decides no more."""
+        replica = self._replica.arm_of(decision)
+        return None if replica is None else self.arms[replica.name]
 
     async def ask(self, call: Callable[..., Answer], *values: Any) -> Answer:
         """Ask the store something, without keeping others waiting where it is on a server."""
@@ -313,8 +321,9 @@ class Current(Projection):
 
     def note_decision(self, position: int, decision: Choice) -> None:
         """Apply a stored decision to the local clocks until the learner confirms it."""
-        if decision.arm in self.arms and not self.is_warming_up:
-            self.arms[decision.arm].note_decision(position, decision)
+        arm = self.arm_of(decision)
+        if arm is not None and not self.is_warming_up:
+            arm.note_decision(position, decision)
 
     def take_version(self, row: Row | None, version: int) -> None:
         """Take over an older version of a product from its row, if that is it."""
@@ -383,8 +392,8 @@ class Current(Projection):
 
     def _models_needed(self, start: Start) -> list[str]:
         """Return the digests of the models of a start that have to be loaded first."""
-        origins = {name: arm.origin for name, arm in self.arms.items()}
-        new = [each.model for name, each in start.by_arm().items() if each.origin != origins.get(name)]
+        known_origins = {arm.origin for arm in self.arms.values()}
+        new = [each.model for each in start.by_arm().values() if each.origin not in known_origins]
         return [] if self._models.are_prepared(new) else new
 
     async def _prepare(self, start: Start) -> None:
@@ -412,9 +421,9 @@ class Current(Projection):
 
     def _take_arms(self, state: int = 0) -> None:
         """Decide by the arms of the start; new ones have learned up to the position `state`."""
-        old = self.arms
+        old_arms = self.arms.values()
         self.arms = {
-            name: old[name] if name in old and old[name].origin == replica.origin else ServedArm(replica, state)
+            name: next((arm for arm in old_arms if arm.is_of(replica)), None) or ServedArm(replica, state)
             for name, replica in self._replica.arms.items()
         }
         self.assignment = Assignment(self.start)

@@ -242,5 +242,6 @@ def newest_snapshot(folder: Path, reader: Store, models: Models) -> Replica:
         logger.warning(line)
 
     replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
-    replica.forget_decisions()
+    for arm in replica.arms.values():
+        arm.forget_decisions()
     return replica

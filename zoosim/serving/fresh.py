@@ -13,7 +13,7 @@ from zoosim.policies.products.random import Random
 from zoosim.schema.columns import CategoryColumn
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.replica import WARM_UP
+from zoosim.serving.arm_replica import WARM_UP
 
 FIRST_REQUESTS = 200
 """Requests from which the first schema is inferred; and with something new of a column, for it to grow."""

@@ -19,6 +19,7 @@ from zoosim.schema.columns import CategoryColumn
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.growth import MOST_COLUMNS, Grown, Observations, grow_encoder
 from zoosim.schema.schema import FittedSchema
+from zoosim.serving.arm_replica import GROWN_FROM, WARM_UP, ArmReplica, Origin, origin_of
 from zoosim.serving.events import (
     CHAMPION,
     Choice,
@@ -33,7 +34,7 @@ from zoosim.serving.events import (
 from zoosim.serving.folder import Models, newest_snapshot
 from zoosim.serving.projection import Projection, rows_of
 from zoosim.serving.recorded import Schemas
-from zoosim.serving.replica import GROWN_FROM, WARM_UP, Origin, Replica, origin_of
+from zoosim.serving.replica import Replica
 from zoosim.serving.store.address import Address, open_store
 from zoosim.serving.store.base import Store
 
@@ -137,7 +138,7 @@ class _Look(Projection):
         replica = self._replica
         if replica.start is None or replica.start.model != digest or requests < wanted:
             return ModelGrowth(None, "", requests)
-        before = replica.model
+        before = replica.champion.model
         visitors = grow_encoder(before.fitted.visitors, self._observed_visitors())
         products = self._grown_products(before)
         news = (
@@ -238,7 +239,7 @@ class _Look(Projection):
         """Yield versions and names of a decision's candidates, names that are not known as empty ones."""
         start = self._replica.start
         assert start is not None
-        catalogue = self._replica.catalogue
+        catalogue = self._replica.champion.catalogue
         is_current = decision.model == start.model
         for version in unpack_whole(decision.versions).tolist():
             if is_current and version in catalogue:
@@ -249,8 +250,8 @@ class _Look(Projection):
 
     def _newest_products(self, encoder: Encoder) -> tuple[tuple[str, ...], FloatArray]:
         """Return the names of the products by now, and their features `(K, d_p)` by another encoder."""
-        catalogue = self._replica.catalogue
-        before = self._replica.model.fitted.products
+        catalogue = self._replica.champion.catalogue
+        before = self._replica.champion.model.fitted.products
         rest: dict[str, dict[str, Any]] = {}
         for decision, _ in self._sample:
             rest.update(unpack_unexpressed(decision.unexpressed).candidates)
@@ -288,17 +289,16 @@ class _Look(Projection):
             # it.
             return self._load_model(name) if name else model
 
-        teacher = Replica(load, self._store.row, features_of=self._features_of)
-        teacher.begin(Start("", start.rules))
+        teacher = ArmReplica(CHAMPION, Start("", start.rules), load, self._store.row, self._features_of)
         for row in rows_of(self._store, self._first, self._last):
-            teacher.relearn(row)
+            teacher.apply(row)
         return teacher.join.state()
 
     def _features_of(self, decision: ProductDecision, version: int) -> FloatArray | None:
         """Return the features that a product had in a decision, by the schema of that time."""
         start = self._replica.start
         assert start is not None
-        catalogue = self._replica.catalogue
+        catalogue = self._replica.champion.catalogue
         if decision.model == start.model and version in catalogue:
             return catalogue.features_of(version)
         product = self._products.get(version)

@@ -9,11 +9,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from zoosim.core.blame import one_line
+from zoosim.serving.arm_replica import origin_of
 from zoosim.serving.endpoints.base import endpoint_class
 from zoosim.serving.events import unpack_unexpressed
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import grown_model
-from zoosim.serving.replica import origin_of
 
 if TYPE_CHECKING:
     from zoosim.serving.service import Service

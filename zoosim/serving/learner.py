@@ -183,7 +183,7 @@ class LogLearner:
     def begin(self) -> None:
         """Get ready to learn the first reward as soon as the others."""
         self.catch_up()
-        for arm in self._replica.arms.values() if self._replica.start is not None else ():
+        for arm in self._replica.arms.values():
             prepare_model(arm.model)
 
     def step(self) -> int:
@@ -255,7 +255,7 @@ class LogLearner:
 
     def _tell_of_bounds(self) -> None:
         """Say that visitors are bounded, and again once it is ten times as much."""
-        bounded = self._replica.join.counts[BEYOND_BOUND]
+        bounded = sum(arm.join.counts[BEYOND_BOUND] for arm in self._replica.arms.values())
         if bounded > 10 * self._bounded:
             _complain(
                 f"{bounded:,} decisions are logged, and not learned, since their visitors decide far more often "

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
+from zoosim.serving.arm_replica import ancestors_of, rules_of
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
     CHAMPION,
@@ -33,7 +33,6 @@ from zoosim.serving.events import (
 from zoosim.serving.folder import SNAPSHOTS, Models
 from zoosim.serving.join import order_of
 from zoosim.serving.projection import Projection
-from zoosim.serving.replica import origin_of, rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.base import Store
@@ -51,8 +50,8 @@ class ModelPeriod:
     """Period in which an arm decides by one model: its schema, and every version of its products.
 
     `policy` is the name of the model's policy, `action_space` that of what it decides on. `place_of` says at which
-    place of `names` and `features` a version stands; `known_until` is the row up to which the versions are known
-    without reading, from a snapshot.
+    place of `names` and `features` a version stands; `ancestors` are the models that this one grew from; `known_until`
+    is the row up to which the versions are known without reading, from a snapshot.
     """
 
     arm: str
@@ -64,9 +63,16 @@ class ModelPeriod:
     names: list[str]
     features: list[FloatArray]
     place_of: dict[int, int]
+    ancestors: frozenset[str] = frozenset()
     known_until: int = 0
     is_known: bool = True
     sets: dict[bytes, int] = field(default_factory=dict)
+
+    def under(self, arm: str) -> "ModelPeriod":
+        """Return the period in which another arm goes on with the model and what it knows of products."""
+        return replace(
+            self, arm=arm, names=[*self.names], features=[*self.features], place_of={**self.place_of}, sets={}
+        )
 
     def change(self, row: Row, product: Product) -> None:
         """Take over a new version of a product."""
@@ -121,7 +127,6 @@ class LogReader(Projection):
         self._models = Models(folder, store)
         self.periods: list[ModelPeriod] = []
         self._in_charge: dict[str, ModelPeriod] = {}
-        self._ancestors: frozenset[str] = frozenset()
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
         self.visits: list[LoggedDecision] = []
@@ -167,7 +172,7 @@ class LogReader(Projection):
 
     def fits(self, period: ModelPeriod) -> bool:
         """Return whether decisions of a period can stand in one log with those of the newest model."""
-        return period.is_known and (period.model in self._ancestors or self.encodes_alike(period))
+        return period.is_known and (period.model in self.champion.ancestors or self.encodes_alike(period))
 
     def encodes_alike(self, period: ModelPeriod) -> bool:
         """Return whether the features of a period are those of the newest model; else they are to be carried over."""
@@ -212,12 +217,17 @@ class LogReader(Projection):
     def on_start(self, row: Row, start: Start) -> None:
         """Go on by other rules, and in a new period for each arm that has another model."""
         self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
+        new_periods: list[ModelPeriod] = []
         for name, own in start.by_arm().items():
             before = self._in_charge.get(name)
             if before is not None and before.origin == own.origin:
                 continue
             if before is not None and row.seq <= before.known_until:
                 before.is_known = False  # the snapshot is of a later time of the same model
+            renamed = next((period for period in self._in_charge.values() if period.origin == own.origin), None)
+            if renamed is not None:
+                new_periods.append(renamed.under(name))
+                continue
             model = self._models.load(own.model)
             names = list(model.catalogue.names)
             features = list(model.catalogue.features)
@@ -225,15 +235,16 @@ class LogReader(Projection):
             policy = policy_name(type(model.policy))
             space = model.action_space
             period = ModelPeriod(name, own.model, own.origin, policy, space, model.fitted, names, features, place_of)
-            self._append(period, model)
+            period.ancestors = ancestors_of(model)
+            new_periods.append(period)
+        # Only then: two arms may have changed their names with each other.
+        for period in new_periods:
+            self._append(period)
         self._in_charge = {name: self._in_charge[name] for name in start.by_arm()}
 
-    def _append(self, period: ModelPeriod, model: Model) -> None:
+    def _append(self, period: ModelPeriod) -> None:
         self.periods.append(period)
         self._in_charge[period.arm] = period
-        if period.arm == CHAMPION:
-            origin = origin_of(model)
-            self._ancestors = frozenset(origin.ancestors if origin else ())
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -260,10 +271,11 @@ class LogReader(Projection):
                 names=values["names"],
                 features=list(arrays["product_features"]),
                 place_of={version: place for place, version in enumerate(values["versions"])},
+                ancestors=ancestors_of(model),
                 known_until=replica.position,
             )
-            self._append(period, model)
-        self.rules.append(replica.rules)
+            self._append(period)
+        self.rules.append(replica.champion.rules)
 
     def on_choice(self, row: Row, decision: Choice) -> None:
         """Make a visit of a decision."""

@@ -9,6 +9,7 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 from zoosim.policies.model import ID
+from zoosim.serving.arm_replica import GROWN_FROM
 from zoosim.serving.bodies import ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
 from zoosim.serving.clock import Clock
@@ -16,7 +17,6 @@ from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
-from zoosim.serving.replica import GROWN_FROM
 from zoosim.serving.settings import Settings
 from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer

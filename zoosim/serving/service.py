@@ -16,6 +16,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
+from zoosim.serving.arm_replica import GROWN_FROM, rules_of
 from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
@@ -39,7 +40,6 @@ from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
 from zoosim.serving.refusals import Acknowledgement, Busy
-from zoosim.serving.replica import GROWN_FROM, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.upkeep import Upkeep

@@ -11,6 +11,7 @@ from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
+from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.events import Arm, Row, Start, row_checksum
 from zoosim.serving.replica import Replica
 
@@ -31,10 +32,10 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
     """Write what a service has learned up to a tick of its log, whole or not at all, and drop the oldest snapshots."""
     start = replica.start
     assert start is not None
-    values, arrays = _state_of(replica)
+    values, arrays = _state_of(replica.champion)
     others = {}
-    for name, other in replica.others.items():
-        others[name], other_arrays = _state_of(other)
+    for name in [arm.name for arm in start.arms]:
+        others[name], other_arrays = _state_of(replica.arms[name])
         arrays |= {f"{OF_ARM}{name}/{array_name}": array for array_name, array in other_arrays.items()}
     header = {
         "position": replica.position,
@@ -58,18 +59,18 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
     return path
 
 
-def _state_of(replica: Replica) -> tuple[dict[str, Any], dict[str, Any]]:
+def _state_of(arm: ArmReplica) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what one arm has learned, as plain values and arrays."""
-    state, arrays = packed_state(replica.model.policy)
-    products, product_arrays = replica.catalogue.state()
-    day, visitor_arrays = replica.visitors.state()
+    state, arrays = packed_state(arm.model.policy)
+    products, product_arrays = arm.catalogue.state()
+    day, visitor_arrays = arm.visitors.state()
     values = {
         "state": state,
         "products": products,
-        "join": replica.join.state(),
+        "join": arm.join.state(),
         VISITORS_FROM: day,
-        "learning": replica.learning.state(),
-        "counts": dict(replica.counts),
+        "learning": arm.learning.state(),
+        "counts": dict(arm.counts),
     }
     return values, {**arrays, **product_arrays, **visitor_arrays}
 
@@ -111,11 +112,13 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         # Before states are loaded, as it makes the policy, the join and the catalogue that take them. The models' own
         # files, and not the snapshot, say what these are made of.
         replica.begin(_start_in(header))
-        _load_state(replica, header, {name: array for name, array in arrays.items() if not name.startswith(OF_ARM)})
-        for arm, other in replica.others.items():
-            prefix = f"{OF_ARM}{arm}/"
+        for arm in replica.arms.values():
+            if arm is replica.champion:
+                _load_state(arm, header, {name: each for name, each in arrays.items() if not name.startswith(OF_ARM)})
+                continue
+            prefix = f"{OF_ARM}{arm.name}/"
             own = {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
-            _load_state(other, header["others"][arm], own)
+            _load_state(arm, header["others"][arm.name], own)
         replica.position = int(header["position"])
         replica.checksum = bytes.fromhex(header["row"])
     except ZoosimError as error:
@@ -130,15 +133,15 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     return replica
 
 
-def _load_state(replica: Replica, values: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+def _load_state(arm: ArmReplica, values: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Give an arm what `_state_of` returned; raises whatever a broken file may lead to."""
-    replica.join.load_state(values["join"])
-    replica.catalogue.load_state(values["products"], arrays)
-    unpack_state(replica.model.policy, values["state"], arrays)
+    arm.join.load_state(values["join"])
+    arm.catalogue.load_state(values["products"], arrays)
+    unpack_state(arm.model.policy, values["state"], arrays)
     if VISITORS_FROM in values:  # earlier releases counted nobody, or by hashes of ids
-        replica.visitors.load_state(values[VISITORS_FROM], arrays, replica.visitor_at)
-    replica.learning.load_state(values.get("learning", values))  # earlier releases kept it beside the rest
-    replica.counts.update({str(name): int(count) for name, count in dict(values["counts"]).items()})
+        arm.visitors.load_state(values[VISITORS_FROM], arrays, arm.visitor_at)
+    arm.learning.load_state(values.get("learning", values))  # earlier releases kept it beside the rest
+    arm.counts.update({str(name): int(count) for name, count in dict(values["counts"]).items()})
 
 
 def _start_in(header: Mapping[str, Any]) -> Start:

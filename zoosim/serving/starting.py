@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zoosim.core.errors import ConfigError
+from zoosim.serving.arm_replica import WARM_UP
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import Arm, Start
 from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
 from zoosim.serving.fresh import warm_up_model
-from zoosim.serving.replica import WARM_UP
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings
 

@@ -9,7 +9,7 @@ from zoosim.serving.events import Row
 from zoosim.serving.join import Closing, Join
 
 if TYPE_CHECKING:
-    from zoosim.serving.replica import Replica
+    from zoosim.serving.arm_replica import ArmReplica
 
 
 class Learning(ABC):
@@ -21,14 +21,14 @@ class Learning(ABC):
     join: ClassVar[type[Join]] = Join
     """Type of the join of feedback to decisions."""
 
-    def __init__(self, replica: "Replica") -> None:
-        """Learn for a replica, whose model has just begun."""
-        self._replica = replica
+    def __init__(self, arm: "ArmReplica") -> None:
+        """Learn for an arm, whose model has just begun."""
+        self._arm = arm
 
     def decide(self, row: Row, choice: Any) -> None:
         """Enter a decision from which the model may learn."""
         # Entered also where nothing will be learned of it, so that its feedback is not counted as unknown.
-        self._replica.join.decide(row, choice, self._replica.is_within_bound(row, choice))
+        self._arm.join.decide(row, choice, self._arm.is_within_bound(row, choice))
 
     @abstractmethod
     def teach(self, choice: Any, closing: Closing) -> None:

@@ -14,7 +14,7 @@ from zoosim.serving.learning.base import Learning
 from zoosim.serving.recorded import Recorded, context_of
 
 if TYPE_CHECKING:
-    from zoosim.serving.replica import Replica
+    from zoosim.serving.arm_replica import ArmReplica
 
 EVERY_REWARD = (-1e9, 1e9)
 
@@ -25,27 +25,27 @@ JUDGED, AGREED = "apprentice decisions", "apprentice agreements"
 class ProductLearning(Learning):
     """Learns from decisions of the model and of those that it grew from, whose features are encoded anew."""
 
-    def __init__(self, replica: "Replica") -> None:
-        super().__init__(replica)
-        self._recorded = Recorded(replica.model, replica.schemas, replica.features_of)
+    def __init__(self, arm: "ArmReplica") -> None:
+        super().__init__(arm)
+        self._recorded = Recorded(arm.model, arm.schemas, arm.features_of)
         self._known_versions: set[int] = set()
 
     def decide(self, row: Row, choice: ProductDecision) -> None:
         """Enter a decision, and let the policy move what a decision moves."""
         if not self._knows_products(choice):
             return
-        is_learned = self._replica.is_within_bound(row, choice)
-        self._replica.join.decide(row, choice, is_learned)
+        is_learned = self._arm.is_within_bound(row, choice)
+        self._arm.join.decide(row, choice, is_learned)
         if choice.agrees is not None:
-            self._replica.counts[JUDGED] += 1
-            self._replica.counts[AGREED] += choice.agrees
+            self._arm.counts[JUDGED] += 1
+            self._arm.counts[AGREED] += choice.agrees
         if is_learned:
             self._note(choice)
 
     def teach(self, choice: ProductDecision, closing: Closing) -> None:
         """Update the policy with the reward of the product in a slot."""
-        policy = self._replica.model.policy
-        reward = self._replica.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
+        policy = self._arm.model.policy
+        reward = self._arm.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         policy.update(*self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates), reward)
 
     def moved_by(self, choice: ProductDecision) -> list[tuple[Context, int]]:
@@ -67,7 +67,7 @@ class ProductLearning(Learning):
         """
         if self._is_of_ancestor(decision):
             return self._recorded.shown_in(decision, slot)
-        catalogue = self._replica.catalogue
+        catalogue = self._arm.catalogue
         action = decision.shown[slot]
         versions = unpack_whole(decision.versions).tolist()
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
@@ -79,17 +79,17 @@ class ProductLearning(Learning):
     def _knows_products(self, decision: ProductDecision) -> bool:
         """Return whether the candidates of a decision by this model are known: a server may lose their rows."""
         versions = unpack_whole(decision.versions).tolist()
-        if self._is_of_ancestor(decision) or self._replica.catalogue.has_all(versions):
+        if self._is_of_ancestor(decision) or self._arm.catalogue.has_all(versions):
             return True
-        self._replica.counts["of unknown products"] += 1
+        self._arm.counts["of unknown products"] += 1
         return False
 
     def _note(self, decision: ProductDecision) -> None:
         """Apply a decision to the policy, ahead of its reward."""
-        if self._replica.is_warming_up or decision.is_forgotten:
+        if self._arm.is_warming_up or decision.is_forgotten:
             return
         of_ancestor = self._is_of_ancestor(decision)
-        policy = self._replica.model.policy
+        policy = self._arm.model.policy
         versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
         are_known = self._known_versions.issuperset(versions)
         self._known_versions |= versions
@@ -97,9 +97,8 @@ class ProductLearning(Learning):
             # The policy meets all candidates once, so that it has numbered them when it is asked about them.
             alone = are_known and not policy.learns_by_candidates
             context, action = self._shown_in(decision, slot, alone=alone)
-            self._replica.move(partial(policy.note_decision, context, action))
+            self._arm.move(partial(policy.note_decision, context, action))
 
     def _is_of_ancestor(self, decision: ProductDecision) -> bool:
         """Return whether a decision's features are those of a model that this one grew from."""
-        assert self._replica.start is not None
-        return decision.model != self._replica.start.model
+        return decision.model != self._arm.start.model

@@ -15,7 +15,7 @@ class SearchLearning(Learning):
 
     def teach(self, choice: SearchDecision, closing: Closing) -> None:
         """Update the policy with the places of a ranking that were clicked and bought."""
-        model = self._replica.model
+        model = self._arm.model
         assert isinstance(model, BoostModel)
         scores = unpack_floats(choice.scores).tolist()
         request = model.request(choice.visitor, dict(zip(choice.products, scores, strict=True)))

@@ -1,0 +1,295 @@
+"""What one arm has learned, as a projection of the log: its model's policy, its products and its open decisions."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+
+from zoosim.action_spaces.registry import find_action_space
+from zoosim.core.config import build
+from zoosim.core.errors import DataError
+from zoosim.core.types import FloatArray
+from zoosim.policies.model import Model
+from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.events import Choice, Feedback, Kind, Product, ProductDecision, Row, Start, unpack, unpack_floats
+from zoosim.serving.join import Closing, Join
+from zoosim.serving.learning.base import Learning
+from zoosim.serving.projection import Projection
+from zoosim.serving.recorded import FeaturesOf, Schemas
+from zoosim.serving.rules import Rules
+from zoosim.serving.visitors import VisitorBounds
+
+WARM_UP, GROWN_FROM = "warm_up", "grown_from"
+"""Facts of a model: it stands in while a schema is inferred; it grew from others, as `Origin` says."""
+
+WAITING = "waiting for a schema"
+"""The count of decisions that are over and that no policy has learned yet, as there is no schema."""
+
+EARLIER = "of an earlier model"
+"""The count of decisions that no arm learns from, as their model decides no more."""
+
+
+class Origin(msgspec.Struct):
+    """Origin of a model that grew: the digests of its ancestors, the last one its parent, and a row of their log.
+
+    Its policy has learned from the log up to the row at `position`; `join` are the decisions that were open then.
+    """
+
+    ancestors: Annotated[list[str], msgspec.Meta(min_length=1)]
+    position: int
+    join: dict[str, Any]
+
+    @property
+    def parent(self) -> str:
+        """The digest of the model whose schema grew."""
+        return self.ancestors[-1]
+
+
+def origin_of(model: Model) -> Origin | None:
+    """Return what a model grew from, None for one that did not; raises `DataError`."""
+    fact = model.facts.get(GROWN_FROM)
+    if fact is None or isinstance(fact, str):  # a text in models of releases that kept no more
+        return None
+    try:
+        origin = msgspec.convert(fact, Origin)
+        if origin.join:  # empty while its policy is still being taught
+            Join(Rules(), {}).load_state(origin.join)
+    except (ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{model.source}: what it grew from cannot be read ({error}); restore a backup") from None
+    return origin
+
+
+def ancestors_of(model: Model) -> frozenset[str]:
+    """Return the digests of the models that a model grew from; raises `DataError`."""
+    origin = origin_of(model)
+    return frozenset(origin.ancestors if origin else ())
+
+
+# Why state is never taken over from a running policy, but computed from rows. A learner may be killed at any row, may
+# start again from any older snapshot, and several of them read one log. All come to the same only if nothing enters but
+# the rows: no clock, no order of arrival beside that of the log, and what a policy refuses it refuses each time.
+# So time passes by tick rows, rules and models change by start rows, and errors are counted instead of raised.
+class ArmReplica(Projection):
+    """A model's policy, its products and its open decisions, as they are after some rows of the log.
+
+    An arm learns from its own decisions alone: so it is what it would be alone with its share of visitors, and no arm
+    gains by what another one tries.
+
+    Attributes:
+        name: The name of the arm.
+        start: What the log says of its model and of the rules, as if it were alone.
+        learns: Whether the arm learns from its decisions; a holdback does not.
+        visitors: How often each visitor decided lately, which bounds what is learned of it.
+        counts: What came of learning.
+        model: Its model.
+        catalogue: The products of the model.
+        join: Its open decisions.
+        learning: How the model learns from decisions of its action space.
+        features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`.
+        schemas: The schemas of models.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        start: Start,
+        load_model: Callable[[str], Model],
+        find_row: Callable[[int], Row | None],
+        features_of: FeaturesOf | None = None,
+        hidden: Iterable[str] = (),
+    ) -> None:
+        """Begin with a model as its file holds it.
+
+        Args:
+            name: The name of the arm.
+            start: Its model, and the rules.
+            load_model: Returns the model with a digest.
+            find_row: Returns the row of the log at a position, None where it is gone.
+            features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`. Default:
+                what the log says of those that are newer than the model.
+            hidden: Products that it may not show.
+
+        Raises:
+            ConfigError: the rules cannot be.
+            DataError: the model is broken.
+        """
+        self.name = name
+        self.start = start
+        self.learns = True
+        self._load_model = load_model
+        self._find_row = find_row
+        self.features_of = features_of or self._later_features
+        self.schemas = Schemas(load_model)
+        self.visitors = VisitorBounds()
+        self.counts: Counter[str] = Counter()
+        self.model: Model
+        self.catalogue: ServedCatalogue
+        self.join: Join
+        self.learning: Learning
+        self._take_model(checked_rules(start), hidden)
+
+    @property
+    def origin(self) -> str:
+        """Origin of the policy; see `Start`."""
+        return self.start.origin
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which it learns."""
+        return self.join.rules
+
+    @property
+    def is_warming_up(self) -> bool:
+        """True if the model stands in until there is a schema."""
+        return WARM_UP in self.model.facts
+
+    def begin(self, name: str, start: Start) -> None:
+        """Go on under a name by the rules of a start, and from the file of its model where that is another one."""
+        rules = checked_rules(start)  # before anything changes
+        is_new = start.origin != self.origin
+        self.name = name
+        self.start = start
+        if is_new:
+            self._take_model(rules, self.catalogue.hidden())
+        self.join.rules = rules
+
+    def _take_model(self, rules: Rules, hidden: Iterable[str]) -> None:
+        self.model = self._load_model(self.start.model)
+        self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
+        self._origin = origin_of(self.model)
+        self._ancestors = ancestors_of(self.model)
+        self.learning = find_action_space(self.model.action_space).learning(self)
+        self.join = self.learning.join(rules, dict(self.model.fitted.weights))
+
+    def forget_decisions(self) -> None:
+        """Forget what is open, and who decided: a replica that decides alone learns nothing of it."""
+        self.visitors = VisitorBounds()
+        self.join = self.learning.join(self.rules, dict(self.model.fitted.weights))
+
+    def has_made(self, decision: Choice) -> bool:
+        """Return whether a decision was made by the model that it has, or by one that this grew from."""
+        return decision.origin == self.origin or decision.model in self._ancestors
+
+    def on_start(self, row: Row, start: Start) -> None:
+        """Go on by the rules of a start of the log, when it learns anew what came before it began."""
+        self.join.rules = checked_rules(start)
+
+    def learn_since(self, before: str, start: Row) -> None:
+        """Learn, with a policy that grew, from the rows between those from which it grew and its start.
+
+        Args:
+            before: The model that decided before; nothing is learned where the own one did not grow from that.
+            start: The row of the start.
+        """
+        origin = self._origin
+        if origin is None or before != origin.parent:
+            return
+        # The rows since the model grew were read already, for the policy that it replaces. Its own policy must learn
+        # from them now, and nothing else may count them twice: so the rest is set aside, and put back at the end.
+        counts, rules, visitors = self.counts.copy(), self.rules, self.visitors
+        self.visitors = VisitorBounds()  # as these rows are counted already
+        self.join.load_state(origin.join)
+        for seq in range(origin.position + 1, start.seq):
+            row = self._find_row(seq)
+            if row is not None:
+                self.apply(row)
+        self.join.rules = rules
+        self.visitors = visitors
+        self.counts = counts
+        self.counts["learned"] += self.counts.pop(WAITING, 0)
+
+    def _later_features(self, decision: ProductDecision, version: int) -> FloatArray | None:
+        """Return the features of a version that is newer than the grown model, and which its catalogue lacks."""
+        grown_at = self._origin.position if self._origin else 0
+        row = self._find_row(version) if version > grown_at else None
+        if row is None or row.kind is not Kind.PRODUCT:
+            return None
+        product: Product = unpack(row)
+        return unpack_floats(product.features) if product.model == decision.model else None
+
+    def change_product(self, row: Row, product: Product) -> None:
+        """Take over what a row says of a product, where this model encoded it."""
+        if product.model == self.start.model:
+            self.catalogue.change(row.seq, product)
+
+    def on_choice(self, row: Row, choice: Choice) -> None:
+        """Enter a decision, where the model learns from it."""
+        # A service may have decided by an earlier model, as it had not read of this one yet.
+        if choice.arm != self.name or not self.has_made(choice):
+            self.counts[EARLIER] += 1
+        else:
+            self.enter(row, choice)
+
+    def enter(self, row: Row, choice: Choice) -> None:
+        """Enter a decision that this made."""
+        if self.learns and self.rules.mode != "logging-only" and not choice.is_forgotten:
+            self.learning.decide(row, choice)
+
+    def is_within_bound(self, row: Row, choice: Choice) -> bool:
+        """Count a decision, and return whether its visitor may still teach the policy, before its reward is known."""
+        return self.visitors.admits(row.seq, row.time, choice.visitor_id, self.rules.per_visitor)
+
+    def visitor_at(self, seq: int) -> str:
+        """Return whose the decision at a row of the log is; empty where that is nobody's, or gone."""
+        row = self._find_row(seq)
+        decision = None if row is None else unpack(row)
+        return decision.visitor_id if isinstance(decision, Choice) else ""
+
+    def on_feedback(self, row: Row, feedback: Feedback) -> None:
+        """Enter what a decision earned."""
+        self.join.earn(row, feedback)
+
+    def on_activation(self, row: Row) -> None:
+        """Activate a deferred decision whose wait is not over."""
+        self.join.activate(row)
+
+    def on_tick(self, row: Row) -> None:
+        """Learn from the decisions that are over by now."""
+        for closing in self.join.tick(row.time):
+            self._learn(closing)
+
+    def _learn(self, closing: Closing) -> None:
+        """Update the policy with what a decision earned."""
+        if self.is_warming_up:
+            self.counts[WAITING] += 1
+            return
+        # Read again from the log, and not kept while the decision was open: waits last up to two days, in which open
+        # decisions may be more than memory holds. And if its visitor was forgotten meanwhile, the row no longer says
+        # who it was.
+        row = self._find_row(closing.seq)
+        if row is None:
+            self.counts["gone"] += 1
+            return
+        if not self.model.policy.learns_from_rewards:
+            return
+        self.move(partial(self._teach, unpack(row), closing))
+
+    def _teach(self, choice: Any, closing: Closing) -> None:
+        if choice.is_forgotten:
+            self.counts["forgotten"] += 1
+            return
+        self.learning.teach(choice, closing)
+        self.counts["learned"] += 1
+
+    def move(self, move: Callable[[], None]) -> None:
+        """Do what moves the policy; what it refuses is counted, and nothing stops."""
+        try:
+            # Whatever it raises: a policy may be a user's own, and one bad row would stop the learner at each restart
+            # anew.
+            move()
+        except Exception:
+            self.counts["refused by the policy"] += 1
+
+
+def rules_of(start: Start) -> dict[str, Any]:
+    """Return the rules of a start, as plain values."""
+    return dict(json.loads(start.rules))
+
+
+def checked_rules(start: Start) -> Rules:
+    """Return the rules of a start; raises `ConfigError` for what they cannot be."""
+    rules: Rules = build(Rules, rules_of(start), "log of the service: rules")
+    return rules

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from zoosim.envs import register_envs  # noqa: E402
 
 if TYPE_CHECKING:
+    from zoosim.api.deployment import deploy
     from zoosim.api.drift import drift
     from zoosim.api.logs import evaluate
     from zoosim.api.models import load, train
@@ -49,6 +50,7 @@ __all__ = [
     "Truth",
     "World",
     "ZoosimError",
+    "deploy",
     "describe",
     "drift",
     "evaluate",
@@ -74,6 +76,7 @@ _MODULES = {
     "zoosim.serving.client": ("AsyncClient", "Client"),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("CandidateSource", "Context", "Distribution", "PolicySpec"),
+    "zoosim.api.deployment": ("deploy",),
     "zoosim.api.drift": ("drift",),
     "zoosim.api.logs": ("evaluate",),
     "zoosim.api.models": ("load", "train"),

@@ -550,6 +550,38 @@ def serve(
 
 
 @app.command()
+def deploy(
+    action: option.DeployAction = "status",
+    what: option.Deployed = None,
+    url: option.RunningService = "http://127.0.0.1:8100",
+    arm: option.NewArm = None,
+    share: option.ArmShare = None,
+    role: option.ArmRole = None,
+    who: option.Who = None,
+    why: option.Why = None,
+    wide: option.Wide = False,
+    json: option.PrintFigures = False,
+    debug: option.Debug = False,
+) -> None:
+    """Change what a running service decides by: launch a model, promote it, take it back.
+
+    ACTION is launch MODEL.zoosim, share ARM, promote ARM, rollback [ARM], retire ARM, freeze [ARM] or unfreeze [ARM].
+    Without one, what decides is printed. Requests go on meanwhile, and each change is a row of the log.
+    """
+    from zoosim.api.deployment import deploy as change
+
+    deployment = change(action, what, url=url, arm=arm, share=share, role=role, who=who, why=why)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(deployment, indent=2))
+    else:
+        from zoosim.terminal.deployment import print_deployment
+
+        print_deployment(deployment, wide=wide)
+
+
+@app.command()
 def evaluate(
     log: option.LogPath,
     policy: option.Policies,

@@ -356,6 +356,23 @@ Arms = Annotated[
         "with :holdback behind it, it never learns. --arm none ends them [default: those of the store].",
     ),
 ]
+DeployAction = Annotated[str, typer.Argument(metavar="[ACTION]", help="What to do [default: status].")]
+Deployed = Annotated[
+    str | None, typer.Argument(metavar="[MODEL.zoosim|ARM]", help="File of the model to launch, else the arm's name.")
+]
+RunningService = Annotated[
+    str, typer.Option("--url", metavar="URL", help="Where the service listens; its key is in ZOOSIM_SERVE_KEY.")
+]
+NewArm = Annotated[str | None, typer.Option("--arm", metavar="NAME", help="Name of the new arm [default: its role].")]
+ArmShare = Annotated[
+    float | None, typer.Option("--share", metavar="SHARE", help="Share of the visitors, 0 to 1 [default: 0].")
+]
+ArmRole = Annotated[
+    str | None,
+    typer.Option("--role", metavar="ROLE", help="challenger, or holdback, which never learns [default: challenger]."),
+]
+Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who makes the change [default: your user].")]
+Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Why, for the log.")]
 ServedLog = Annotated[
     str,
     typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),

@@ -1,5 +1,6 @@
 """The HTTP API of a service."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -16,12 +17,20 @@ from zoosim.core.errors import ConfigError, StoreError, ZoosimError
 from zoosim.core.parameters import shown
 from zoosim.logs.drift import WINDOW
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
-from zoosim.serving.bodies import ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductAnswer, ProductBody, openapi_schemas
+from zoosim.serving.bodies import (
+    DeploymentBody,
+    ErrorAnswer,
+    FeedbackAnswer,
+    FeedbackBody,
+    ProductAnswer,
+    ProductBody,
+    openapi_schemas,
+)
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import Busy, Conflict, NotFound
-from zoosim.serving.requests import TooLarge, read_body
+from zoosim.serving.requests import MOST_MODEL_BYTES, TooLarge, read_body
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
 
@@ -51,6 +60,7 @@ class Application:
         self._personalizer = Personalizer(service, self._access, self._metrics)
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
+        self._deployment = msgspec.json.Decoder(DeploymentBody).decode
 
     def starlette(self) -> Starlette:
         """Return the application that a server runs."""
@@ -64,6 +74,9 @@ class Application:
             self._route("PUT", "/v1/products/{id:path}", ADMIN, self.change_product),
             self._route("GET", "/v1/model", ADMIN, self.show_model),
             self._route("GET", "/v1/drift", ADMIN, self.show_drift),
+            self._route("POST", "/v1/models", ADMIN, self.keep_model),
+            self._route("GET", "/v1/deployment", ADMIN, self.show_deployment),
+            self._route("POST", "/v1/deployment", ADMIN, self.deploy),
             self._route("GET", "/metrics", ADMIN, self.show_metrics),
             Route(f"/{PREFIX}/{{path:path}}", self._personalizer.answer, methods=METHODS),
             Route("/livez", _alive),
@@ -127,6 +140,20 @@ class Application:
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise ConfigError(f"window: got {shown(text)}, expected a whole number of decisions")
         return _json(await self._service.drift(int(text)))
+
+    async def keep_model(self, request: Request) -> Response:
+        """Keep a model, the content of its file, and answer its digest; it decides once it is launched."""
+        content = await read_body(request, MOST_MODEL_BYTES)
+        return _json({"model": await asyncio.to_thread(self._service.keep_model_content, content)})
+
+    async def show_deployment(self, request: Request) -> Response:
+        """Answer what decides for whom, where its models came from, and what was changed."""
+        return _json({**self._service.deployment(), "history": await self._service.history()})
+
+    async def deploy(self, request: Request) -> Response:
+        """Change what decides."""
+        with self._metrics.timed("deploy"):
+            return _json(await self._service.deploy(self._deployment(await self._read(request))))
 
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
@@ -201,6 +228,11 @@ def openapi() -> dict[str, Any]:
             "/v1/products": {"get": operation("List products.", None, has_id=False)},
             "/v1/drift": {"get": operation("Show what changed against the log's first period.", None, has_id=False)},
             "/v1/model": {"get": operation("Show the model and what it learned.", None, has_id=False)},
+            "/v1/models": {"post": operation("Keep the file of a model; answers its digest.", None, has_id=False)},
+            "/v1/deployment": {
+                "get": operation("Show what decides for whom.", None, has_id=False),
+                "post": operation("Change what decides.", "DeploymentBody", has_id=False),
+            },
         },
         "components": {
             "schemas": openapi_schemas([*(each.body for each in endpoints), *(each.answer for each in endpoints)]),

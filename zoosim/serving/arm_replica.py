@@ -28,6 +28,9 @@ WARM_UP, GROWN_FROM = "warm_up", "grown_from"
 WAITING = "waiting for a schema"
 """The count of decisions that are over and that no policy has learned yet, as there is no schema."""
 
+FROZEN = "while learning was frozen"
+"""The count of decisions that are not learned since learning was frozen when they were made, or over."""
+
 EARLIER = "of an earlier model"
 """The count of decisions that no arm learns from, as their model decides no more."""
 
@@ -225,7 +228,11 @@ class ArmReplica(Projection):
 
     def enter(self, row: Row, choice: Choice) -> None:
         """Enter a decision that this made."""
-        if self.learns and self.rules.mode != "logging-only" and not choice.is_forgotten:
+        if not self.learns or self.rules.mode == "logging-only" or choice.is_forgotten:
+            return
+        if self.rules.frozen:
+            self.counts[FROZEN] += 1
+        else:
             self.learning.decide(row, choice)
 
     def is_within_bound(self, row: Row, choice: Choice) -> bool:
@@ -253,6 +260,10 @@ class ArmReplica(Projection):
 
     def _learn(self, closing: Closing) -> None:
         """Update the policy with what a decision earned."""
+        # Also what was decided before: feedback that is lost is why learning is frozen, as where a pixel is broken.
+        if self.rules.frozen:
+            self.counts[FROZEN] += 1
+            return
         if self.is_warming_up:
             self.counts[WAITING] += 1
             return

@@ -6,11 +6,30 @@ the decision's id. Names, shares and the salt of the hash stand in the log, so t
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from zoosim.core.digests import hashed_share
-from zoosim.serving.events import CHAMPION, Start
+from zoosim.serving.events import CHAMPION, HOLDBACK, Arm, Start
 
 
+class _Draw(NamedTuple):
+    """How one arm is drawn among those that no arm before it took.
+
+    Attributes:
+        name: The name of the arm.
+        key: What its hash hangs on beside the visitor.
+        share: Its share of what the arms before it leave.
+    """
+
+    name: str
+    key: bytes
+    share: float
+
+
+# Each arm draws by a hash of its own, one arm after the other, and the champion gets whom none of them took. So an arm
+# that begins, grows or ends exchanges visitors with the champion alone, and with arms that are drawn after it. The
+# holdback is drawn first, and then the arms in the order in which they began: the one that is being ramped up is the
+# last. Another turn of an arm has another hash: the same visitors should not be the first to meet each new model.
 class Assignment:
     """Assigns requests to arms.
 
@@ -21,24 +40,22 @@ class Assignment:
     def __init__(self, start: Start) -> None:
         """Take the arms and the salt of a start."""
         self.shares = {arm.name: arm.share for arm in start.arms}
-        # The champion comes last in the line that visitors are spread over: where the share of the arm in front of it
-        # grows, that takes visitors of the champion alone, and nobody moves between other arms.
         self.shares[CHAMPION] = max(1.0 - math.fsum(self.shares.values()), 0.0)
         self._salt = start.salt
-        self._names = "/".join(sorted(self.shares)).encode()
-        self._last = [name for name, share in self.shares.items() if share][-1]
+        self._draws: list[_Draw] = []
+        left = 1.0
+        for arm in sorted(start.arms, key=lambda arm: (arm.role != HOLDBACK, arm.turn)):
+            if arm.share:
+                self._draws.append(_Draw(arm.name, _hash_key(arm), arm.share / left if left > arm.share else 1.0))
+                left = max(left - arm.share, 0.0)
 
     def arm_for(self, visitor_id: str, decision_id: str) -> str:
         """Return the arm of a visitor; of a decision for nobody in particular where `visitor_id` is empty."""
-        if len(self.shares) == 1:
-            return CHAMPION
-        who = f"visitor/{visitor_id}" if visitor_id else f"decision/{decision_id}"
-        left = hashed_share(self._names + b"/" + who.encode(), self._salt)
-        for name, share in self.shares.items():
-            if left < share:
-                return name
-            left -= share
-        return self._last  # shares that miss the sum of 1 by rounding
+        who = (f"/visitor/{visitor_id}" if visitor_id else f"/decision/{decision_id}").encode()
+        for draw in self._draws:
+            if hashed_share(draw.key + who, self._salt) < draw.share:
+                return draw.name
+        return CHAMPION
 
     def weights(self, able: Iterable[str]) -> dict[str, float]:
         """Return how likely each arm is to decide on a request that only some arms can decide on; their sum is 1.
@@ -53,6 +70,11 @@ class Assignment:
             weights[CHAMPION] = max(1.0 - math.fsum(share for name, share in weights.items() if name != CHAMPION), 0.0)
         total = math.fsum(weights.values())
         return {name: weight / total for name, weight in weights.items()}
+
+
+def _hash_key(arm: Arm) -> bytes:
+    # A holdback that is renewed keeps its visitors, who are to stay as they were.
+    return (arm.name if arm.role == HOLDBACK else f"{arm.name}/{arm.turn}").encode()
 
 
 def mixture_of(weights: Mapping[str, float], chances: Mapping[str, Sequence[float]]) -> list[float]:

@@ -1,7 +1,7 @@
 """The bodies of requests and answers; what does not fit them is refused before anything is done."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -161,6 +161,32 @@ class ProductAnswer(msgspec.Struct):
     warnings: list[str]
 
 
+class DeploymentBody(Body):
+    """A change of what decides.
+
+    Fields:
+        action: "launch" a model as a new arm, give an arm another "share", "promote" it to be the champion, "rollback"
+            to the champion of before, or take the share of a challenger, "retire" an arm, or "freeze" and "unfreeze"
+            learning, of one arm or of all.
+        arm: The name of the arm; of a new one its role where it is left out.
+        model: The digest of the model to launch, as `POST /v1/models` answers it.
+        share: The share of the visitors for whom the arm decides.
+        role: The role of a new arm: "challenger", or "holdback", which learns nothing.
+        who: Who makes the change.
+        why: Why.
+        change_id: The caller's own id, so that a change that is sent again is made once.
+    """
+
+    action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze"]
+    arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
+    model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}$")] = ""
+    share: Annotated[float, Meta(ge=0, le=1)] | None = None
+    role: Literal["challenger", "holdback"] = "challenger"
+    who: Annotated[str, Meta(max_length=100)] = ""
+    why: Annotated[str, Meta(max_length=1000)] = ""
+    change_id: OptionalId = ""
+
+
 class ErrorAnswer(msgspec.Struct):
     """Reason for refusing a request."""
 
@@ -169,7 +195,7 @@ class ErrorAnswer(msgspec.Struct):
 
 def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
     """Return these bodies, and those that all services have, as OpenAPI has them, by name."""
-    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ProductAnswer, ErrorAnswer]
+    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ProductAnswer, DeploymentBody, ErrorAnswer]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)
 

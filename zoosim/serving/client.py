@@ -95,15 +95,20 @@ class _Call:
     """A request to send: its path and body."""
 
     path: str
-    body: Mapping[str, Any] | None = None
-    """Content to post; None for a GET request."""
+    body: Mapping[str, Any] | bytes | None = None
+    """Content to post, as JSON or as it is; None for a GET request."""
 
     @property
     def method(self) -> str:
         return "GET" if self.body is None else "POST"
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """The content as the HTTP client takes it."""
+        return {"content" if isinstance(self.body, bytes) else "json": self.body}
 
-_MODEL, _PRODUCTS = _Call("/v1/model"), _Call("/v1/products")
+
+_MODEL, _PRODUCTS, _DEPLOYMENT = _Call("/v1/model"), _Call("/v1/products"), _Call("/v1/deployment")
 
 
 class _Requests:
@@ -151,6 +156,11 @@ class _Requests:
         if product is not None:
             body["product"] = product
         return _Call(f"/v1/decisions/{quote(decision_id, safe='')}/feedback", body)
+
+    @staticmethod
+    def _deploy(action: str, change: Mapping[str, Any]) -> _Call:
+        body = {"action": action, "change_id": uuid.uuid4().hex}
+        return _Call("/v1/deployment", {**body, **{name: value for name, value in change.items() if value is not None}})
 
     @staticmethod
     def _activate(decision_id: str) -> _Call:
@@ -248,6 +258,34 @@ class Client(_Requests):
         """Return the ids of the products that the service knows and may show."""
         return list(self._send(_PRODUCTS)["products"])
 
+    def keep_model(self, content: bytes) -> str:
+        """Send a model, the content of a file that was trained; return the digest by which it can be launched.
+
+        Raises:
+            ServiceError: as `decide`.
+        """
+        return str(self._send(_Call("/v1/models", content))["model"])
+
+    def deploy(self, action: str, **change: Any) -> dict[str, Any]:
+        """Change what the service decides by; a call counts once, however often its request is sent again.
+
+        Args:
+            action: "launch", "share", "promote", "rollback", "retire", "freeze" or "unfreeze".
+            **change: `arm`, `model`, `share`, `role`, `who` and `why`, as far as the action takes them; see
+                `zoosim.serving.bodies.DeploymentBody`.
+
+        Returns:
+            What decides then, as `deployment`, without the history.
+
+        Raises:
+            ServiceError: as `decide`.
+        """
+        return self._send(self._deploy(action, change))
+
+    def deployment(self) -> dict[str, Any]:
+        """Return what decides for which share of the visitors, where models came from, and the newest changes."""
+        return self._send(_DEPLOYMENT)
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -263,7 +301,7 @@ class Client(_Requests):
         while True:
             try:
                 answer: httpx2.Response | httpx2.TransportError = self._http.request(
-                    call.method, call.path, json=call.body
+                    call.method, call.path, **call.content
                 )
             except httpx2.TransportError as error:
                 answer = error
@@ -328,6 +366,18 @@ class AsyncClient(_Requests):
         """Return the ids of the products that the service knows and may show."""
         return list((await self._send(_PRODUCTS))["products"])
 
+    async def keep_model(self, content: bytes) -> str:
+        """Send a model; see `Client.keep_model`."""
+        return str((await self._send(_Call("/v1/models", content)))["model"])
+
+    async def deploy(self, action: str, **change: Any) -> dict[str, Any]:
+        """Change what the service decides by; see `Client.deploy`."""
+        return await self._send(self._deploy(action, change))
+
+    async def deployment(self) -> dict[str, Any]:
+        """Return what decides for whom; see `Client.deployment`."""
+        return await self._send(_DEPLOYMENT)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
@@ -343,7 +393,7 @@ class AsyncClient(_Requests):
         while True:
             try:
                 answer: httpx2.Response | httpx2.TransportError = await self._http.request(
-                    call.method, call.path, json=call.body
+                    call.method, call.path, **call.content
                 )
             except httpx2.TransportError as error:
                 answer = error

@@ -197,6 +197,12 @@ class Current(Projection):
         return counts
 
     @property
+    def deciding(self) -> dict[str, ServedArm]:
+        """The arms that decide for somebody, by name, and the champion, to which others leave what they cannot."""
+        shares = self.assignment.shares
+        return {name: arm for name, arm in self.arms.items() if name == CHAMPION or shares[name] > 0.0}
+
+    @property
     def origins(self) -> dict[str, str]:
         """Origin of each arm, by name: where it changes, another model reads other features."""
         return {name: arm.origin for name, arm in self.arms.items()}

@@ -50,11 +50,12 @@ class Row(NamedTuple):
     body: bytes
 
 
-CHAMPION, HOLDBACK = "champion", "holdback"
-"""The name and the role of the arm that decides alone where there is no other; the role of one that learns nothing."""
+CHAMPION, CHALLENGER, HOLDBACK, PREVIOUS = "champion", "challenger", "holdback", "previous"
+"""Roles of arms, of which the first and the last are names, too: the champion decides for whom the others leave, a
+challenger is tried, a holdback learns nothing, and the previous champion decides for nobody, and can come back."""
 
-ROLES = ("challenger", HOLDBACK)
-"""Roles of an arm beside the champion."""
+ROLES = (CHALLENGER, HOLDBACK)
+"""Roles of an arm beside the champion that decides."""
 
 
 # Records are written as arrays, without the names of their fields. So a field is only ever added behind all others,
@@ -79,7 +80,8 @@ class Start(msgspec.Struct, array_like=True):
     `turn` the same model starts anew, from what its file holds. `number` counts the starts of a log: it is their key,
     so that of two services that go on from the same start one has to look again. `changes` are, by part and as JSON,
     what changed while services ran: settings, the model file that was given, gaps in time, what was deleted. `model`
-    decides for whom the `arms` beside it leave; `salt` is what the draw of an arm hangs on beside a visitor's id.
+    decides for whom the `arms` beside it leave; `salt` is what the draw of an arm hangs on beside a visitor's id. `who`
+    made this start, and `why`; `change_id` is the caller's own id of the change, so that it is made once.
     """
 
     model: str
@@ -89,6 +91,9 @@ class Start(msgspec.Struct, array_like=True):
     changes: bytes = b"{}"
     arms: list[Arm] = []
     salt: bytes = b""
+    who: str = ""
+    why: str = ""
+    change_id: str = ""
 
     def by_arm(self) -> dict[str, "Start"]:
         """Return the start of each arm, as if it were alone, by its name; the champion's first."""

@@ -135,7 +135,7 @@ class Watch:
         service = self._service
         if service.is_warming_up:
             return ""
-        if len(service.current.arms) > 1:
+        if len(service.current.deciding) > 1:
             return "arms have one schema, so that their decisions stand in one log"
         if not service.settings.grow:
             return "the setting grow is false"

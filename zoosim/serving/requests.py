@@ -4,6 +4,9 @@ from starlette.requests import Request
 
 from zoosim.core.errors import ZoosimError
 
+MOST_MODEL_BYTES = 200_000_000
+"""The largest file of a model that is taken in."""
+
 
 class TooLarge(ZoosimError):
     """A body of more bytes than the service takes."""

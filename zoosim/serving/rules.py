@@ -34,6 +34,7 @@ class Rules(Strict):
         per_visitor: How many decisions of a visitor are learned for sure, those of earlier days counted half as much
             with each day. Further ones are learned as far as many visitors make as many, and else logged alone, so
             that nobody moves the policy alone; 0 learns all.
+        frozen: Whether nothing is learned for now, of any arm: what is decided meanwhile is logged alone.
         mode: "online": the policy decides and learns; "apprentice": the first candidate is shown and the policy learns
             what it earns; "logging-only": the first candidate is shown and nothing is learned.
     """
@@ -44,6 +45,7 @@ class Rules(Strict):
     lowest: Reward = 0.0
     highest: Reward = 1.0
     per_visitor: Annotated[int, Field(ge=0, le=1_000)] = 3
+    frozen: bool = False
     mode: Literal["online", "apprentice", "logging-only"] = "online"
 
     @model_validator(mode="after")

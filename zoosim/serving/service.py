@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -13,17 +14,18 @@ import msgspec
 
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import ConfigError, StoreError
+from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import Model
+from zoosim.policies.model import SUFFIX, Model
 from zoosim.serving.arm_replica import GROWN_FROM, rules_of
 from zoosim.serving.backlog import Backlog
-from zoosim.serving.bodies import FeedbackBody, ProductBody, hash_of
+from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current
+from zoosim.serving.deployment import deployed, models_in, registered
 from zoosim.serving.drift import DriftWatch
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
-from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack
+from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack, start_key, unpack
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import (
     keep_model,
@@ -41,7 +43,7 @@ from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
 from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.settings import Settings
-from zoosim.serving.starting import first_start
+from zoosim.serving.starting import SALT_BYTES, check_alike, first_start
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -87,6 +89,7 @@ class Service:
         machine = machine or Machine()
         self.clock = machine.clock
         self.counts: Counter[str] = Counter()
+        self._random_bytes = machine.random_bytes
         self._id_prefix = machine.random_bytes(12).hex()
         self._ids_made = 0
         self.backlog = Backlog(loop, self.clock.passed)
@@ -376,6 +379,16 @@ class Service:
         """Copy a model into the service's folder; return its digest. Raises `DataError` for what is no model."""
         return keep_model_file(self.folder, model_file)
 
+    def keep_model_content(self, content: bytes) -> str:
+        """Keep a model, the content of its file; return its digest. Raises as `keep_model`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"model{SUFFIX}"
+            path.write_bytes(content)
+            try:
+                return self.keep_model(path)
+            except (DataError, ConfigError) as error:
+                raise type(error)(str(error).replace(str(path), "model")) from None
+
     def keep(self, model: Model) -> str:
         """Keep a model; return its digest."""
         return keep_model(self.folder, model)
@@ -397,15 +410,81 @@ class Service:
             schema = await asyncio.to_thread(lambda: _schema_of(load_served_model(self.folder, digest)))
 
         def switched(start: Start) -> Start:
-            if instead_of and (start.model != instead_of or start.arms):
-                return start
+            why = "the schema grew" if instead_of else "another model"
+            after = msgspec.structs.replace(start, model=digest, turn=start.number + 1, who="", why=why, change_id="")
+            if instead_of:
+                is_outdated = start.model != instead_of or any(arm.share for arm in start.arms)
+                # What grew has another schema, by which no arm that decided before can decide again.
+                return start if is_outdated else msgspec.structs.replace(after, arms=[])
             if start.arms and schema != _schema_of(self.model):
                 names = ", ".join(arm.name for arm in start.arms)
                 remedy = "give one with the schema of the champion, or end the arms first (--arm none)"
                 raise ConfigError(f"model: got one with another schema than that of the arms {names}; {remedy}")
-            return msgspec.structs.replace(start, model=digest, turn=start.turn + 1)
+            return after
 
         await self.current.switch(self._writer, switched)
+
+    async def deploy(self, body: DeploymentBody) -> dict[str, Any]:
+        """Change what decides; requests go on meanwhile.
+
+        Args:
+            body: The change.
+
+        Returns:
+            What decides then, as `deployment`.
+
+        Raises:
+            ConfigError: it cannot be made.
+            DataError: the model is broken, or not kept here.
+            StoreError: the log cannot be written.
+        """
+        model = await asyncio.to_thread(self._launched_model, body) if body.action == "launch" else None
+        salt = self._random_bytes(SALT_BYTES)
+
+        def changed(start: Start) -> Start:
+            after = deployed(start, body)
+            if model is not None and after != start:
+                check_alike(body.arm or body.role, model, self.model)
+                after = registered(after, body.model, model, body.who, self.clock.seconds())
+            return after if after.salt or not after.arms else msgspec.structs.replace(after, salt=salt)
+
+        await self.current.switch(self._writer, changed)
+        self.counts[f"deployments: {body.action}"] += 1
+        return self.deployment()
+
+    def _launched_model(self, body: DeploymentBody) -> Model:
+        if not body.model:
+            raise ConfigError("model: got none, expected the digest of a model that the service keeps")
+        return load_served_model(self.folder, body.model)
+
+    def deployment(self) -> dict[str, Any]:
+        """Return what decides for which share of the visitors, and where models came from, as plain values."""
+        return {
+            "arms": self._arms(),
+            "frozen": bool(self.settings.frozen),
+            "models": models_in(self.start),
+            "who": self.start.who,
+            "why": self.start.why,
+        }
+
+    async def history(self, most: int = 50) -> list[dict[str, Any]]:
+        """Return the newest changes of what decides, the newest first, as far as the log goes back.
+
+        Args:
+            most: How many.
+        """
+        changes: list[dict[str, Any]] = []
+        number = self.start.number
+        while number > 0 and len(changes) < most:
+            row = await self.current.ask(self._reader.find, start_key(number))
+            if row is None:
+                break
+            start: Start = unpack(row)
+            shares = {arm.name: arm.share for arm in start.arms}
+            change = {"time": row.time / MICROSECONDS, "who": start.who, "why": start.why}
+            changes.append({**change, "model": start.model, "shares": shares})
+            number -= 1
+        return changes
 
     async def change_settings(self, changes: Mapping[str, Any]) -> None:
         """Change settings for good; raises `ConfigError` for what they cannot be, or `StoreError`."""

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError
-from zoosim.serving.events import CHAMPION, ROLES
+from zoosim.serving.events import CHAMPION, PREVIOUS, ROLES
 from zoosim.serving.rules import Rules
 from zoosim.serving.store.address import Address, parse_address
 
@@ -126,10 +126,12 @@ class Settings(Rules):
     @field_validator("arms")
     @classmethod
     def _are_arms(cls, arms: list[ArmSetting] | None) -> list[ArmSetting] | None:
-        names = [CHAMPION, *(arm.name for arm in arms or ())]
+        names = [CHAMPION, PREVIOUS, *(arm.name for arm in arms or ())]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"got two arms called {name}, expected each another name; {CHAMPION} is taken")
+                raise ValueError(
+                    f"got two arms called {name}, expected each another name; {CHAMPION} and {PREVIOUS} are taken"
+                )
         total = math.fsum(arm.share for arm in arms or ())
         if total > 1.0:
             raise ValueError(f"got shares that add up to {total:g}, expected at most 1; the champion gets the rest")

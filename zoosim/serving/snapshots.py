@@ -47,6 +47,9 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "changes": start.changes.decode(),
         "arms": msgspec.to_builtins(start.arms),
         "salt": start.salt.hex(),
+        "who": start.who,
+        "why": start.why,
+        "change_id": start.change_id,
         "others": others,
         **values,
     }
@@ -151,9 +154,12 @@ def _start_in(header: Mapping[str, Any]) -> Start:
         turn=int(header["turn"]),
         number=int(header["number"]),
         changes=str(header["changes"]).encode(),
-        # Earlier releases wrote neither arms nor a salt.
+        # Earlier releases wrote none of these.
         arms=msgspec.convert(header.get("arms", []), list[Arm]),
         salt=bytes.fromhex(header.get("salt", "")),
+        who=str(header.get("who", "")),
+        why=str(header.get("why", "")),
+        change_id=str(header.get("change_id", "")),
     )
 
 

@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from zoosim.core.errors import ConfigError
+from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import WARM_UP
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
@@ -52,18 +55,20 @@ def first_start(
     model = digest if is_new else before.model
     arms = _arms(current, settings, before)
     _check_arms(current, model, arms)
-    return Start(
+    start = msgspec.structs.replace(
+        before,
         model=model,
         rules=rules,
         # A model that comes again later has another turn. So it begins from its file, and is not taken for the one that
         # decided before under the same digest.
-        turn=before.turn + (model != before.model),
+        turn=before.turn if model == before.model else before.number + 1,
         number=max(before.number, 1),
         changes=packed_changes,
         arms=arms,
         # Made once for all starts of a log: with another salt visitors would not keep theirs.
         salt=before.salt or (random_bytes(SALT_BYTES) if arms else b""),
     )
+    return start if start == before else msgspec.structs.replace(start, who="", why="a start of the service")
 
 
 def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
@@ -81,20 +86,23 @@ def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
 
 
 def _check_arms(current: Current, champion: str, arms: Sequence[Arm]) -> None:
-    """Refuse arms whose decisions could not stand in one log with those of the champion: `ConfigError`."""
     if not arms:
         return
     expected = load_served_model(current.folder, champion)
-    if WARM_UP in expected.facts:
-        raise ConfigError(f"arm {arms[0].name}: got no model for the champion; give one, or wait until one has grown")
     for arm in arms:
-        model = load_served_model(current.folder, arm.model)
-        if model.action_space != expected.action_space:
-            spaces = f"got a model of {model.action_space}, expected one of {expected.action_space}"
-            raise ConfigError(f"arm {arm.name}: {spaces}, as the champion's is; leave it out")
-        if model.fitted.fingerprint != expected.fitted.fingerprint:
-            remedy = "train it on the service's own log, or by the same schema on the log of the champion's training"
-            raise ConfigError(f"arm {arm.name}: got a model with another schema than the champion's; {remedy}")
+        check_alike(arm.name, load_served_model(current.folder, arm.model), expected)
+
+
+def check_alike(name: str, model: Model, champion: Model) -> None:
+    """Refuse a model for an arm whose decisions could not stand in one log with the champion's: `ConfigError`."""
+    if WARM_UP in champion.facts:
+        raise ConfigError(f"arm {name}: got no model for the champion; give one, or wait until one has grown")
+    if model.action_space != champion.action_space:
+        spaces = f"got a model of {model.action_space}, expected one of {champion.action_space}"
+        raise ConfigError(f"arm {name}: {spaces}, as the champion's is; leave it out")
+    if model.fitted.fingerprint != champion.fitted.fingerprint:
+        remedy = "train it on the service's own log, or by the same schema on the log of the champion's training"
+        raise ConfigError(f"arm {name}: got a model with another schema than the champion's; {remedy}")
 
 
 def _kept_model(current: Current, model_file: Path | None) -> str:

@@ -103,11 +103,11 @@ class ProductEndpoint(Endpoint):
     async def _offers(self, body: DecideBody, slots: Sequence[SlotBody]) -> dict[str, "_Offer | PolicyError"]:
         """Return among what each arm can decide, once the log holds it, or why it cannot."""
         if body.candidates is None:
-            return {name: _Offer(arm.catalogue.everything(), []) for name, arm in self._current.arms.items()}
+            return {name: _Offer(arm.catalogue.everything(), []) for name, arm in self._current.deciding.items()}
         while True:
             origins = self._current.origins
             offers: dict[str, _Offer | PolicyError] = {}
-            for name, arm in self._current.arms.items():
+            for name, arm in self._current.deciding.items():
                 try:
                     usable = await self._products.usable(
                         arm, body.candidates, partial(self._check_slots, arm, body, slots)
@@ -278,7 +278,7 @@ class ProductEndpoint(Endpoint):
         just now, are read from the log.
         """
         versions = unpack_whole(decision.versions).tolist()
-        arm = self._current.arms.get(decision.arm)
+        arm = self._current.arm_of(decision)
         if arm is None or decision.origin != arm.origin:
             return await self._earlier_names(versions)
         for version in versions:

@@ -121,10 +121,10 @@ class SearchEndpoint(Endpoint):
 
         `assigned` is the arm that was drawn, which failed where another one decided.
         """
-        if ranked.density is None or len(self._current.arms) == 1:
+        if ranked.density is None or len(self._current.deciding) == 1:
             return None
         densities = {decided: [ranked.density]}
-        for name, arm in self._current.arms.items():
+        for name, arm in self._current.deciding.items():
             if name not in (decided, assigned):
                 with contextlib.suppress(Exception):  # it would have left the decision to the champion
                     densities[name] = [_density(_model_of(arm), body, ranked.boosts)]

@@ -18,9 +18,6 @@ from zoosim.serving.service import Service
 MEMBER = f"model{SUFFIX}"
 """The file in the archive of a signed model; it holds its own checksum."""
 
-MOST_BYTES = 200_000_000
-"""The largest model that is imported."""
-
 
 def export_model(service: Service, signed: bool) -> bytes:
     """Return the model as a file, with all that it has learned; a signed one in an archive."""

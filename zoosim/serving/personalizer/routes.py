@@ -23,7 +23,7 @@ from zoosim.serving.personalizer.bodies import (
 )
 from zoosim.serving.personalizer.errors import PersonalizerError, json_response, missing, refusal
 from zoosim.serving.personalizer.evaluations import Evaluations
-from zoosim.serving.requests import read_body
+from zoosim.serving.requests import MOST_MODEL_BYTES, read_body
 from zoosim.serving.service import Service
 
 PREFIX = "personalizer"
@@ -219,7 +219,7 @@ class Personalizer:
 
     async def import_model(self, call: Call) -> Response:
         """Go on with a model from a file."""
-        await models.import_model(self._service, await read_body(call.request, models.MOST_BYTES))
+        await models.import_model(self._service, await read_body(call.request, MOST_MODEL_BYTES))
         return _done()
 
     async def reset_model(self, call: Call) -> Response:

@@ -1,0 +1,284 @@
+"""Models are launched, promoted and taken back while a service runs: nothing that was decided or learned is lost."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import numpy as np
+import pytest
+
+import zoosim
+from tests.commands import Ended, Started
+from tests.serving.process import serving
+from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
+from tests.serving.test_service import check_resumed, replayed, visit
+from tests.waiting import eventually
+from zoosim.core.errors import ConfigError
+from zoosim.policies.persistence import packed_state
+from zoosim.serving.arm_replica import ArmReplica
+from zoosim.serving.arms import Assignment
+from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
+from zoosim.serving.client import ServiceError
+from zoosim.serving.deployment import deployed, models_in
+from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Start
+from zoosim.serving.rules import Rules
+from zoosim.serving.served_log import read_served_log
+from zoosim.serving.service import Service
+
+KEY = "k" * 20
+START = Start("a" * 32, Rules().model_dump_json().encode(), number=7, salt=b"salt")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("rival"), "linucb")
+
+
+def with_service(folder: Path, model: Path, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        async with running(folder, model, **settings) as service:
+            await use(service)
+
+    asyncio.run(run())
+
+
+def learned_by(arm: ArmReplica) -> dict[str, bytes]:
+    """Return what the policy of an arm has learned."""
+    return {name: np.ascontiguousarray(array).tobytes() for name, array in packed_state(arm.model.policy)[1].items()}
+
+
+def deploy_by_command(folder: Path, *words: str) -> Ended:
+    with Started("deploy", *words, cwd=folder, environment={"ZOOSIM_SERVE_KEY": KEY}) as started:
+        return started.end()
+
+
+def changed(start: Start, action: Any, **fields: Any) -> Start:
+    """Return the start after a change, as the log would hold it."""
+    return msgspec.structs.replace(deployed(start, DeploymentBody(action, **fields)), number=start.number + 1)
+
+
+def test_a_launch_is_promoted_and_taken_back_by_names_and_shares_alone() -> None:
+    launched = changed(START, "launch", arm="new", model="b" * 32, share=0.05, who="ann", why="it won the trial")
+    assert launched.arms == [Arm("new", "b" * 32, 0.05, "challenger", 8)]
+    assert (launched.who, launched.why) == ("ann", "it won the trial")
+    grown = changed(launched, "share", arm="new", share=0.5)
+    promoted = changed(grown, "promote", arm="new")
+    assert (promoted.model, promoted.turn) == ("b" * 32, 8)
+    assert promoted.arms == [Arm(PREVIOUS, "a" * 32, 0.0, PREVIOUS, 0)]
+    assert promoted.why == "promote new"
+    back = changed(promoted, "rollback")
+    assert (back.model, back.turn) == (START.model, START.turn)
+    assert back.arms == [Arm(PREVIOUS, "b" * 32, 0.0, PREVIOUS, 8)]
+    assert changed(grown, "rollback", arm="new").arms == [Arm("new", "b" * 32, 0.0, "challenger", 8)]
+    assert changed(grown, "freeze", arm="new").arms == [Arm("new", "b" * 32, 0.5, "holdback", 8)]
+    assert not changed(grown, "retire", arm="new").arms
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "message"),
+    [
+        ("launch", {"arm": "new"}, "model: got none"),
+        ("launch", {"arm": "old", "model": "b"}, "'old', which is there already"),
+        ("launch", {"arm": CHAMPION, "model": "b"}, "'champion', which is there already"),
+        ("launch", {"arm": "new", "model": "b", "share": 0.8}, "add up to 1.1, expected at most 1"),
+        ("share", {"arm": "old"}, "share: got none"),
+        ("share", {"arm": "odl", "share": 0.1}, "unknown 'odl' .did you mean old"),
+        ("promote", {"arm": ""}, "arm: unknown ''"),
+        ("rollback", {}, "there is no champion of before; name the challenger"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_in_one_line(action: str, fields: dict[str, Any], message: str) -> None:
+    start = msgspec.structs.replace(START, arms=[Arm("old", "c", 0.3, "challenger", 1)])
+    with pytest.raises(ConfigError, match=message) as refused:
+        changed(start, action, **fields)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_change_that_is_sent_again_is_made_once() -> None:
+    promoted = changed(changed(START, "launch", arm="new", model="b"), "promote", arm="new")
+    back = changed(promoted, "rollback", change_id="1")
+    assert deployed(back, DeploymentBody("rollback", change_id="1")) == back
+    assert deployed(back, DeploymentBody("rollback", change_id="2")).model == "b"
+
+
+def test_a_holdback_keeps_its_visitors_while_challengers_come_and_go() -> None:
+    """Each change moves visitors between the champion and the arm that changes alone."""
+    held = changed(START, "launch", arm="old", model="c", share=0.1, role="holdback")
+    tried = changed(held, "launch", arm="new", model="b", share=0.1)
+    grown = changed(tried, "share", arm="new", share=0.5)
+    again = changed(changed(grown, "retire", arm="new"), "launch", arm="new", model="d", share=0.1)
+    before, after, most, other = (
+        [Assignment(start).arm_for(f"v{number}", "") for number in range(5_000)]
+        for start in (held, tried, grown, again)
+    )
+    moves = {pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]}
+    assert moves == {(CHAMPION, "new")}
+    assert {pair for pair in zip(after, most, strict=True) if pair[0] != pair[1]} == {(CHAMPION, "new")}
+    both = sum(first == second == "new" for first, second in zip(after, other, strict=True))
+    assert both < 100, "another model is met by other visitors first: 50 of 5,000 are expected in both"
+
+
+def test_what_is_open_is_learned_by_the_arm_that_decided(tmp_path: Path, model: Path, rival: Path) -> None:
+    """The challenger goes on as the champion with what it learned, and what it decided before is learned later."""
+
+    async def use(service: Service) -> None:
+        digest = service.keep_model(rival)
+        await service.deploy(DeploymentBody("launch", "new", digest, 0.4, who="ann"))
+        answers = []
+        for number in range(60):
+            body = DecideBody({"country": "de"}, [*PRODUCTS[:5]], visitor_id=f"v{number}")
+            answers.append(await service.decide(body))
+        await service.deploy(DeploymentBody("promote", "new"))
+        assert service.start.model == digest
+        assert {answer.arm for answer in answers} == {CHAMPION, "new"}
+        for answer in answers:
+            outcome = await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+            assert outcome.status == "accepted"
+            assert len((await service.answer(answer.decision_id)).propensities) == 5
+        await service.tick()
+        for number in range(60):
+            await visit(service, number, f"v{number}")
+        made = {arm: sum(answer.arm == arm for answer in answers) for arm in (CHAMPION, "new")}
+        middle = replayed(tmp_path)
+        assert middle.arms[CHAMPION].counts["learned"] >= made["new"]
+        assert middle.arms[PREVIOUS].counts["learned"] == made[CHAMPION]
+        await service.deploy(DeploymentBody("rollback", who="bob", why="fewer orders"))
+        whole = replayed(tmp_path)
+        assert learned_by(whole.arms[CHAMPION]) == learned_by(middle.arms[PREVIOUS])
+        assert [change["who"] for change in (await service.history())] == ["bob", "", "ann", ""]
+        assert (await service.history())[0]["why"] == "fewer orders"
+        assert service.deployment()["models"][digest]["state"] == PREVIOUS
+
+    with_service(tmp_path, model, use, per_visitor=0)
+    check_resumed(tmp_path, replayed(tmp_path, stop=100), replayed(tmp_path))
+    log = read_served_log(tmp_path).log
+    assert len(log) > 100
+
+
+def test_decisions_before_and_after_a_promotion_are_judged_in_one_log(tmp_path: Path, model: Path, rival: Path) -> None:
+    async def use(service: Service) -> None:
+        await service.deploy(DeploymentBody("launch", "new", service.keep_model(rival), 0.5))
+        for number in range(40):
+            body = DecideBody({"country": "fr"}, [*PRODUCTS[:4], {"id": f"fresh {number % 3}", "category": "c1"}])
+            await service.decide(body)
+            if number == 20:
+                await service.deploy(DeploymentBody("promote", "new"))
+        await asyncio.sleep(0.2)
+        await service.tick()
+
+    with_service(tmp_path, model, use, wait=0.1)
+    assert len(read_served_log(tmp_path).log) == 40
+
+
+def test_nothing_is_learned_while_learning_is_frozen(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        early = await service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+        await service.deploy(DeploymentBody("freeze"))
+        assert service.settings.frozen
+        await service.give_feedback(early.decision_id, FeedbackBody({"click": 1.0}))
+        frozen = await service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+        await service.tick()
+        await service.deploy(DeploymentBody("unfreeze"))
+        await service.give_feedback(frozen.decision_id, FeedbackBody({"click": 1.0}))
+        late = await service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+        await service.give_feedback(late.decision_id, FeedbackBody({"click": 1.0}))
+        await service.tick()
+
+    with_service(tmp_path, model, use)
+    counts = replayed(tmp_path).champion.counts
+    assert (counts["learned"], counts["while learning was frozen"]) == (1, 2)
+
+    async def again(service: Service) -> None:
+        assert not service.settings.frozen
+
+    with_service(tmp_path, model, again)
+
+
+def test_a_model_of_another_kind_is_not_launched(tmp_path: Path, model: Path) -> None:
+    other = make_model(tmp_path / "other", countries=("de", "at"))
+    boosts = make_boost_model(tmp_path / "boosts")
+
+    async def use(service: Service) -> None:
+        before = service.start
+        for wrong, message in ((other, "another schema"), (boosts, "a model of boosts")):
+            with pytest.raises(ConfigError, match=message):
+                await service.deploy(DeploymentBody("launch", "new", service.keep_model(wrong), 0.1))
+        with pytest.raises(zoosim.ZoosimError, match="is gone"):
+            await service.deploy(DeploymentBody("launch", "new", "f" * 32, 0.1))
+        assert service.start == before
+
+    with_service(tmp_path / "service", model, use)
+
+
+def test_the_registry_keeps_where_a_model_came_from(tmp_path: Path, model: Path, rival: Path) -> None:
+    async def use(service: Service) -> None:
+        digest = service.keep_model(rival)
+        champion = service.start.model
+        for name in ("a", "b"):
+            await service.deploy(DeploymentBody("launch", name, digest, 0.1, who=name))
+        entry = models_in(service.start)[digest]
+        assert (entry["policy"], entry["parent"], entry["who"]) == ("linucb", champion, "a")
+        assert entry["rows"] > 0
+        for name in ("a", "b"):
+            await service.deploy(DeploymentBody("retire", name))
+        assert models_in(service.start)[digest]["state"] == "retired"
+
+    with_service(tmp_path, model, use)
+
+
+def test_a_model_is_launched_promoted_and_taken_back_over_http(
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests go on all the time, and none is dropped; what decides changes as soon as the change is answered."""
+    monkeypatch.setenv("ZOOSIM_SERVE_KEY", KEY)
+    stop = threading.Event()
+    statuses: list[int] = []
+
+    def keep_asking(url: str) -> None:
+        with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {KEY}"}, timeout=30.0) as client:
+            while not stop.is_set():
+                body = {"visitor": {"country": "de"}, "candidates": PRODUCTS[:4]}
+                statuses.append(client.post("/v1/decisions", json=body).status_code)
+                time.sleep(0.002)
+
+    with serving(tmp_path / "service", model, key=KEY) as service:
+        asking = threading.Thread(target=keep_asking, args=(service.url,))
+        asking.start()
+        try:
+            eventually(lambda: len(statuses) > 5)
+            zoosim.deploy("launch", rival, url=service.url, arm="new", share=0.2, who="ann", why="trial")
+            told = zoosim.deploy(url=service.url)
+            assert {name: arm["share"] for name, arm in told["arms"].items()} == {CHAMPION: 0.8, "new": 0.2}
+            with pytest.raises(ServiceError, match=r"unknown 'nwe' .did you mean new"):
+                zoosim.deploy("promote", "nwe", url=service.url)
+            promoted = zoosim.deploy("promote", "new", url=service.url)
+            assert promoted["arms"][CHAMPION]["policy"] == "linucb"
+            words = ("rollback", "--url", service.url, "--why", "fewer orders", "--who", "bob")
+            printed = deploy_by_command(tmp_path, *words)
+            assert printed.code == 0
+            assert "adaptive" in printed.out
+            assert "by bob: fewer orders" in printed.out
+            seen = len(statuses)
+            eventually(lambda: len(statuses) > seen + 5)
+        finally:
+            stop.set()
+            asking.join()
+        assert set(statuses) == {200}
+        for name, content, message in (("none", None, "cannot be read"), ("bad", b"nothing", "model: ")):
+            file = tmp_path / f"{name}.zoosim"
+            if content is not None:
+                file.write_bytes(content)
+            refused = deploy_by_command(tmp_path, "launch", str(file), "--url", service.url)
+            assert refused.code == 2
+            assert message in refused.line
+        assert service.stop() == 0

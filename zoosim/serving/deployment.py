@@ -1,0 +1,194 @@
+"""Changes of what a service decides by: models are launched, get larger shares, are promoted, and taken back.
+
+Each is a start in the log that says who made it and why. It changes names and shares alone: the state of an arm, what
+is open of it included, goes on with it, so that nothing is loaded, and nothing that was decided is lost.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown, unknown
+from zoosim.policies.base import policy_name
+from zoosim.policies.model import Model
+from zoosim.serving.arm_replica import checked_rules
+from zoosim.serving.bodies import DeploymentBody
+from zoosim.serving.current import SETTINGS
+from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
+
+MODELS = "models"
+"""The part of the changes in a log that says where models came from, by digest."""
+
+MOST_MODELS = 100
+"""Models of which that is kept, the newest."""
+
+JUDGED_BY = ("policies", "rows", "first", "last")
+"""What is kept of how a model was judged when it was trained."""
+
+
+def launch(start: Start, body: DeploymentBody) -> Start:
+    """Return a start with a new arm."""
+    name = body.arm or body.role
+    if name in (CHAMPION, PREVIOUS) or any(arm.name == name for arm in start.arms):
+        raise ConfigError(f"arm: got {shown(name)}, which is there already; give the new one another name")
+    if not body.model:
+        raise ConfigError("model: got none, expected the digest of a model that the service keeps")
+    share = 0.0 if body.share is None else body.share
+    return _with_arms(start, [*start.arms, Arm(name, body.model, share, body.role, start.number + 1)])
+
+
+def change_share(start: Start, body: DeploymentBody) -> Start:
+    """Return a start in which an arm has another share."""
+    arm = _arm_in(start, body.arm)
+    if body.share is None:
+        raise ConfigError("share: got none, expected that of the arm, from 0 to 1")
+    if arm.role == PREVIOUS and body.share:
+        raise ConfigError(f"arm {arm.name}: decided before; roll back to it, or launch its model anew")
+    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, share=body.share)))
+
+
+def promote(start: Start, body: DeploymentBody) -> Start:
+    """Return a start in which an arm is the champion; the champion of before can come back."""
+    return _promoted(start, _arm_in(start, body.arm))
+
+
+def roll_back(start: Start, body: DeploymentBody) -> Start:
+    """Return a start in which a challenger decides for nobody; without a name one with the champion of before."""
+    if not body.arm or body.arm == CHAMPION:
+        previous = next((arm for arm in start.arms if arm.role == PREVIOUS), None)
+        if previous is None:
+            raise ConfigError("arm: got none, and there is no champion of before; name the challenger to take back")
+        return _promoted(start, previous)
+    arm = _arm_in(start, body.arm)
+    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, share=0.0)))
+
+
+def retire(start: Start, body: DeploymentBody) -> Start:
+    """Return a start without an arm: what it has learned, and what is open of it, is given up."""
+    arm = _arm_in(start, body.arm)
+    return _with_arms(start, [other for other in start.arms if other.name != arm.name])
+
+
+def freeze(start: Start, body: DeploymentBody) -> Start:
+    """Return a start in which an arm is a holdback, as it is by now; without a name one in which no arm learns."""
+    if not body.arm:
+        return _with_frozen(start, True)
+    arm = _arm_in(start, body.arm)
+    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=HOLDBACK)))
+
+
+def unfreeze(start: Start, body: DeploymentBody) -> Start:
+    """Return a start in which arms learn again; a holdback that is named becomes a challenger."""
+    if not body.arm:
+        return _with_frozen(start, False)
+    arm = _arm_in(start, body.arm)
+    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=CHALLENGER)))
+
+
+ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
+    "launch": launch,
+    "share": change_share,
+    "promote": promote,
+    "rollback": roll_back,
+    "retire": retire,
+    "freeze": freeze,
+    "unfreeze": unfreeze,
+}
+"""What may be done, by name."""
+
+
+def deployed(start: Start, body: DeploymentBody) -> Start:
+    """Return the start after a change; raises `ConfigError` where it cannot be made."""
+    # A client that lost the answer sends the change again: to roll back twice would undo it.
+    if body.change_id and start.change_id == body.change_id:
+        return start
+    changed = ACTIONS[body.action](start, body)
+    why = body.why or " ".join(filter(None, (body.action, body.arm)))
+    return msgspec.structs.replace(changed, who=body.who, why=why, change_id=body.change_id)
+
+
+def registered(start: Start, digest: str, model: Model, who: str, came: float) -> Start:
+    """Return a start that says where a model came from.
+
+    Args:
+        start: A start before it.
+        digest: The digest of the model.
+        model: The model.
+        who: Who brought it.
+        came: When, in seconds since 1970.
+    """
+    changes = json.loads(start.changes)
+    entries = changes.get(MODELS, {})
+    facts = model.facts
+    judged = dict(facts.get("judged", {}))
+    entry = {
+        "policy": policy_name(type(model.policy)),
+        "schema": model.fitted.fingerprint[:12],
+        "rows": model.rows,
+        "first": facts.get("first"),
+        "last": facts.get("last"),
+        "verdict": {name: judged[name] for name in JUDGED_BY if name in judged},
+        "parent": start.model,
+        "who": who,
+        "came": round(came),
+    }
+    newest = sorted({digest: entry, **entries}.items(), key=lambda item: float(item[1]["came"]))[-MOST_MODELS:]
+    changes[MODELS] = dict(newest)
+    return msgspec.structs.replace(start, changes=_packed(changes))
+
+
+def state_of(digest: str, start: Start) -> str:
+    """Return what a model of the registry is now: champion, the role of its arm, or retired."""
+    if digest == start.model:
+        return CHAMPION
+    arm = next((arm for arm in start.arms if arm.model == digest), None)
+    return "retired" if arm is None else arm.role
+
+
+def models_in(start: Start) -> dict[str, Any]:
+    """Return where the models of a log came from, and what each is now, by digest."""
+    entries = json.loads(start.changes).get(MODELS, {})
+    return {digest: {**entry, "state": state_of(digest, start)} for digest, entry in entries.items()}
+
+
+def _promoted(start: Start, arm: Arm) -> Start:
+    """Return a start in which an arm and the champion have changed their places."""
+    before = Arm(PREVIOUS, start.model, 0.0, PREVIOUS, start.turn)
+    arms = [other for other in start.arms if other.name != arm.name and other.role != PREVIOUS]
+    return _with_arms(msgspec.structs.replace(start, model=arm.model, turn=arm.turn), [*arms, before])
+
+
+def _with_frozen(start: Start, is_frozen: bool) -> Start:
+    changes = json.loads(start.changes)
+    changes[SETTINGS] = {**changes.get(SETTINGS, {}), "frozen": is_frozen}
+    rules = checked_rules(start).model_copy(update={"frozen": is_frozen})
+    return msgspec.structs.replace(start, rules=rules.model_dump_json().encode(), changes=_packed(changes))
+
+
+def _packed(changes: Mapping[str, Any]) -> bytes:
+    return json.dumps(changes, sort_keys=True).encode()
+
+
+def _with_arms(start: Start, arms: list[Arm]) -> Start:
+    total = sum(arm.share for arm in arms)
+    if total > 1.0 + 1e-9:
+        raise ConfigError(f"share: got shares that add up to {total:g}, expected at most 1; the champion gets the rest")
+    return msgspec.structs.replace(start, arms=arms)
+
+
+def _replaced(start: Start, arm: Arm) -> list[Arm]:
+    return [arm if other.name == arm.name else other for other in start.arms]
+
+
+def _arm_in(start: Start, name: str) -> Arm:
+    """Return an arm of a start; raises `ConfigError` where it has none of this name."""
+    for arm in start.arms:
+        if arm.name == name:
+            return arm
+    names = [arm.name for arm in start.arms]
+    if not names:
+        raise ConfigError(f"arm: got {shown(name)}, and there is none beside the champion; launch a model first")
+    raise ConfigError(unknown("arm: unknown", name, names))

@@ -396,7 +396,7 @@ def test_products_of_a_log_are_as_the_champion_has_them(tmp_path: Path, model: P
 
 
 def test_visits_are_of_periods_of_their_arm(tmp_path: Path, model: Path, rival: Path) -> None:
-    """The champion comes to the origin of the holdback: the same model, in a turn of the same number."""
+    """The champion comes to the model of the holdback, in a turn of its own."""
 
     async def begin(service: Service) -> None:
         return
@@ -405,7 +405,8 @@ def test_visits_are_of_periods_of_their_arm(tmp_path: Path, model: Path, rival: 
         first = service.start.model
         await service.switch_model(service.keep_model(rival))
         await service.switch_model(first)
-        assert len({arm.origin for arm in service.current.arms.values()}) == 1
+        assert len({arm.start.model for arm in service.current.arms.values()}) == 1
+        assert len({arm.origin for arm in service.current.arms.values()}) == 2
         for number in range(20):
             await visit(service, number, f"v{number}")
 

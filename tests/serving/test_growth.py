@@ -52,7 +52,7 @@ async def visits(service: Service, first: int, stop: int, growths: int = 0, **co
         if number % 20 == 0:
             await service.tick()
     await service.tick()
-    while service.start.turn < growths:
+    while service.start.number <= growths:
         await service.tick()
         await asyncio.sleep(0.02)
     await service.tick()

@@ -15,8 +15,8 @@ from zoosim.experiments.request import parse_seeds
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.sessions.world import Sessions
 
-FOR_LOGS = {"hidden": "64-64", "trail": 0.005}
-"""Networks for a log that stays the same: steadier with a target that trails further behind."""
+FOR_LOGS = {"hidden": "64-64", "trail": 0.005, "averaging": 0.005, "weight_decay": 0.0}
+"""Networks for a log that stays the same: steadier with a target that trails further behind, which recommends, too."""
 
 LEARNERS = (
     Learner("linucb", "linucb", {}),

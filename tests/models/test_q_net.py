@@ -6,6 +6,7 @@ import pytest
 from zoosim.models.q_net import (
     DRAWN,
     QNet,
+    averaged,
     forget_kind,
     new_q_net,
     new_transitions,
@@ -19,9 +20,17 @@ DIM, KINDS, HIDDEN = 3, 4, 5
 
 def network(rng: np.random.Generator, rows: int = 6, **params: float) -> QNet:
     """Return a network with weights drawn at random, and a memory of transitions."""
-    chosen = {"discount": 0.9, "trail": 0.5, "longest_error": 1e6, "pessimism": 0.0, **params}
+    chosen = {
+        "discount": 0.9,
+        "trail": 0.5,
+        "averaging": 0.25,
+        "weight_decay": 0.0,
+        "longest_error": 1e6,
+        "pessimism": 0.0,
+        **params,
+    }
     net = new_q_net((HIDDEN,), new_transitions(8, DIM, KINDS), key=np.uint64(1), rng=rng, **chosen)
-    for params_of in (net.trained[0], net.target):
+    for params_of in (net.trained[0], net.target, net.average):
         params_of[:] = rng.normal(size=len(params_of))
     for _ in range(rows):
         place = next_place(net)
@@ -61,12 +70,13 @@ def loss(net: QNet, params: np.ndarray) -> float:
     return float(np.mean(0.5 * (values - goals) ** 2 + net.pessimism * (likely - values)))
 
 
-def test_values_are_those_of_the_dueling_form_by_the_trailing_network() -> None:
+def test_values_are_those_of_the_dueling_form_by_the_trailing_network_or_by_the_averaged_one() -> None:
     net = network(np.random.default_rng(3))
     user = np.array([0.3, -1.0, 2.0])
     values = np.empty(2)
-    write_kind_values(net, user, np.array([3, 0]), values)
-    np.testing.assert_allclose(values, action_values(net.target, user[np.newaxis])[0, [3, 0]], rtol=1e-5)
+    for decides, weights in ((net, net.target), (averaged(net), net.average)):
+        write_kind_values(decides, user, np.array([3, 0]), values)
+        np.testing.assert_allclose(values, action_values(weights, user[np.newaxis])[0, [3, 0]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("pessimism", [0.0, 2.0])
@@ -83,6 +93,24 @@ def test_a_step_goes_down_the_loss_of_conservative_double_q_learning(pessimism: 
     np.testing.assert_allclose(moved[np.abs(slopes) > 1e-3], -0.01 * np.sign(slopes[np.abs(slopes) > 1e-3]), rtol=1e-3)
     assert np.count_nonzero(np.abs(slopes) > 1e-3) > 10
     np.testing.assert_allclose(net.target, 0.5 * (target + net.trained[0]), atol=1e-6)
+
+
+def test_decay_takes_a_share_of_the_weights_apart_from_the_loss() -> None:
+    plain, decayed = (network(np.random.default_rng(8), weight_decay=decay) for decay in (0.0, 0.5))
+    before = plain.trained[0].copy()
+    for net in (plain, decayed):
+        train(net, 1, 4, 0.01)
+    np.testing.assert_allclose(decayed.trained[0], plain.trained[0] - 0.01 * 0.5 * before, atol=1e-6)
+
+
+def test_an_average_reaches_further_back_the_more_steps_there_were() -> None:
+    net = network(np.random.default_rng(7))
+    average = net.average.astype(float)
+    for step in range(1, 41):
+        train(net, 1, 4, 0.01)
+        # 5/(16 + 4) = .25, which it is from then on.
+        average += (5 / (step + 4) if step < 16 else 0.25) * (net.trained[0] - average)
+    np.testing.assert_allclose(net.average, average, atol=1e-5)
 
 
 def test_training_on_a_memory_lowers_the_loss() -> None:

@@ -3,8 +3,10 @@
 Its outputs are a value of the state and an advantage for each kind, Q = V + A - mean of A over the kinds that may be
 known (dueling, Wang et al. 2016, eq. 9). A target is r + discount Q'(s', a*), with a* the best at s' by the network
 that learns and Q' by a network that trails it (double DQN, van Hasselt, Guez & Silver 2016; the trailing network of
-Lillicrap et al. 2016). The loss is squared by default: clipped errors (Huber 1964; Mnih et al. 2015) estimate something
-like a median, and where a rare bad end weighs as much as many small gains, medians do not see it.
+Lillicrap et al. 2016). Beside them stands an average of the weights over the last steps (Polyak & Juditsky 1992): each
+step moves the values of actions that are worth nearly the same past each other. The loss is squared by default: clipped
+errors (Huber 1964; Mnih et al. 2015) estimate something like a median, and where a rare bad end weighs as much as many
+small gains, medians do not see it.
 
 With pessimism the loss also holds down what the transitions do not show: its share of log sum exp Q(s, .) - Q(s, a) is
 added (CQL(H), Kumar, Zhou, Tucker & Levine 2020, eq. 4).
@@ -19,7 +21,7 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import ANY_SINGLES, FLAGS, SINGLES, trained_flaws
 from zoosim.core.rng import uniform
 from zoosim.core.types import Float32Array, FloatArray, IntArray
-from zoosim.linear.dense import copy_vector
+from zoosim.linear.dense import copy_vector, scale_vector
 from zoosim.nets.adam import adam_step
 from zoosim.nets.network import (
     BIAS_STEP,
@@ -42,6 +44,9 @@ from zoosim.nets.network import (
 
 LONGEST = 10.0
 """The longest gradient of a step (clipped by its norm: Pascanu, Mikolov & Bengio 2013)."""
+
+AVERAGING_DECAY = 4.0
+"""How fast steps of training lose their weight in the average: eta of Shamir & Zhang (2013)."""
 
 DRAWN, TRAINED = 0, 1
 
@@ -68,20 +73,23 @@ class Transitions(NamedTuple):
 
 
 class QNet(NamedTuple):
-    """The network, the one that trails it, and how it is trained.
+    """The network, the one that trails it, its average over steps, and how it is trained.
 
-    `trained (3, p)` weights and their moments, `target (p,)` the trailing weights, `layers` their table; `counts (2,)`:
-    transitions taken in and steps of training; `key (1,)` numbers the draws.
+    `trained (3, p)` weights and their moments, `target (p,)` the trailing weights, `average (p,)` the averaged ones,
+    `layers` their table; `counts (2,)`: transitions taken in and steps of training; `key (1,)` numbers the draws.
     """
 
     trained: Annotated[Float32Array, ANY_SINGLES, trained_flaws]
     target: Annotated[Float32Array, ANY_SINGLES]
+    average: Annotated[Float32Array, ANY_SINGLES]
     counts: IntArray
     key: np.ndarray
     memory: Transitions
     layers: IntArray
     discount: float
     trail: float
+    averaging: float
+    weight_decay: float
     longest_error: float
     pessimism: float
 
@@ -105,6 +113,8 @@ def new_q_net(
     *,
     discount: float,
     trail: float,
+    averaging: float,
+    weight_decay: float,
     longest_error: float,
     pessimism: float,
     key: np.uint64,
@@ -117,6 +127,10 @@ def new_q_net(
         memory: The transitions that it will learn from.
         discount: Weight of what comes after the next decision, 0 to 1.
         trail: Share of the way to the trained weights that the trailing ones go in a step; 1 for no trailing network.
+        averaging: Share of the way to the trained weights that the averaged ones go in a step, more in the first
+            steps; 1 for no average.
+        weight_decay: Share of the weights that a step takes off at a learning rate of 1, apart from the loss (AdamW,
+            Loshchilov & Hutter 2019).
         longest_error: Size at which an error's slope stops growing; large for a squared loss.
         pessimism: Weight of log sum exp Q(s, .) - Q(s, a) in the loss, beside half the squared error; 0 for none.
         key: Numbers the draws of batches.
@@ -129,12 +143,15 @@ def new_q_net(
     return QNet(
         trained=with_moments(weights),
         target=weights.copy(),
+        average=weights.copy(),
         counts=np.zeros(2, np.int64),
         key=np.array([key]),
         memory=memory,
         layers=layers,
         discount=discount,
         trail=trail,
+        averaging=averaging,
+        weight_decay=weight_decay,
         longest_error=longest_error,
         pessimism=pessimism,
     )
@@ -154,6 +171,11 @@ def write_kind_values(net: QNet, user: FloatArray, kinds: IntArray, values: Floa
         values[r] = level + units[first + kinds[r], 0]
 
 
+def averaged(net: QNet) -> QNet:
+    """Return the network with its averaged weights, which both share, in place of the trailing ones."""
+    return net._replace(target=net.average)
+
+
 @jit
 def next_place(net: QNet) -> int:
     """Return where in the memory the next transition goes, and count it."""
@@ -169,7 +191,7 @@ def forget_kind(net: QNet, kind: int) -> None:
     So are those of the memory that had the number.
     """
     memory = net.memory
-    for params in (net.trained[0], net.target):
+    for params in (net.trained[0], net.target, net.average):
         forget_output(params, net.layers[-1], memory.next_open.shape[1], kind)
     forget_number(memory.kinds, memory.offered, kind)
     forget_number(memory.kinds, memory.next_open, kind)
@@ -207,7 +229,7 @@ def forget_output(params: Float32Array, last: IntArray, kinds: int, kind: int) -
 
 @jit
 def train(net: QNet, steps: int, batch: int, rate: float) -> None:
-    """Take some steps of Adam, each on a batch of transitions drawn with replacement, and let the target trail."""
+    """Take some steps of Adam, each on a batch of transitions drawn with replacement; the other networks follow."""
     work = new_workspace(net.layers, batch, net.target)
     gradient = np.zeros_like(net.target)
     rows = np.empty(batch, np.int64)
@@ -231,7 +253,7 @@ def draw_rows(net: QNet, rows: IntArray) -> None:
 def step_towards(
     net: QNet, rows: IntArray, goals: Float32Array, work: Workspace, gradient: Float32Array, rate: float
 ) -> None:
-    """Take a step of Adam by which Q of the transitions `rows (w,)` nears the `goals (w,)`, and let the target trail.
+    """Take a step of Adam by which Q of the transitions `rows (w,)` nears the `goals (w,)`; the other networks follow.
 
     Args:
         net: The network.
@@ -244,11 +266,16 @@ def step_towards(
     _write_gradient(net, rows, goals, work, gradient)
     shorten(gradient)
     net.counts[TRAINED] += 1
+    # Apart from the gradient: as a part of it, Adam would divide decay by the size of past gradients.
+    scale_vector(net.trained[0], 1.0 - rate * net.weight_decay)
     adam_step(net.trained, gradient, rate, net.counts[TRAINED])
     params = net.trained[0]
     trail = np.float32(net.trail)
+    # Over the last fifth or so of all steps, as long as these are fewer than 1/averaging.
+    share = np.float32(max(net.averaging, (AVERAGING_DECAY + 1.0) / (net.counts[TRAINED] + AVERAGING_DECAY)))
     for i in range(params.shape[0]):
         net.target[i] += trail * (params[i] - net.target[i])
+        net.average[i] += share * (params[i] - net.average[i])
 
 
 @jit

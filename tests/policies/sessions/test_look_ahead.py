@@ -256,7 +256,14 @@ class ChainLog:
         return np.ones((stop - start, 3), bool)
 
 
-TRAINED = {"hidden": "16", "learning_rate": 1e-2, "last_rate": 0.01, "trail": 0.05, "batch_size": 64}
+TRAINED = {
+    "hidden": "16",
+    "learning_rate": 1e-2,
+    "last_rate": 0.01,
+    "trail": 0.05,
+    "batch_size": 64,
+    "weight_decay": 0.0,
+}
 
 
 def test_pessimism_values_what_a_log_shows_seldom_or_never_below_what_it_is_worth() -> None:

@@ -248,7 +248,7 @@ class LookAheadPolicy(KindPolicy):
         request = checked_request(context, self.spec)
         candidates = self.attach(context)
         of_kinds = np.empty(len(candidates.ids))
-        self.kernel.write_values(self.state, candidates, request.user, of_kinds)
+        self.kernel.write_values(self._exploiting(), candidates, request.user, of_kinds)
         values: FloatArray = of_kinds[candidates.kind_of]
         return values
 

@@ -34,9 +34,9 @@ def _forget(state: DQNState, kind: int) -> None:
 class DQN(ReplayPolicy):
     """Learn by a network what a visitor will bring from here on after each kind of product (DQN).
 
-    Decisions are made by the trailing network; the learning rate falls as visitors pass. With `pessimism` it is
-    conservative Q-learning (CQL(H), Kumar et al. 2020, eq. 4), made for logs of others: what they do not show is held
-    to be worth less.
+    It decides by the trailing network, and recommends by an average of the weights over the last steps of training; its
+    learning rate falls as visitors pass. With `pessimism` it is conservative Q-learning (CQL(H), Kumar et al. 2020, eq.
+    4), made for logs of others: what they do not show is held to be worth less.
     """
 
     name = "dqn"

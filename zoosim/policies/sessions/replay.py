@@ -18,6 +18,7 @@ from zoosim.models.q_net import (
     DRAWN,
     QNet,
     Transitions,
+    averaged,
     new_q_net,
     new_transitions,
     next_place,
@@ -181,6 +182,15 @@ class ReplayPolicy(LookAheadPolicy):
     learning_rate: float = parameter(1e-3, low=1e-7, high=1, help="Adam's learning rate at first")
     last_rate: float = parameter(0.1, low=1e-6, high=1, help="share of it that is left in the end")
     trail: float = parameter(0.01, low=1e-6, high=1, help="share of its way that the trailing network goes in a step")
+    averaging: float = parameter(
+        3e-4,
+        low=1e-6,
+        high=1,
+        help="share of its way that the averaged network of values goes in a step, more in the first ones",
+    )
+    weight_decay: float = parameter(
+        0.03, low=0, high=1, help="share of the weights that a step takes off, times the learning rate (AdamW)"
+    )
     longest_error: float = parameter(
         1e6, low=1e-6, high=1e9, help="size of errors from which on a loss grows linearly (Huber's delta)"
     )
@@ -243,6 +253,11 @@ class ReplayPolicy(LookAheadPolicy):
             kept[places] = new[-self.memory :]
         counts[DRAWN] += taken
 
+    def _exploiting(self) -> Any:
+        # `choose` goes by the trailing network: from decisions by the average, which changes late, less is learned.
+        exploiting = super()._exploiting()
+        return exploiting._replace(net=averaged(exploiting.net))
+
     @property
     def _dim(self) -> int:
         return max(1, self.spec.user_dim)
@@ -259,6 +274,8 @@ class ReplayPolicy(LookAheadPolicy):
             new_transitions(self.memory, self._dim, self.kinds + 1),
             discount=self.discount,
             trail=self.trail,
+            averaging=self.averaging,
+            weight_decay=self.weight_decay,
             longest_error=self.longest_error,
             pessimism=pessimism,
             key=draw_key(self.rng),

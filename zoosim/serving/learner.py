@@ -181,8 +181,11 @@ class LogLearner:
         self.end()
 
     def begin(self) -> None:
-        """Get ready to learn the first reward as soon as the others."""
-        self.catch_up()
+        """Read the log to its end, and get ready to learn the first reward as soon as the others."""
+        # To its end before anything is told: the ranker may have a later state than the snapshot, from a learner that
+        # was killed, and must not go back to what this one knows on its way.
+        while self.catch_up() >= ROWS_AT_ONCE - 1:  # one of which may be the newest row of before
+            continue
         for arm in self._replica.arms.values():
             prepare_model(arm.model)
 

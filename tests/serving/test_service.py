@@ -220,6 +220,27 @@ def test_a_request_that_is_refused_leaves_no_product(
     with_service(tmp_path, model, use)
 
 
+def test_a_decision_that_could_not_be_synced_is_not_answered_from_the_log(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where decisions, too, are on the disk before they are answered."""
+
+    async def use(service: Service) -> None:
+        sync = service._store.sync
+
+        def fail() -> None:
+            raise StoreError("disk broken")
+
+        monkeypatch.setattr(service._store, "sync", fail)
+        for _ in range(2):
+            with pytest.raises(StoreError, match="disk broken"):
+                await service.decide(DecideBody(decision_id="one"))
+        monkeypatch.setattr(service._store, "sync", sync)
+        assert (await service.decide(DecideBody(decision_id="one"))).decision_id == "one"
+
+    with_service(tmp_path, model, use, sync="all")
+
+
 def test_products_that_several_requests_bring_at_once_are_stored_once(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         new: list[Any] = [{"id": "q1", "category": "c2"}, {"id": "q2", "category": "c1"}, "p1"]

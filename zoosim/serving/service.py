@@ -199,6 +199,8 @@ class Service:
                 # not the policy.
                 earlier = await self._logged.earlier_answer(body, request)
                 if earlier is not None:
+                    # Its row may not be on the disk yet, or could not be synced when it was first asked for.
+                    await self._writer.confirm()
                     return earlier
             record, answer = await endpoint.decide(body, request, decision_id, **more)
             row = NewRow(self.clock.now(), record.kind, decision_key(decision_id), pack(record))

@@ -105,6 +105,11 @@ class Writer:
         self._commits.put(_Waiting(rows, durable or self._sync_all, done))
         return done
 
+    async def confirm(self) -> None:
+        """Return once what the log holds now is as safe as what is appended must be; raises `StoreError`."""
+        if self._sync_all:
+            await self.append([])
+
     def refuse(self, reason: str) -> None:
         """Append nothing more."""
         self._refusal = reason

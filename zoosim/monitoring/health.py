@@ -26,7 +26,7 @@ class Finding:
     """A check that fails.
 
     Attributes:
-        check: Name of the check.
+        check: Name of the check, and of what was checked where there are several; no two findings share it.
         action: What is done about it.
         what: What was seen, a sentence without its full stop.
         cause: What is likely behind it, as a sentence.
@@ -95,7 +95,7 @@ def no_traffic(arm: str, minutes: float, limit: float, *, action: Action = Actio
     if minutes <= limit:
         return None
     return Finding(
-        "no traffic",
+        f"no traffic: {arm}",
         action,
         f"{arm} has decided nothing for {minutes:,.0f} minutes",
         "Requests do not come in, or the arm leaves them all to another one",
@@ -217,7 +217,7 @@ def no_rewards(name: str, minutes: float, limit: float, usual: float) -> Finding
     if minutes <= limit or usual < 20.0:
         return None
     return Finding(
-        "no rewards",
+        f"no rewards: {name}",
         Action.FREEZE,
         f"No {name} has come for {minutes:,.0f} minutes, where about {usual:,.0f} are usual",
         "A pixel or the feedback job is broken: a bad policy would still earn a few",

@@ -57,7 +57,7 @@ class Regression(NamedTuple):
 
     Args:
         rows: Numbers of the decisions `(m,)`.
-        features: Of these, `(m, q)`.
+        states: The state that counts for each, `(m,)`.
         heads: Which of H sets of weights each has `(m,)`.
         residuals: What happened less what was expected `(m,)`.
         precision: Of all weights together `(H q, H q)`, prior included.
@@ -66,7 +66,7 @@ class Regression(NamedTuple):
     """
 
     rows: IntArray
-    features: FloatArray
+    states: IntArray
     heads: IntArray
     residuals: FloatArray
     precision: FloatArray
@@ -78,7 +78,7 @@ class Regression(NamedTuple):
         in_logits = slopes * self.chances * (1.0 - self.chances)
         in_weights = in_logits.T @ self.of_states
         pull = np.linalg.solve(self.precision, in_weights.ravel()).reshape(in_weights.shape)
-        return np.asarray(np.einsum("mq,mq->m", self.features, pull[self.heads]) * self.residuals)
+        return np.asarray((self.of_states @ pull.T)[self.states, self.heads] * self.residuals)
 
 
 class VisitorValues:
@@ -275,7 +275,7 @@ def _clicks(decisions: Decisions, before: IntArray, products: FloatArray, sizes:
     states = number_states(list(before.T), sizes)
     return Regression(
         rows=np.arange(len(states)),
-        features=of_states[states],
+        states=states,
         heads=decisions.kinds,
         residuals=decisions.clicked - chances[states, decisions.kinds],
         precision=joint_precision(fitted.design, fitted.sums, fitted.posterior.variances),
@@ -292,7 +292,7 @@ def _chance(rows: IntArray, values: IntArray, happened: BoolArray, sizes: tuple[
     states = number_states(list(values.T), sizes)
     return Regression(
         rows=rows,
-        features=of_states[states],
+        states=states,
         heads=np.zeros(len(rows), np.int64),
         residuals=happened - chances[states],
         precision=root @ root.T,

@@ -77,5 +77,8 @@ def test_logs_that_such_a_model_does_not_fit_are_refused() -> None:
             VisitorValues(rows, users, kind, np.eye(kinds), clicked == 1, visit)
 
     refuse(np.where(level == 1, 0.5, 0.0)[:, np.newaxis], "no groups of which exactly one is 1")
-    refuse(np.eye(2)[np.random.default_rng(1).permutation(level)], "chance decides where a decision leads")
+    refuse(
+        np.eye(2)[np.random.default_rng(1).permutation(level)],
+        "do not follow from those before, what was shown and the click",
+    )
     refuse(np.eye(2)[level], "2 states of visitors and 800 kinds of products are too many", kinds=800)

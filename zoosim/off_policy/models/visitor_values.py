@@ -138,7 +138,7 @@ class VisitorValues:
         stayed = following[stays] == numbers[stays]
         returned = following[returns] == self._moves.next_visits[numbers[returns]]
         if np.append(stayed, returned).mean() < LEAST_FORESEEN:
-            raise DataError("chance decides where a decision leads, or what was before the last one")
+            raise DataError("visitors' features do not follow from those before, what was shown and the click")
 
         self._clicks = _clicks(decisions, before, products, sizes)
         knows_end = np.flatnonzero(follows != UNKNOWN)

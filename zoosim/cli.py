@@ -557,6 +557,7 @@ def deploy(
     arm: option.NewArm = None,
     share: option.ArmShare = None,
     role: option.ArmRole = None,
+    plan: option.LaunchPlan = None,
     who: option.Who = None,
     why: option.Why = None,
     wide: option.Wide = False,
@@ -565,12 +566,14 @@ def deploy(
 ) -> None:
     """Change what a running service decides by: launch a model, promote it, take it back.
 
-    ACTION is launch MODEL.zoosim, share ARM, promote ARM, rollback [ARM], retire ARM, freeze [ARM] or unfreeze [ARM].
+    ACTION is launch MODEL.zoosim, share ARM, promote ARM, rollback [ARM], pause, resume, retire ARM, freeze [ARM] or
+    unfreeze [ARM]. A model that is launched without --share gets larger shares step by step, and is taken back where a
+    guardrail says so.
     Without one, what decides is printed. Requests go on meanwhile, and each change is a row of the log.
     """
     from zoosim.api.deployment import deploy as change
 
-    deployment = change(action, what, url=url, arm=arm, share=share, role=role, who=who, why=why)
+    deployment = change(action, what, url=url, arm=arm, share=share, role=role, who=who, why=why, plan=plan)
     if json:
         import json as writer
 

@@ -365,11 +365,15 @@ RunningService = Annotated[
 ]
 NewArm = Annotated[str | None, typer.Option("--arm", metavar="NAME", help="Name of the new arm [default: its role].")]
 ArmShare = Annotated[
-    float | None, typer.Option("--share", metavar="SHARE", help="Share of the visitors, 0 to 1 [default: 0].")
+    float | None, typer.Option("--share", metavar="SHARE", help="Share of the visitors, 0 to 1 [default: by the plan].")
 ]
 ArmRole = Annotated[
     str | None,
     typer.Option("--role", metavar="ROLE", help="challenger, or holdback, which never learns [default: challenger]."),
+]
+LaunchPlan = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE.yaml", help="Plan of the launch: its shares, and the rewards it goes by."),
 ]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who makes the change [default: your user].")]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Why, for the log.")]

@@ -23,6 +23,7 @@ from zoosim.experiments.request import RunRequest
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
+from zoosim.serving.launches.plan import Plan as LaunchPlan
 from zoosim.worlds.search.import_searches import SearchLogSchema
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -163,6 +164,9 @@ def test_yaml_blocks_are_accepted(page: Path) -> None:
             continue
         if "columns" in config:
             Schema.model_validate(config)
+            continue
+        if "steps" in config:
+            LaunchPlan.model_validate(config)
             continue
         make_plan(RunRequest(config.get("experiment", "gauntlet"), config=config))
 

@@ -166,18 +166,20 @@ class DeploymentBody(Body):
 
     Fields:
         action: "launch" a model as a new arm, give an arm another "share", "promote" it to be the champion, "rollback"
-            to the champion of before, or take the share of a challenger, "retire" an arm, or "freeze" and "unfreeze"
-            learning, of one arm or of all.
+            to the champion of before, or take the share of a challenger, "retire" an arm, "freeze" and "unfreeze"
+            learning, of one arm or of all, or "pause" and "resume" the launch.
         arm: The name of the arm; of a new one its role where it is left out.
         model: The digest of the model to launch, as `POST /v1/models` answers it.
-        share: The share of the visitors for whom the arm decides.
+        share: The share of the visitors for whom the arm decides; a challenger that is launched without one gets the
+            shares of the plan, as long as the guardrails hold.
         role: The role of a new arm: "challenger", or "holdback", which learns nothing.
         who: Who makes the change.
         why: Why.
         change_id: The caller's own id, so that a change that is sent again is made once.
+        plan: The plan of a launch, as in `zoosim.serving.launches.plan.Plan`; its defaults where it is left out.
     """
 
-    action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze"]
+    action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
     arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
     model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}$")] = ""
     share: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -185,6 +187,7 @@ class DeploymentBody(Body):
     who: Annotated[str, Meta(max_length=100)] = ""
     why: Annotated[str, Meta(max_length=1000)] = ""
     change_id: OptionalId = ""
+    plan: dict[str, Any] | None = None
 
 
 class ErrorAnswer(msgspec.Struct):

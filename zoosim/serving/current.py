@@ -19,6 +19,7 @@ from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
+from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
 from zoosim.serving.settings import Settings, changed_settings
@@ -120,6 +121,9 @@ class Current(Projection):
         arms: What decides now, by the name of the arm.
         assignment: Which arm decides for whom.
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
+        silence: What is wrong where feedback has ceased, by the learner's account; None where it comes.
+        last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
+        launch_report: How a launch stands, by the learner's newest report.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
@@ -136,6 +140,9 @@ class Current(Projection):
         self.folder: Path = address.folder
         self.settings = self._first_settings = settings
         self.due: int | None = None
+        self.silence: FailedCheck | None = None
+        self.last_feedback = 0
+        self.launch_report: LaunchReport | None = None
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
         self._is_remote = bool(address.server)
@@ -321,6 +328,10 @@ class Current(Projection):
     def take(self, message: Message) -> None:
         """Take over what the learner has read and learned."""
         self._clock.note(message.news.time)
+        if message.news.arm == CHAMPION:
+            self.silence = message.news.silence
+            self.last_feedback = message.news.last_feedback
+            self.launch_report = message.news.launch or self.launch_report
         # Rows first: the state may be that of a model which one of them starts.
         self._take_rows(message.news)
         self._take_state(message)

@@ -18,9 +18,13 @@ from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.bodies import DeploymentBody
 from zoosim.serving.current import SETTINGS
 from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
+from zoosim.serving.launches.plan import launch_in
 
 MODELS = "models"
 """The part of the changes in a log that says where models came from, by digest."""
+
+FROZEN_SINCE = "frozen since"
+"""The part of the changes in a log that says when a check froze learning."""
 
 MOST_MODELS = 100
 """Models of which that is kept, the newest."""
@@ -32,12 +36,22 @@ JUDGED_BY = ("policies", "rows", "first", "last")
 def launch(start: Start, body: DeploymentBody) -> Start:
     """Return a start with a new arm."""
     name = body.arm or body.role
-    if name in (CHAMPION, PREVIOUS) or any(arm.name == name for arm in start.arms):
+    running = launch_in(start)
+    if is_launch(body) and running is not None and running.is_running:
+        raise ConfigError(f"launch: {running.arm} is running; promote it or roll it back first")
+    # A challenger that was taken back makes room for the next one.
+    arms = [arm for arm in start.arms if arm.name != name or arm.share]
+    if name in (CHAMPION, PREVIOUS) or any(arm.name == name for arm in arms):
         raise ConfigError(f"arm: got {shown(name)}, which is there already; give the new one another name")
     if not body.model:
         raise ConfigError("model: got none, expected the digest of a model that the service keeps")
     share = 0.0 if body.share is None else body.share
-    return _with_arms(start, [*start.arms, Arm(name, body.model, share, body.role, start.number + 1)])
+    return _with_arms(start, [*arms, Arm(name, body.model, share, body.role, start.number + 1)])
+
+
+def is_launch(body: DeploymentBody) -> bool:
+    """Return whether a change begins a launch, whose share grows by a plan."""
+    return body.action == "launch" and body.role == CHALLENGER and body.share is None
 
 
 def change_share(start: Start, body: DeploymentBody) -> Start:
@@ -47,12 +61,12 @@ def change_share(start: Start, body: DeploymentBody) -> Start:
         raise ConfigError("share: got none, expected that of the arm, from 0 to 1")
     if arm.role == PREVIOUS and body.share:
         raise ConfigError(f"arm {arm.name}: decided before; roll back to it, or launch its model anew")
-    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, share=body.share)))
+    return with_share(start, arm.name, body.share)
 
 
 def promote(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which an arm is the champion; the champion of before can come back."""
-    return _promoted(start, _arm_in(start, body.arm))
+    return promoted(start, body.arm)
 
 
 def roll_back(start: Start, body: DeploymentBody) -> Start:
@@ -61,9 +75,8 @@ def roll_back(start: Start, body: DeploymentBody) -> Start:
         previous = next((arm for arm in start.arms if arm.role == PREVIOUS), None)
         if previous is None:
             raise ConfigError("arm: got none, and there is no champion of before; name the challenger to take back")
-        return _promoted(start, previous)
-    arm = _arm_in(start, body.arm)
-    return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, share=0.0)))
+        return promoted(start, previous.name)
+    return with_share(start, body.arm, 0.0)
 
 
 def retire(start: Start, body: DeploymentBody) -> Start:
@@ -75,7 +88,7 @@ def retire(start: Start, body: DeploymentBody) -> Start:
 def freeze(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which an arm is a holdback, as it is by now; without a name one in which no arm learns."""
     if not body.arm:
-        return _with_frozen(start, True)
+        return with_frozen(start, True)
     arm = _arm_in(start, body.arm)
     return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=HOLDBACK)))
 
@@ -83,9 +96,14 @@ def freeze(start: Start, body: DeploymentBody) -> Start:
 def unfreeze(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which arms learn again; a holdback that is named becomes a challenger."""
     if not body.arm:
-        return _with_frozen(start, False)
+        return with_frozen(start, False)
     arm = _arm_in(start, body.arm)
     return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=CHALLENGER)))
+
+
+def unchanged(start: Start, body: DeploymentBody) -> Start:
+    """Return the start: the launch alone changes."""
+    return start
 
 
 ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
@@ -96,6 +114,8 @@ ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
     "retire": retire,
     "freeze": freeze,
     "unfreeze": unfreeze,
+    "pause": unchanged,
+    "resume": unchanged,
 }
 """What may be done, by name."""
 
@@ -154,22 +174,41 @@ def models_in(start: Start) -> dict[str, Any]:
     return {digest: {**entry, "state": state_of(digest, start)} for digest, entry in entries.items()}
 
 
-def _promoted(start: Start, arm: Arm) -> Start:
-    """Return a start in which an arm and the champion have changed their places."""
+def promoted(start: Start, name: str) -> Start:
+    """Return a start in which an arm is the champion, and the champion of before decides for nobody."""
+    arm = _arm_in(start, name)
     before = Arm(PREVIOUS, start.model, 0.0, PREVIOUS, start.turn)
     arms = [other for other in start.arms if other.name != arm.name and other.role != PREVIOUS]
     return _with_arms(msgspec.structs.replace(start, model=arm.model, turn=arm.turn), [*arms, before])
 
 
-def _with_frozen(start: Start, is_frozen: bool) -> Start:
+def with_frozen(start: Start, is_frozen: bool, since: int = 0) -> Start:
+    """Return a start in which no arm learns, or all do again.
+
+    Args:
+        start: The start before.
+        is_frozen: Whether none learns.
+        since: When a check found that, in microseconds since 1970, to end it by itself; 0 where a person ends it.
+    """
     changes = json.loads(start.changes)
+    changes[FROZEN_SINCE] = since
     changes[SETTINGS] = {**changes.get(SETTINGS, {}), "frozen": is_frozen}
     rules = checked_rules(start).model_copy(update={"frozen": is_frozen})
     return msgspec.structs.replace(start, rules=rules.model_dump_json().encode(), changes=_packed(changes))
 
 
+def frozen_since(start: Start) -> int:
+    """Return when a check froze learning, in microseconds since 1970; 0 where none did."""
+    return int(json.loads(start.changes).get(FROZEN_SINCE, 0))
+
+
 def _packed(changes: Mapping[str, Any]) -> bytes:
     return json.dumps(changes, sort_keys=True).encode()
+
+
+def with_share(start: Start, name: str, share: float) -> Start:
+    """Return a start in which an arm has a share."""
+    return _with_arms(start, _replaced(start, msgspec.structs.replace(_arm_in(start, name), share=share)))
 
 
 def _with_arms(start: Start, arms: list[Arm]) -> Start:
@@ -181,6 +220,11 @@ def _with_arms(start: Start, arms: list[Arm]) -> Start:
 
 def _replaced(start: Start, arm: Arm) -> list[Arm]:
     return [arm if other.name == arm.name else other for other in start.arms]
+
+
+def with_holdback(start: Start, model: str, share: float) -> Start:
+    """Return a start with a holdback of a model, of which the first arm that has none of it is left some."""
+    return _with_arms(start, [Arm(HOLDBACK, model, share, HOLDBACK, start.number + 1), *start.arms])
 
 
 def _arm_in(start: Start, name: str) -> Arm:

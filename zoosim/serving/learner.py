@@ -9,13 +9,17 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving.events import Kind, Row, without_gap
+from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
+from zoosim.serving.launches.monitor import LaunchMonitor
+from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.report import LaunchReport
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
@@ -28,6 +32,9 @@ from zoosim.serving.store.base import LostRows, Store
 SECONDS_BETWEEN_MESSAGES = 0.1
 """Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
 
+SECONDS_BETWEEN_REPORTS = 1.0
+"""Between two reports on a launch."""
+
 PAUSE = 0.01
 """Seconds between two looks at a log that has nothing new."""
 
@@ -35,6 +42,9 @@ SECONDS_BETWEEN_TRIES = 0.2
 """Between two tries to read a log that cannot be read."""
 
 ROWS_PER_SNAPSHOT = 10_000
+
+ROWS_OF_SILENCE = 20_000
+"""Rows that are read again at a start, to know how much feedback is usual."""
 
 WHOLE = b"whole"
 """Message by which the ranker asks a learner for the whole state in its next message."""
@@ -154,6 +164,7 @@ class LogLearner:
             lambda seq: self._insist(lambda: store.row(seq)),
             _complain,
         )
+        self._monitor = LaunchMonitor(lambda: self._replica.champion.model.fitted.weights)
         # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
         # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
@@ -167,6 +178,7 @@ class LogLearner:
         # announces that it serves.
         self._is_new = True
         self._published_at = -math.inf
+        self._reported_at = -math.inf
         self._bounded = 0
 
     def run(self) -> None:
@@ -182,12 +194,27 @@ class LogLearner:
 
     def begin(self) -> None:
         """Read the log to its end, and get ready to learn the first reward as soon as the others."""
+        self._read_launch()
         # To its end before anything is told: the ranker may have a later state than the snapshot, from a learner that
         # was killed, and must not go back to what this one knows on its way.
         while self.catch_up() >= ROWS_AT_ONCE - 1:  # one of which may be the newest row of before
             continue
         for arm in self._replica.arms.values():
             prepare_model(arm.model)
+
+    def _read_launch(self) -> None:
+        """Read again what a launch has earned up to the snapshot, and how much feedback is usual."""
+        position = self._replica.position
+        after = max(position - ROWS_OF_SILENCE, 0)
+        launch = None if self._replica.start is None else launch_in(self._replica.start)
+        if launch is not None and launch.is_running:
+            begin = self._insist(partial(self._store.find, start_key(launch.number)))
+            after = after if begin is None else min(after, begin.seq - 1)
+        while after < position and (rows := self._insist(partial(self._store.read, after, ROWS_AT_ONCE))):
+            for row in rows:
+                if row.seq <= position:
+                    self._monitor.apply(row)
+            after = rows[-1].seq
 
     def step(self) -> int:
         """Learn from what is new in the log, tell the ranker, and write a snapshot, where due; return the rows read."""
@@ -211,6 +238,7 @@ class LogLearner:
         rows = self._new_rows()
         for row in without_gap(rows, self._replica.position + 1):
             self._replica.apply(row)
+            self._monitor.apply(row)
             self._newest = row
             # Handed on with the next message, so that the ranker need not read the log once more for these few rows.
             if row.kind in (Kind.START, Kind.PRODUCT):
@@ -239,6 +267,7 @@ class LogLearner:
         publishers = {} if self._ranker.wants_whole else self._publishers
         self._ranker.wants_whole = False
         self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
+        report = self._launch_report()
         for name, arm in arms.items():
             news = News(
                 after=self._published,
@@ -249,12 +278,22 @@ class LogLearner:
                 due=self._replica.due(),
                 time=0 if self._newest is None else self._newest.time,
                 arm=name,
+                last_feedback=self._monitor.last_feedback,
+                silence=self._monitor.silence() if name == CHAMPION else None,
+                launch=report if name == CHAMPION else None,
             )
             self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
         self._is_new = False
         self._published = self._replica.position
         self._published_at = self._passed()
+
+    def _launch_report(self) -> LaunchReport | None:
+        """Return how a launch stands, at most once a second, since it takes milliseconds; else None."""
+        if self._passed() - self._reported_at < SECONDS_BETWEEN_REPORTS:
+            return None
+        self._reported_at = self._passed()
+        return self._monitor.report()
 
     def _tell_of_bounds(self) -> None:
         """Say that visitors are bounded, and again once it is ten times as much."""

@@ -17,6 +17,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.persistence import packed_state, unpack_state
 from zoosim.serving.events import CHAMPION, Row
+from zoosim.serving.launches.report import FailedCheck, LaunchReport
 
 LINE = 64
 """Bytes that are compared, and sent, together."""
@@ -44,7 +45,8 @@ class News(msgspec.Struct, array_like=True):
 
     `rows` are what was said there of models, rules and products, `origin` is what the policy of the `arm` began from,
     `counts` say what came of its decisions, `due` is the time at which the next one of any arm is over: 0 for at once,
-    None for never, and `time` is that of the newest row that was read, 0 where none was.
+    None for never, and `time` is that of the newest row that was read, 0 where none was. `last_feedback` is when
+    feedback came last, `silence` says what is wrong where it has ceased, and `launch` how a launch stands.
     """
 
     after: int
@@ -55,6 +57,9 @@ class News(msgspec.Struct, array_like=True):
     due: int | None = None
     time: int = 0
     arm: str = CHAMPION
+    last_feedback: int = 0
+    silence: FailedCheck | None = None
+    launch: LaunchReport | None = None
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):

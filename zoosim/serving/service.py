@@ -15,6 +15,7 @@ import msgspec
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
+from zoosim.core.parameters import unknown
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import SUFFIX, Model
 from zoosim.serving.arm_replica import GROWN_FROM, rules_of
@@ -22,10 +23,10 @@ from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current
-from zoosim.serving.deployment import deployed, models_in, registered
+from zoosim.serving.deployment import deployed, is_launch, models_in, registered, with_holdback
 from zoosim.serving.drift import DriftWatch
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
-from zoosim.serving.events import CHAMPION, Choice, NewRow, Row, Start, decision_key, pack, start_key, unpack
+from zoosim.serving.events import CHAMPION, HOLDBACK, Choice, NewRow, Row, Start, decision_key, pack, start_key, unpack
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import (
     keep_model,
@@ -38,6 +39,10 @@ from zoosim.serving.folder import (
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.inputs import InputCounts
+from zoosim.serving.launches.changes import plan_of, with_change
+from zoosim.serving.launches.keeper import LaunchKeeper
+from zoosim.serving.launches.plan import OBJECTIVE, Plan, launch_in
+from zoosim.serving.launches.report import described
 from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
@@ -130,6 +135,7 @@ class Service:
         self._endpoints = Endpoints(parts)
         self._logged = LoggedDecisions(self.current, self._endpoints, self._reader)
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
+        self._keeper = LaunchKeeper(self.current, self._store, self._writer, self.clock)
         self._feedback = FeedbackLog(self.current, self._endpoints, self._logged, self._writer, self.upkeep, self.clock)
         self._try_requests()
 
@@ -291,8 +297,9 @@ class Service:
         return await self._logged.answer(decision_id)
 
     async def tick(self) -> None:
-        """Append a tick row if one is due, and let the schema grow where requests call for it."""
+        """Append a tick row if one is due, move a launch, and let the schema grow where requests call for it."""
         await self.upkeep.tick()
+        await self._keeper.look()
         self._watch.tick()
 
     def lag(self) -> int:
@@ -441,6 +448,12 @@ class Service:
             StoreError: the log cannot be written.
         """
         model = await asyncio.to_thread(self._launched_model, body) if body.action == "launch" else None
+        held_back = ""
+        if is_launch(body):
+            plan = plan_of(body)
+            _check_rewards(plan, self.model.fitted.weights)
+            if plan.holdback and not any(arm.role == HOLDBACK for arm in self.start.arms):
+                held_back = self.keep(self.model)  # here, where no message of the learner changes it meanwhile
         salt = self._random_bytes(SALT_BYTES)
 
         def changed(start: Start) -> Start:
@@ -448,11 +461,24 @@ class Service:
             if model is not None and after != start:
                 check_alike(body.arm or body.role, model, self.model)
                 after = registered(after, body.model, model, body.who, self.clock.seconds())
+            if held_back:
+                after = with_holdback(after, held_back, plan_of(body).holdback)
+            if after != start:
+                after = with_change(start, after, body, self.clock.now())
             return after if after.salt or not after.arms else msgspec.structs.replace(after, salt=salt)
 
         await self.current.switch(self._writer, changed)
         self.counts[f"deployments: {body.action}"] += 1
         return self.deployment()
+
+    def _launch(self) -> dict[str, Any] | None:
+        """Return how the launch stands, and what the learner says of it, as plain values; None where there was none."""
+        launch = launch_in(self.start)
+        if launch is None:
+            return None
+        report = self.current.launch_report
+        is_of_it = report is not None and report.number == launch.number
+        return {**msgspec.to_builtins(launch), "report": described(report) if is_of_it and report else None}
 
     def _launched_model(self, body: DeploymentBody) -> Model:
         if not body.model:
@@ -465,6 +491,7 @@ class Service:
             "arms": self._arms(),
             "frozen": bool(self.settings.frozen),
             "models": models_in(self.start),
+            "launch": self._launch(),
             "who": self.start.who,
             "why": self.start.why,
         }
@@ -535,6 +562,13 @@ class Service:
         # Only then: other services go by the time that this gives, so it must not be that of a clock behind the log's
         # newest row.
         self._store.keep_time(self.clock.now)
+
+
+def _check_rewards(plan: Plan, weights: Mapping[str, float]) -> None:
+    """Refuse a plan with rewards that the model does not know: `ConfigError`."""
+    for metric in plan.metrics:
+        if metric.reward != OBJECTIVE and metric.reward not in weights:
+            raise ConfigError(unknown("plan of the launch: reward", metric.reward, [OBJECTIVE, *weights]))
 
 
 def _schema_of(model: Model) -> tuple[str, str]:

@@ -24,11 +24,36 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     print_table(table_of_rows("What decides", heads, rows, n_text=5), wide=wide)
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
+    if deployment["launch"] is not None:
+        _print_launch(deployment["launch"], wide)
     models = [(digest[:DIGITS], *_facts(model)) for digest, model in deployment["models"].items()]
     if models:
         heads = ("model", "state", "policy", "rows", "who", "came")
         print_table(table_of_rows("Models", heads, models, n_text=6, essential=3), wide=wide)
     print_lines([_sentence(change) for change in deployment["history"][:CHANGES]])
+
+
+def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
+    """Print how a launch stands, and what it earned beside the champion."""
+    report = launch["report"]
+    sentence = launch["reason"] or (report["sentence"] if report else "nothing is known of it yet")
+    print_lines([f"Launch of {launch['arm']}: {launch['state']}. {sentence[0].upper()}{sentence[1:]}"])
+    if report is None:
+        return
+    heads = ("reward", "role", "difference\nper visitor", "99% interval", "champion", "margin")
+    rows = [_metric_row(each) for each in report["metrics"]]
+    print_table(table_of_rows(f"{report['visitors']:,} visitors", heads, rows, n_text=2, essential=4), wide=wide)
+    print_lines([check["sentence"] for check in report["checks"]])
+
+
+def _metric_row(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    figures = {name: _number(metric[name]) for name in ("difference", "low", "high", "champion", "margin")}
+    interval = f"{figures['low']} to {figures['high']}"
+    return metric["reward"], metric["role"], figures["difference"], interval, figures["champion"], figures["margin"]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _learned(arm: Mapping[str, Any]) -> str:

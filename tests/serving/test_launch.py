@@ -1,0 +1,229 @@
+"""A launch gets larger shares while nothing speaks against it, and is shipped or taken back by what it earns."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.serving.mock_time import MockTime
+from tests.serving.shop import PRODUCTS, make_model, running
+from zoosim.core.errors import ConfigError
+from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
+from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS
+from zoosim.serving.launches.monitor import LaunchMonitor, Silence
+from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.report import LaunchReport
+from zoosim.serving.projection import rows_of
+from zoosim.serving.publishing import News, Publisher
+from zoosim.serving.service import Service
+
+PLAN = {"steps": [0.2, 0.5], "hours": 0.01, "least": 10, "window": 2.0, "holdback": 0.0}
+PLAN_OF_METRICS = [
+    {"role": "success", "lift": 0.5},
+    {"role": "guardrail", "margin": 0.1, "drop": 0.5},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+class Shop:
+    """Visitors of a service whose clock is moved, and a learner that tells it how a launch stands."""
+
+    def __init__(self, service: Service, time: MockTime) -> None:
+        self.service = service
+        self.time = time
+        self.monitor = LaunchMonitor(lambda: service.model.fitted.weights)
+        self._rng = np.random.default_rng(1)
+        self._read = 0
+        self._visitors = 0
+
+    async def visits(self, count: int, rates: dict[str, float], *, told: bool = True) -> None:
+        """Let visitors come, a second each, who click by the arm that decided."""
+        for _ in range(count):
+            self._visitors += 1
+            body = DecideBody({"country": "de"}, [*PRODUCTS[:4]], visitor_id=f"v{self._visitors}")
+            answer = await self.service.decide(body)
+            if told and self._rng.random() < rates[answer.arm]:
+                await self.service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+            self.time.pass_by(1.0)
+            if self._visitors % 20 == 0:
+                await self.look()
+
+    async def look(self) -> None:
+        """Tick, let the learner read, and let the service do what its report calls for."""
+        await self.service.tick()
+        for row in rows_of(self.service._reader, self._read):
+            self.monitor.apply(row)
+            self._read = row.seq
+        arm = self.service.current.champion
+        news = News(
+            self._read,
+            self._read,
+            arm.origin,
+            last_feedback=self.monitor.last_feedback,
+            silence=self.monitor.silence(),
+            launch=self.monitor.report(),
+        )
+        self.service.current.take(Publisher().message(arm.model.policy, news))
+        await self.service.tick()
+
+    @property
+    def state(self) -> str:
+        launch = launch_in(self.service.start)
+        assert launch is not None
+        return launch.state
+
+
+def with_shop(folder: Path, model: Path, use: Callable[[Shop], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        time = MockTime()
+        async with running(folder, model, time.clock(), wait=1.0, **settings) as service:
+            await use(Shop(service, time))
+
+    asyncio.run(run())
+
+
+async def launch(shop: Shop, rival: Path, **plan: Any) -> None:
+    digest = shop.service.keep_model(rival)
+    plan = {**PLAN, "metrics": PLAN_OF_METRICS, **plan}
+    await shop.service.deploy(DeploymentBody("launch", "new", digest, plan=plan, who="ann"))
+
+
+def test_a_better_model_gets_all_shares_and_ships(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        shares = set()
+        while shop.state != "completed":
+            await shop.visits(20, {CHAMPION: 0.2, "new": 0.6})
+            shares.add(shop.service.current.assignment.shares.get("new", 1.0))
+        assert shares == {0.2, 0.5, 1.0}
+        arms = shop.service.current.assignment.shares
+        assert arms == {PREVIOUS: 0.0, CHAMPION: 1.0}
+        [shipped, *_] = await shop.service.history()
+        assert shipped["who"] == "launch"
+        assert "objective is better, and no guardrail is worse than its margin" in shipped["why"]
+        await shop.service.deploy(DeploymentBody("rollback", who="bob"))
+        assert shop.state == "rolled back"
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_worse_model_is_taken_back(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        for _ in range(100):
+            await shop.visits(20, {CHAMPION: 0.6, "new": 0.2})
+            if shop.state == "rolled back":
+                break
+        assert shop.service.current.assignment.shares == {"new": 0.0, CHAMPION: 1.0}
+        assert "is worse than the holdback by more than its margin" in (await shop.service.history())[0]["why"]
+        told = shop.service.deployment()["launch"]
+        assert told["report"]["metrics"][0]["difference"] < -0.2
+        await shop.visits(20, {CHAMPION: 0.6})
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_launch_alike_neither_ships_nor_is_taken_back(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model, holdback=0.1)
+        assert set(shop.service.current.assignment.shares) == {HOLDBACK, "new", CHAMPION}
+        await shop.visits(400, {CHAMPION: 0.4, "new": 0.4, HOLDBACK: 0.4})
+        assert shop.state == "cannot tell yet"
+        assert shop.service.current.assignment.shares["new"] == pytest.approx(0.45)
+        report = shop.monitor.report()
+        assert report is not None
+        assert 10 < report.remaining < 10_000
+        assert "more decisions" in report.sentence
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_person_pauses_a_launch_and_lets_it_go_on(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        with pytest.raises(ConfigError, match="no launch is running"):
+            await shop.service.deploy(DeploymentBody("pause"))
+        await launch(shop, model)
+        await shop.service.deploy(DeploymentBody("pause", why="a holiday"))
+        await shop.visits(100, {CHAMPION: 0.4, "new": 0.4})
+        assert (shop.state, shop.service.current.assignment.shares["new"]) == ("paused", 0.2)
+        with pytest.raises(ConfigError, match="new is running; promote it or roll it back first"):
+            await launch(shop, model)
+        await shop.service.deploy(DeploymentBody("resume"))
+        await shop.visits(100, {CHAMPION: 0.4, "new": 0.4})
+        assert shop.service.current.assignment.shares["new"] == 0.5
+        await shop.service.deploy(DeploymentBody("promote", "new"))
+        assert shop.state == "completed"
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_launch_goes_on_after_a_restart(tmp_path: Path, model: Path) -> None:
+    """What it has earned is read again from the log: the report is the same."""
+    reports: list[LaunchReport] = []
+
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        await shop.visits(60, {CHAMPION: 0.4, "new": 0.5})
+        again = LaunchMonitor(lambda: shop.service.model.fitted.weights)
+        for row in rows_of(shop.service._reader, 0, shop._read):
+            again.apply(row)
+        reports.extend(report for report in (shop.monitor.report(), again.report()) if report is not None)
+
+    with_shop(tmp_path, model, use)
+    assert reports[0] == reports[1]
+    assert reports[0].visitors > 40
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"steps": [0.5, 0.2]}, r"plan of the launch: steps: got \[0.5, 0.2\], expected shares that grow"),
+        ({"metrics": [{"role": "success", "reward": "clik"}]}, "reward 'clik' .did you mean click"),
+        ({"metrics": [{"role": "guardrail"}]}, "no metric is a success"),
+        ({"metrics": [{"role": "success", "margin": 0.3}]}, "margin 0.3, drop 0.2"),
+        ({"step": [0.1]}, "step"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_in_one_line(
+    tmp_path: Path, model: Path, plan: dict[str, Any], message: str
+) -> None:
+    async def use(shop: Shop) -> None:
+        with pytest.raises(ConfigError, match=message) as refused:
+            await launch(shop, model, **plan)
+        assert "\n" not in str(refused.value)
+        assert launch_in(shop.service.start) is None
+
+    with_shop(tmp_path, model, use)
+
+
+def test_learning_is_frozen_while_feedback_is_lost_and_goes_on_by_itself(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await shop.visits(300, {CHAMPION: 0.4})
+        await shop.visits(40, {CHAMPION: 0.4}, told=False)
+        assert not shop.service.settings.frozen
+        await shop.visits(40, {CHAMPION: 0.4}, told=False)
+        assert shop.service.settings.frozen
+        assert "pixel" in (await shop.service.history())[0]["why"]
+        await shop.visits(40, {CHAMPION: 0.4})
+        assert not shop.service.settings.frozen
+
+    with_shop(tmp_path, model, use)
+
+
+def test_feedback_that_comes_once_a_day_is_no_silence() -> None:
+    silence = Silence()
+    time = 0
+    for _ in range(4):
+        for _ in range(5_000):
+            time += 10_000_000
+            silence.decide()
+            assert silence.finding(time) is None
+        for _ in range(500):
+            silence.earn(time)

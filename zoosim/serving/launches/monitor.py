@@ -1,0 +1,295 @@
+"""Projection of the log to what a launch earned beside the champion, and to checks of its soundness.
+
+A visitor counts once, for the arm of the first decision since the launch began: who decides is drawn by visitor, so
+their later decisions are no draws of their own. What counts is the arm that was *drawn*, also where it left the
+decision to the champion. A visitor's rewards are summed over a window from the first decision on, the same for all.
+"""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from zoosim.core.digests import short_hash
+from zoosim.core.durations import MICROSECONDS
+from zoosim.monitoring import health
+from zoosim.monitoring.difference import DifferenceTest
+from zoosim.monitoring.launch import Verdict, judge, new_tests
+from zoosim.monitoring.split import SplitTest
+from zoosim.serving.arm_replica import checked_rules
+from zoosim.serving.arms import Assignment
+from zoosim.serving.events import CHAMPION, Choice, Feedback, ProductDecision, Row, Start, decision_of, unpack_floats
+from zoosim.serving.launches.plan import OBJECTIVE, Launch, MetricPlan, Plan, launch_in
+from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport
+from zoosim.serving.projection import Projection
+
+MOST_VISITORS = 2_000_000
+"""Visitors of a launch that are told apart; further ones do not count."""
+
+SHARE_OF_ONE_PRODUCT = 0.9
+"""The largest part of the new model's decisions that one product may have."""
+
+MOST_DOUBLE = 0.05
+"""The largest part of the visitors who may meet another arm than theirs, as theirs could not decide."""
+
+MOST_LEFT = 20
+"""Decisions in a row that the new model may leave to the champion."""
+
+WRONG = 1e-6
+"""By how much the probabilities of a decision may miss the sum of 1."""
+
+SILENCE = 60 * MICROSECONDS
+"""Time without feedback after which learning may be frozen."""
+
+USUAL = 20.0
+"""Feedbacks that are usual over so many decisions as there were without any; fewer say nothing."""
+
+FADING, FADING_OF_SILENCES = 2_000.0, 50_000.0
+"""Decisions over which the usual feedback per decision is averaged, and after which a long silence is forgotten."""
+
+LEAST_DECISIONS = 200.0
+"""Decisions after which it is known how much feedback is usual."""
+
+
+class _Visitor:
+    """A visitor whose window is open: the arm, the chance of it, the decisions, and what was earned by reward."""
+
+    __slots__ = ("decisions", "is_new", "rewards", "share")
+
+    def __init__(self, is_new: bool, share: float) -> None:
+        self.is_new = is_new
+        self.share = share
+        self.decisions: list[bytes] = []
+        self.rewards: Counter[str] = Counter()
+
+    def earned(self, reward: str, weights: Mapping[str, float]) -> float:
+        """Return what was earned of a reward, or of the objective."""
+        if reward == OBJECTIVE:
+            return sum(weights.get(name, 0.0) * value for name, value in sorted(self.rewards.items()))
+        return float(self.rewards[reward])
+
+
+class Silence:
+    """Tells whether feedback has ceased: for longer, and over more decisions, than happens by chance, or ever did.
+
+    Attributes:
+        last: When the newest feedback came, in microseconds since 1970; 0 before any.
+    """
+
+    def __init__(self) -> None:
+        """Begin without decisions."""
+        self._decided = self._earned = self._rate = 0.0
+        self._longest = 0.0
+        self._since_last = 0
+        self.last = 0
+
+    def decide(self) -> None:
+        """Take note of a decision."""
+        self._decided += 1.0 - self._decided / FADING
+        self._earned -= self._earned / FADING
+        self._longest -= self._longest / FADING_OF_SILENCES
+        self._since_last += 1
+
+    def earn(self, time: int) -> None:
+        """Take note of feedback at a time of the log."""
+        self._earned += 1.0
+        self._rate = self._earned / max(self._decided, 1.0)
+        # Where feedback comes in batches, as once a day, silence between them is usual.
+        self._longest = max(self._longest, float(self._since_last))
+        self._since_last = 0
+        self.last = time
+
+    def finding(self, time: int) -> health.Finding | None:
+        """Return what is wrong at a time of the log, None where feedback comes as usual."""
+        usual = self._rate * self._since_last
+        is_long = usual >= USUAL and self._since_last > 2.0 * self._longest
+        if not self.last or self._decided < LEAST_DECISIONS or not is_long:
+            return None
+        minute = 60.0 * MICROSECONDS
+        return health.no_rewards("feedback", (time - self.last) / minute, SILENCE / minute, usual)
+
+
+class LaunchMonitor(Projection):
+    """Follows the log; the same rows come to the same report.
+
+    Attributes:
+        launch: The launch that splits traffic now, None for none.
+    """
+
+    def __init__(self, weights: Callable[[], Mapping[str, float]]) -> None:
+        """Begin without a launch.
+
+        Args:
+            weights: Returns the weight of each reward in the objective.
+        """
+        self.launch: Launch | None = None
+        self._weights = weights
+        self._silence = Silence()
+        self._time = 0
+
+    def apply(self, row: Row) -> None:
+        """Read the next row."""
+        self._time = row.time
+        super().apply(row)
+
+    def on_start(self, row: Row, start: Start) -> None:
+        """Begin with a launch, or go on with its other shares."""
+        launch = launch_in(start)
+        before = self.launch
+        self.launch = launch if launch is not None and launch.is_running else None
+        if self.launch is None:
+            return
+        if before is None or before.number != self.launch.number:
+            self._begin(self.launch)
+        if before is None or before.step != self.launch.step:
+            self._step_visitors = 0
+        self._window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
+        self._assignment = Assignment(start)
+        shares = self._assignment.shares
+        self._share = shares[self.launch.arm] / (shares[self.launch.arm] + shares[CHAMPION])
+
+    def _begin(self, launch: Launch) -> None:
+        self._plan: Plan = launch.steps
+        self._metrics = [each.metric for each in self._plan.metrics]
+        self._tests = new_tests(self._metrics, level=self._plan.level)
+        self._split = SplitTest(2)
+        self._open: dict[int, _Visitor] = {}
+        self._dues: list[tuple[int, int, int]] = []
+        self._visitor_of: dict[bytes, int] = {}
+        self._seen: set[int] = set()
+        self._mixed: set[int] = set()
+        self._step_visitors = 0
+        self._left = 0
+        self._shown: Counter[str] = Counter()
+        self._decisions = 0
+        self._wrong = 0
+        self._last_decision = self._time
+        self._is_held = False
+        self._standing: dict[str, health.Finding] = {}
+
+    def on_choice(self, row: Row, choice: Choice) -> None:
+        """Count a decision, and its visitor if that is a new one."""
+        self._silence.decide()
+        if self.launch is None or choice.is_forgotten:
+            return
+        decision_id = decision_of(row)
+        arm = self._assignment.arm_for(choice.visitor_id, decision_id)
+        if arm not in (self.launch.arm, CHAMPION):
+            return
+        is_new = arm == self.launch.arm
+        visitor = _number(choice.visitor_id or f"decision {decision_id}")
+        if choice.arm == self.launch.arm:
+            self._last_decision = row.time
+            self._left = 0
+            self._check(choice)
+        elif is_new:
+            self._left += 1
+            self._mixed.add(visitor)
+        if visitor not in self._seen and len(self._seen) < MOST_VISITORS:
+            self._seen.add(visitor)
+            self._open[visitor] = _Visitor(is_new, self._share)
+            heapq.heappush(self._dues, (row.time + self._window, row.seq, visitor))
+            self._split.update(np.array([is_new, not is_new], np.int64), [self._share, 1.0 - self._share])
+        if visitor in self._open:
+            name = short_hash(decision_id.encode(), 8)
+            self._visitor_of[name] = visitor
+            self._open[visitor].decisions.append(name)
+
+    def _check(self, choice: Choice) -> None:
+        """Check what the new model decided."""
+        self._decisions += 1
+        self._shown.update(choice.names_shown[:1])
+        if isinstance(choice, ProductDecision):
+            self._wrong += abs(sum(unpack_floats(choice.propensities)) - 1.0) > WRONG
+
+    def on_feedback(self, row: Row, feedback: Feedback) -> None:
+        """Enter what a visitor earned whose window is open."""
+        self._silence.earn(row.time)
+        if self.launch is None:
+            return
+        visitor = self._open.get(self._visitor_of.get(short_hash(decision_of(row).encode(), 8), -1))
+        if visitor is not None:
+            visitor.rewards.update(feedback.rewards)
+
+    def on_tick(self, row: Row) -> None:
+        """Take the visitors whose windows are over into the tests, in the order in which they came."""
+        if self.launch is None:
+            return
+        over = []
+        while self._dues and self._dues[0][0] <= row.time:
+            over.append(self._open.pop(heapq.heappop(self._dues)[2]))
+        if not over:
+            return
+        self._step_visitors += len(over)
+        for visitor in over:
+            for name in visitor.decisions:
+                del self._visitor_of[name]
+        weights = self._weights()
+        is_new = np.array([visitor.is_new for visitor in over], float)
+        shares = np.array([visitor.share for visitor in over])
+        for plan, test in zip(self._plan.metrics, self._tests, strict=True):
+            earned = np.array([visitor.earned(plan.reward, weights) for visitor in over])
+            test.update(is_new, shares, np.clip(earned, plan.low, plan.high))
+
+    @property
+    def last_feedback(self) -> int:
+        """When the newest feedback came, in microseconds since 1970; 0 before any."""
+        return self._silence.last
+
+    def silence(self) -> FailedCheck | None:
+        """Return what is wrong where feedback has ceased, None where it comes."""
+        finding = self._silence.finding(self._time)
+        return None if finding is None else _failed(finding)
+
+    def report(self) -> LaunchReport | None:
+        """Return how the launch stands; None without one."""
+        if self.launch is None:
+            return None
+        judgement = judge(self._metrics, self._tests, share=self._share, held=self._is_held)
+        self._is_held = judgement.verdict is Verdict.HOLD
+        return LaunchReport(
+            number=self.launch.number,
+            step=self.launch.step,
+            verdict=judgement.verdict,
+            sentence=judgement.sentence,
+            remaining=judgement.remaining,
+            visitors=self._tests[0].events,
+            step_visitors=self._step_visitors,
+            metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._tests, strict=True)],
+            checks=[_failed(finding) for finding in self._findings()],
+        )
+
+    def _findings(self) -> Iterable[health.Finding]:
+        """Return the checks that fail now."""
+        assert self.launch is not None
+        product, shown = next(iter(self._shown.most_common(1)), ("", 0))
+        minutes = (self._time - self._last_decision) / (60.0 * MICROSECONDS)
+        most_minutes = math.inf if self._left < MOST_LEFT else -1.0
+        findings = (
+            health.split_ratio(self._split, (self.launch.arm, CHAMPION)),
+            health.double_exposure(len(self._mixed), len(self._seen), MOST_DOUBLE),
+            health.propensities(self._wrong, self._decisions),
+            health.product_share(product, shown, self._decisions, SHARE_OF_ONE_PRODUCT),
+            health.no_traffic(self.launch.arm, minutes, most_minutes),
+        )
+        now = datetime.fromtimestamp(self._time / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        self._standing = health.standing(self._standing, findings, now)
+        return self._standing.values()
+
+
+def _number(visitor: str) -> int:
+    return int.from_bytes(short_hash(visitor.encode(), 8), "big")
+
+
+def _failed(finding: health.Finding) -> FailedCheck:
+    return FailedCheck(finding.check, finding.action, str(finding))
+
+
+def _told(plan: MetricPlan, test: DifferenceTest) -> MetricReport:
+    estimate = test.estimate()
+    margin = plan.margin * (estimate.holdback if plan.relative else 1.0)
+    figures = map(float, (estimate.difference, estimate.low, estimate.high, estimate.holdback, margin))
+    return MetricReport(plan.reward, plan.role, *figures)

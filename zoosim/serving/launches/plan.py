@@ -1,0 +1,152 @@
+"""The plan of a launch: its shares, for how long each, and by which rewards it goes on, waits, or is taken back."""
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import Field, field_validator, model_validator
+
+from zoosim.core.config import Strict, build
+from zoosim.core.durations import MICROSECONDS
+from zoosim.core.parameters import unknown
+from zoosim.monitoring.difference import Reward
+from zoosim.monitoring.launch import Metric, Role, State, new_tests
+from zoosim.serving.events import Start
+
+LAUNCH = "launch"
+"""The part of the changes in a log that says how the launch stands."""
+
+OBJECTIVE = "objective"
+"""The name of what the policy learns: the weighted sum of rewards by name."""
+
+STEPS = (0.01, 0.05, 0.10, 0.25, 0.50)
+"""The shares of a launch by default."""
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class MetricPlan(Strict):
+    """A reward of a visitor and what it decides.
+
+    Args:
+        reward: The name of the reward, or "objective".
+        role: "success": to ship, one has to improve; "guardrail": the launch is taken back where it is worse than the
+            margin, and ships once all are shown not to be; "signal": a fall holds the launch until it is gone.
+        margin: By how much the new model may be worse.
+        drop: The drop that the launch is set to find, above the margin.
+        lift: The improvement that it is set to find.
+        relative: Whether these are parts of the champion's mean, or in units of the reward.
+        low, high: The range of the reward of a visitor; what is beyond is cut.
+    """
+
+    reward: str = OBJECTIVE
+    role: Role = Role.GUARDRAIL
+    margin: Annotated[float, Field(ge=0)] = 0.02
+    drop: Annotated[float, Field(gt=0)] = 0.2
+    lift: Annotated[float, Field(gt=0)] = 0.1
+    relative: bool = True
+    low: Annotated[float, Field(le=0)] = 0.0
+    high: Annotated[float, Field(gt=0)] = 1.0
+
+    @field_validator("role", mode="before")
+    @classmethod
+    def _role(cls, value: Any) -> Any:
+        if value in list(Role):
+            return Role(value)
+        raise ValueError(unknown("unknown", str(value), [*Role]))
+
+    @property
+    def metric(self) -> Metric:
+        """The metric, as tests take it; raises `ConfigError`."""
+        reward = Reward(self.reward, self.low, self.high, self.margin, self.drop, self.lift, self.relative)
+        return Metric(reward, self.role)
+
+
+def _objective() -> list[MetricPlan]:
+    return [MetricPlan(role=Role.SUCCESS), MetricPlan(role=Role.GUARDRAIL)]
+
+
+class Plan(Strict):
+    """How a model is launched.
+
+    Args:
+        steps: The shares of the new model, growing.
+        hours: Hours that each share stays at least, one number for all or one per share.
+        least: Visitors that each share takes at least, of the new model and of the champion.
+        window: Seconds in which what a visitor earns counts, from the first decision on; 0 for the wait of the rules.
+        metrics: Rewards and what they decide.
+        holdback: The share of an arm that stays as the champion is now, and learns nothing, where there is none yet; 0
+            for none.
+        level: Probability of taking back wrongly, and of shipping what is worse than a margin, at the end of it all.
+    """
+
+    steps: Annotated[list[Share], Field(min_length=1, max_length=20, default_factory=lambda: [*STEPS])]
+    hours: float | list[float] = 2.0
+    least: Annotated[int, Field(ge=0, le=10**9)] = 100
+    window: Annotated[float, Field(ge=0, le=604_800)] = 0.0
+    metrics: Annotated[list[MetricPlan], Field(min_length=1, max_length=20, default_factory=_objective)]
+    holdback: Annotated[float, Field(ge=0, le=0.5)] = 0.05
+    level: Annotated[float, Field(gt=0, lt=0.5)] = 0.01
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "Plan":
+        if sorted(set(self.steps)) != self.steps:
+            raise ValueError(f"steps: got {self.steps}, expected shares that grow")
+        durations = self.hours if isinstance(self.hours, list) else [self.hours]
+        if len(durations) not in (1, len(self.steps)) or min(durations) < 0 or max(durations) > 10_000:
+            raise ValueError(f"hours: got {self.hours}, expected one number from 0 on, or one per share")
+        new_tests([each.metric for each in self.metrics], level=self.level)
+        return self
+
+    def duration(self, step: int) -> int:
+        """Return how long a share stays at least, in microseconds."""
+        hours = self.hours[step] if isinstance(self.hours, list) else self.hours
+        return round(hours * 3_600 * MICROSECONDS)
+
+
+class Launch(msgspec.Struct):
+    """How a launch stands, as a start of the log says.
+
+    Attributes:
+        number: The number of the start that began it, which names it.
+        arm: The name of its arm; once it has shipped, that of the champion.
+        plan: The fields of its plan.
+        state: Where it is.
+        step: The place of its share among the plan's.
+        since: When that share began, in microseconds since 1970.
+        by_person: Whether a person paused it.
+        reason: Why it is where it is.
+    """
+
+    number: int
+    arm: str
+    plan: dict[str, Any]
+    state: State
+    step: int
+    since: int
+    by_person: bool = False
+    reason: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """True while traffic is split by it."""
+        return self.state in (State.RUNNING, State.CANNOT_TELL, State.PAUSED)
+
+    @property
+    def steps(self) -> Plan:
+        """Its plan; raises `ConfigError` where the log holds none."""
+        plan: Plan = build(Plan, self.plan, "log of the service: launch")
+        return plan
+
+
+def launch_in(start: Start) -> Launch | None:
+    """Return how the launch of a start stands; None where there was none."""
+    entry = json.loads(start.changes).get(LAUNCH)
+    return None if entry is None else msgspec.convert(entry, Launch)
+
+
+def with_launch(start: Start, launch: Launch) -> Start:
+    """Return a start that says how a launch stands."""
+    changes = json.loads(start.changes)
+    changes[LAUNCH] = msgspec.to_builtins(launch)
+    return msgspec.structs.replace(start, changes=json.dumps(changes, sort_keys=True).encode())

@@ -105,13 +105,13 @@ class SqliteStore:
         try:
             # Linux reports a failed fsync once, and marks the pages as clean: a second fsync would succeed, and the
             # rows would be lost with the power. So the flag is set before the call, and after a failure pages are
-            # written anew, by a checkpoint that copies them from the write-ahead log into the file and syncs both.
+            # written anew, by a checkpoint that copies them from the write-ahead log into the file and syncs that.
             # Until that has left nothing behind, no sync counts.
             if not self._has_failed_to_sync:
                 self._has_failed_to_sync = True
                 _sync(self._wal)
-            elif self._checkpoint("RESTART"):  # what a failed sync left is not trusted: it goes to another place
-                raise StoreError(f"{self._path}: could not be synced before, and somebody reads it now")
+            else:
+                self._leave_log()
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be synced ({error.strerror})") from None
         except apsw.Error as error:
@@ -150,8 +150,17 @@ class SqliteStore:
         self._has_failed_to_sync = True  # for all that this knows of what was left there
         # A service that was killed may have left rows that it never synced, and whose readers have learned from them. A
         # full disk is no reason not to start: what is logged can still be read, and the first sync tries again.
-        with contextlib.suppress(apsw.FullError, apsw.IOError):
-            self._has_failed_to_sync = self._checkpoint("RESTART")
+        with contextlib.suppress(apsw.FullError, apsw.IOError, OSError, StoreError):
+            self._leave_log()
+            self._has_failed_to_sync = False
+
+    def _leave_log(self) -> None:
+        """Move all of a write-ahead log that is not trusted into the file, and leave an empty one on the disk."""
+        # Emptied, as the disk may hold the log as it was before a failed sync: after a power cut its older pages would
+        # count, and not the newer ones in the file.
+        if self._checkpoint("TRUNCATE"):
+            raise StoreError(f"{self._path}: could not be synced before, and somebody reads it now")
+        _sync(self._wal)
 
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
         self._pages_of_wal = pages

@@ -271,6 +271,12 @@ class Day:
         sends = 2 if self.faults.happens(Fault.FEEDBACK_REPEATED, 0.1) else 1
         for _ in range(sends):
             await self._insist("feedback", decision_id, body, lambda service: service.give_feedback(decision_id, body))
+        if rng.random() < 0.3:
+            await asyncio.sleep(float(rng.exponential(3.0)))
+            again = FeedbackBody({"click": float(rng.integers(2))}, product, "second")
+            await self._insist(
+                "feedback", decision_id, again, lambda service: service.give_feedback(decision_id, again)
+            )
         if self.faults.happens(Fault.FEEDBACK_CHANGED, 0.05):
             other = FeedbackBody({"click": 1.0 - body.rewards["click"]}, product, "first")
             await self._insist(

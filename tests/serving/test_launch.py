@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -160,6 +161,36 @@ def test_a_person_pauses_a_launch_and_lets_it_go_on(tmp_path: Path, model: Path)
         assert shop.service.current.assignment.shares["new"] == 0.5
         await shop.service.deploy(DeploymentBody("promote", "new"))
         assert shop.state == "completed"
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_share_of_nobody_or_of_all_tells_nothing_and_the_launch_goes_on(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        await shop.visits(20, {CHAMPION: 0.2, "new": 0.6})
+        for share in (1.0, 0.0):
+            await shop.service.deploy(DeploymentBody("share", "new", share=share))
+            await shop.visits(20, {CHAMPION: 0.2, "new": 0.6})
+            report = shop.monitor.report()
+            assert report is not None
+            assert report.visitors <= 20
+            assert report.sentence == "Cannot tell yet: the new policy or the holdback decides for nobody."
+        digest = shop.service.keep_model(model)
+        await shop.service.deploy(DeploymentBody("launch", "all", digest, share=1.0))
+        await shop.visits(20, {"all": 0.2})
+        await shop.service.deploy(DeploymentBody("retire", "new"))
+        with pytest.raises(ConfigError, match="got no visitors, as other arms have them all"):
+            await launch(shop, model)
+        await shop.service.deploy(DeploymentBody("retire", "all"))
+        with pytest.raises(ConfigError, match="arm: got 'holdback'"):
+            await shop.service.deploy(DeploymentBody("launch", HOLDBACK, digest))
+        await launch(shop, model)
+        await shop.visits(20, {CHAMPION: 0.2, "new": 0.6})
+        assert shop.state == "running"
+        gone = launch_in(msgspec.structs.replace(shop.service.start, arms=[]))
+        assert gone is not None
+        assert gone.state == "rolled back"
 
     with_shop(tmp_path, model, use)
 

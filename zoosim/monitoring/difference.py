@@ -277,11 +277,11 @@ class DifferenceTest(Stateful):
 
         Args:
             claim: HARM, NOT_WORSE or BETTER.
-            share: Chance that an event is the new policy's, inside (0, 1).
+            share: Chance that an event is the new policy's, from 0 to 1.
             power: Probability that it is shown by then.
 
         Returns:
-            The number, 0 once it is shown, infinity while nothing was earned.
+            The number, 0 once it is shown, infinity while nothing was earned, or where one policy has all events.
         """
         if self._wealth.found_at[claim]:
             return 0.0
@@ -292,7 +292,8 @@ class DifferenceTest(Stateful):
         threshold = 1.0 / self.levels[claim]
         held_back = float(self._wealth.reserve[claim])
         needed = information_needed(threshold, self._wealth.accounts[claim], held_back, power=power)
-        return needed / information(float(self.reward.distances[claim]) * unit, variance, share)
+        told = information(float(self.reward.distances[claim]) * unit, variance, share)
+        return needed / told if told else math.inf
 
     def estimate(self, level: float = 0.01) -> Estimate:
         """Return the difference, in units of the reward; NaN before the first event.

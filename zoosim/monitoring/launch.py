@@ -225,6 +225,9 @@ def judge(
     needed = [test.remaining(NOT_WORSE, share) for test in waiting]
     if not improved:
         needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
+    if not 0.0 < share < 1.0:
+        sentence = "Cannot tell yet: the new policy or the holdback decides for nobody."
+        return Judgement(Verdict.CANNOT_TELL, sentence, float("inf"))
     return Judgement(Verdict.CANNOT_TELL, _waits(max(needed), per_hour), max(needed))
 
 

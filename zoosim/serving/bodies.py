@@ -180,8 +180,8 @@ class DeploymentBody(Body):
     """
 
     action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
-    arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
-    model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}$")] = ""
+    arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}\Z")] = ""
+    model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}\Z")] = ""
     share: Annotated[float, Meta(ge=0, le=1)] | None = None
     role: Literal["challenger", "holdback"] = "challenger"
     who: Annotated[str, Meta(max_length=100)] = ""

@@ -223,7 +223,11 @@ def _replaced(start: Start, arm: Arm) -> list[Arm]:
 
 
 def with_holdback(start: Start, model: str, share: float) -> Start:
-    """Return a start with a holdback of a model, of which the first arm that has none of it is left some."""
+    """Return a start with a holdback of a model; the same one where it has a holdback."""
+    if any(arm.role == HOLDBACK for arm in start.arms):
+        return start
+    if any(arm.name == HOLDBACK for arm in start.arms):
+        raise ConfigError(f"arm: got {HOLDBACK!r}, as the plan names the arm that learns nothing; give another name")
     return _with_arms(start, [Arm(HOLDBACK, model, share, HOLDBACK, start.number + 1), *start.arms])
 
 

@@ -458,13 +458,14 @@ class Service:
 
         def changed(start: Start) -> Start:
             after = deployed(start, body)
-            if model is not None and after != start:
+            if after == start:
+                return start
+            if model is not None:
                 check_alike(body.arm or body.role, model, self.model)
                 after = registered(after, body.model, model, body.who, self.clock.seconds())
             if held_back:
                 after = with_holdback(after, held_back, plan_of(body).holdback)
-            if after != start:
-                after = with_change(start, after, body, self.clock.now())
+            after = with_change(start, after, body, self.clock.now())
             return after if after.salt or not after.arms else msgspec.structs.replace(after, salt=salt)
 
         await self.current.switch(self._writer, changed)

@@ -44,7 +44,10 @@ def with_change(before: Start, after: Start, body: DeploymentBody, now: int) -> 
     if is_launch(body):
         arm = body.arm or body.role
         begun = Launch(before.number + 1, arm, plan_of(body).model_dump(mode="json"), State.RUNNING, 0, now)
-        return with_launch(with_share(after, arm, share_of(after, begun)), begun)
+        share = share_of(after, begun)
+        if share <= 0.0:
+            raise ConfigError("launch: got no visitors, as other arms have them all; give those smaller shares first")
+        return with_launch(with_share(after, arm, share), begun)
     if launch is None or not _concerns(launch, body):
         if body.action in ("pause", "resume"):
             raise ConfigError(f"{body.action}: no launch is running; launch a model first")

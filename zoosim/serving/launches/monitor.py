@@ -149,7 +149,8 @@ class LaunchMonitor(Projection):
         self._window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
         self._assignment = Assignment(start)
         shares = self._assignment.shares
-        self._share = shares[self.launch.arm] / (shares[self.launch.arm] + shares[CHAMPION])
+        both = shares[self.launch.arm] + shares[CHAMPION]
+        self._share = shares[self.launch.arm] / both if both else 0.0  # others may have all
 
     def _begin(self, launch: Launch) -> None:
         self._plan: Plan = launch.steps
@@ -188,7 +189,9 @@ class LaunchMonitor(Projection):
         elif is_new:
             self._left += 1
             self._mixed.add(visitor)
-        if visitor not in self._seen and len(self._seen) < MOST_VISITORS:
+        # Where one of both gets all visitors, none is drawn, and nothing is learned of the difference.
+        is_drawn = 0.0 < self._share < 1.0
+        if is_drawn and visitor not in self._seen and len(self._seen) < MOST_VISITORS:
             self._seen.add(visitor)
             self._open[visitor] = _Visitor(is_new, self._share)
             heapq.heappush(self._dues, (row.time + self._window, row.seq, visitor))

@@ -142,7 +142,12 @@ class Launch(msgspec.Struct):
 def launch_in(start: Start) -> Launch | None:
     """Return how the launch of a start stands; None where there was none."""
     entry = json.loads(start.changes).get(LAUNCH)
-    return None if entry is None else msgspec.convert(entry, Launch)
+    if entry is None:
+        return None
+    launch = msgspec.convert(entry, Launch)
+    if launch.is_running and all(arm.name != launch.arm for arm in start.arms):  # as after `serve --arm none`
+        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason="its arm was ended")
+    return launch
 
 
 def with_launch(start: Start, launch: Launch) -> Start:

@@ -37,8 +37,8 @@ LIFE = ("visitor", "visit", "step", "ended", "censored")
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        *(("linucb", SHOCKED), ("q-table", SHOCKED), ("ppo", SHOCKED), ("dqn", HARD)),
-        *(pytest.param(name, SHOCKED, marks=pytest.mark.slow) for name in ("dqn", "iql")),
+        *(("linucb", SHOCKED), ("q-table", SHOCKED), ("dqn", HARD)),
+        *(pytest.param(name, SHOCKED, marks=pytest.mark.slow) for name in ("dqn", "iql", "ppo")),
         *(pytest.param(name, HARD, marks=pytest.mark.slow) for name in ("linucb", "ppo")),
     ],
 )

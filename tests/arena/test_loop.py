@@ -223,7 +223,7 @@ def test_a_delay_is_a_number_of_visits(values: dict[str, Any]) -> None:
         FeedbackTiming(**values)
 
 
-@pytest.mark.parametrize("name", ["greedy", "neural-linear-online"])
+@pytest.mark.parametrize("name", ["greedy", pytest.param("neural-linear-online", marks=pytest.mark.slow)])
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(name: str, world: TableWorld) -> None:
     long, short = rows(world, made(world, name, {})), rows(world, made(world, name, {}), 601)
     must_be_equal([column[:601] for column in long], short)

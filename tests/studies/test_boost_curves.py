@@ -167,6 +167,7 @@ def test_learners_are_over_templates_where_they_say_so() -> None:
         assert issubclass(find_class(entry.source), TemplateBandit) == (learner.library in LIBRARY_NAMES)
 
 
+@pytest.mark.slow
 def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch, tmp_path)
     progress_lines: list[str] = []

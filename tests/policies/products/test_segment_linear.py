@@ -288,7 +288,7 @@ def test_words_that_are_no_memory_are_refused() -> None:
 LARGE_POLICIES = [
     *[(name, {"memory": memory}) for name in NAMES[:2] for memory in ("all", "discount")],
     ("product-linucb", {}),
-    ("d-linucb", {"discount": 0.99}),
+    pytest.param("d-linucb", {"discount": 0.99}, marks=pytest.mark.slow),
     ("greedy", {}),
 ]
 

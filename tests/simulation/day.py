@@ -76,6 +76,10 @@ class Day:
         log: The server of the log.
         faults: What went wrong.
         violations: What must not happen, and did.
+        has_clocks: Whether policies have clocks, so that decisions of a service move its own state.
+        sync_all: Whether decisions, too, are on the disk before they are answered.
+        explorations: All shares of even draws that were ever set.
+        newest_before_idle: The last row before nobody asked for anything any more.
     """
 
     def __init__(self, seed: int, models: Models, folder: Path) -> None:
@@ -146,9 +150,9 @@ class Day:
             self.loop.call_later(3.0 * number, host.start)
         await asyncio.sleep(60.0)
         begins = np.sort(self._rng.uniform(100.0, DAY - CALM - IDLE - 1_000.0, EPISODES))
-        for number, begin in enumerate(begins):
+        for begin in begins:
             await asyncio.sleep(max(begin - self.loop.time(), 1.0))
-            await self._episode(DECISIONS // EPISODES, is_first=number == 0)
+            await self._episode(DECISIONS // EPISODES)
         self.faults.is_calm = True
         self.log.is_away = False
         self.loop.slowness = 1.0
@@ -172,7 +176,7 @@ class Day:
         for host in self.hosts:
             await self._ask(host, "decide", "", DecideBody(), lambda service: service.decide(DecideBody()))
 
-    async def _episode(self, visits: int, is_first: bool) -> None:
+    async def _episode(self, visits: int) -> None:
         """Let visitors come, and things go wrong."""
         self._is_busy = True
         chaos = self.loop.create_task(self._chaos())

@@ -51,7 +51,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     Attributes:
         failures: What went wrong in callbacks and tasks that nobody awaits.
-        steps: How many callbacks have run.
         slowness: By how much steps of other threads and machines take longer than usual.
     """
 
@@ -59,7 +58,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Begin at time 0; delays of threads are drawn by `rng`."""
         super().__init__()
         self.failures: list[str] = []
-        self.steps = 0
         self.slowness = 1.0
         self._rng = rng
         self._now = 0.0
@@ -170,7 +168,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             heapq.heappush(self._due, (process.paused_until, count, handle, process))
             return
         self._now = max(self._now, when)
-        self.steps += 1
         handle._run()
 
     def create_future(self) -> "asyncio.Future[Any]":

@@ -28,7 +28,6 @@ class MemoryLog:
         files: The files that it shares.
         on_append: Called after each append.
         is_away: Whether it answers nobody.
-        removed: How many rows it removed for their age.
         opened: How often it was opened.
     """
 
@@ -41,7 +40,6 @@ class MemoryLog:
         self.files: dict[str, bytes] = {}
         self.on_append: Callable[[], None] = lambda: None
         self.is_away = False
-        self.removed = 0
         self.opened = 0
         self._by_key: dict[bytes, Row] = {}
         self._first = 1
@@ -112,7 +110,6 @@ class MemoryLog:
             count += 1
         del self.rows[:count]
         self._first += count
-        self.removed += count
         return count
 
     def lead(self, who: int, now: int) -> tuple[bool, int]:

@@ -103,6 +103,8 @@ def _interrupted() -> str:
     """Return the line for a command that was interrupted."""
     if sys.argv[1:2] in (["run"], ["recommend"]):
         return "interrupted; finished trials are saved, repeat the command to resume"
+    if sys.argv[1:2] == ["deploy"]:
+        return "interrupted; zoosim deploy prints whether the change was made"
     return "interrupted; nothing was saved"
 
 

@@ -280,3 +280,30 @@ def test_a_model_is_launched_promoted_and_taken_back_over_http(
             assert refused.code == 2
             assert message in refused.line
         assert service.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--url", "http://[::1"), "url: got 'http://[::1', expected that of a service"),
+        (("--url", "ftp://shop"), "url: got 'ftp://shop', expected that of a service"),
+        (("share", "new", "--share", "nan"), "got what JSON cannot hold"),
+        (("launch", "new.zoosim", "--plan", "plan.yaml"), "plan.yaml.hours.float: got nan, expected a finite number"),
+        (("promote", "new", "--plan", "plan.yaml"), "promote: got a plan, which a launch alone has"),
+        (("promote", "new", "--arm", "old"), "promote: got 'new' and 'old', expected one name of an arm"),
+        (("status", "new"), "status: got 'new', expected none"),
+        (("launch", "/dev/zero"), "/dev/zero: cannot be read"),
+    ],
+)
+def test_a_command_that_cannot_be_is_refused_before_a_service_is_asked(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "plan.yaml").write_text("hours: .nan\n")
+    refused = deploy_by_command(tmp_path, *words)
+    assert refused.code == 2
+    assert message in refused.line
+
+
+def test_a_key_that_cannot_be_sent_is_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="key: got one with characters other than printable ASCII"):
+        zoosim.Client("http://127.0.0.1:9", "ключ")

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.calls import public_call
-from zoosim.core.config import read_yaml
+from zoosim.core.config import build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.extras import needs_extra
-from zoosim.core.parameters import unknown
+from zoosim.core.files import MOST_BYTES, read_content
+from zoosim.core.parameters import shown, unknown
 
 STATUS, LAUNCH = "status", "launch"
 ACTIONS = (STATUS, LAUNCH, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire")
@@ -20,6 +21,9 @@ ACTIONS = (STATUS, LAUNCH, "share", "promote", "rollback", "pause", "resume", "f
 URL = "http://127.0.0.1:8100"
 KEY = "ZOOSIM_SERVE_KEY"
 """The variable of the environment that holds the key of the service."""
+
+TIMEOUT = 60.0
+"""Seconds that a change may take: a model is sent, loaded and compiled."""
 
 
 @public_call
@@ -66,28 +70,46 @@ def deploy(
     needs_extra("deploy", "serve")
     from zoosim.serving.client import Client
 
-    with Client(url, os.environ.get(KEY, "")) as client:
+    change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
+    if action == LAUNCH:
+        # Before the model is sent, which takes its time.
+        change |= {"arm": arm, "plan": None if plan is None else _plan(plan)}
+    else:
+        _check_alone(action, what, arm, plan)
+        change["arm"] = arm if what is None else os.fspath(what)
+    with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         if action != STATUS:
-            change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
             if action == LAUNCH:
-                change |= {"arm": arm, "model": client.keep_model(_content(what)), "plan": _plan(plan)}
-            else:
-                change["arm"] = None if what is None else os.fspath(what)
+                change["model"] = client.keep_model(_content(what))
             client.deploy(action, **change)
         return client.deployment()
 
 
-def _plan(plan: str | os.PathLike[str] | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if plan is None or isinstance(plan, Mapping):
-        return None if plan is None else dict(plan)
-    return dict(read_yaml(Path(plan)))
+def _plan(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a plan; raises `ConfigError` where it cannot be one."""
+    from zoosim.serving.launches.plan import Plan
+
+    fields = dict(plan) if isinstance(plan, Mapping) else read_yaml(Path(plan))
+    build(Plan, fields, "plan" if isinstance(plan, Mapping) else os.fspath(plan))
+    return fields
+
+
+def _check_alone(action: str, what: Any, arm: str | None, plan: Any) -> None:
+    """Refuse what an action on an arm does not take: `ConfigError`."""
+    if plan is not None:
+        raise ConfigError(f"{action}: got a plan, which a launch alone has; leave it out")
+    if what is not None and (arm is not None or action == STATUS):
+        expected = "none" if action == STATUS else "one name of an arm"
+        raise ConfigError(
+            f"{action}: got {shown(what)}{'' if arm is None else f' and {shown(arm)}'}, expected {expected}"
+        )
 
 
 def _content(model: str | os.PathLike[str] | None) -> bytes:
     if model is None:
         raise ConfigError("launch: got no model, expected the file of one, as zoosim train writes it")
     try:
-        return Path(model).read_bytes()
+        return read_content(model, MOST_BYTES)
     except OSError as error:
         raise DataError(f"{model}: cannot be read ({error.strerror}); name the file of a model") from None
 

@@ -1,6 +1,7 @@
 """Ask a service what to show, and tell it what that earned; requests that fail on their way are sent again."""
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,8 @@ from urllib.parse import quote
 
 import httpx2
 
-from zoosim.core.errors import ZoosimError
+from zoosim.core.errors import ConfigError, ZoosimError
+from zoosim.core.parameters import shown
 
 TRIES = 4
 FIRST_PAUSE = 0.1
@@ -104,8 +106,15 @@ class _Call:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The content as the HTTP client takes it."""
-        return {"content" if isinstance(self.body, bytes) else "json": self.body}
+        """The content as the HTTP client takes it; raises `ConfigError` for what JSON cannot hold."""
+        if self.body is None or isinstance(self.body, bytes):
+            return {"content": self.body}
+        try:
+            text = json.dumps(self.body, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            expected = "expected texts, finite numbers, lists and mappings"
+            raise ConfigError(f"request: got what JSON cannot hold ({error}); {expected}") from None
+        return {"content": text, "headers": {"Content-Type": "application/json"}}
 
 
 _MODEL, _PRODUCTS, _DEPLOYMENT = _Call("/v1/model"), _Call("/v1/products"), _Call("/v1/deployment")
@@ -121,7 +130,19 @@ class _Requests:
             url: Where it listens, such as `http://127.0.0.1:8100`.
             key: Its key, where it has one.
             timeout: Seconds that one try may take.
+
+        Raises:
+            ConfigError: the URL is none, or the key cannot be sent.
         """
+        try:
+            is_url = httpx2.URL(url).scheme in ("http", "https")
+        except httpx2.InvalidURL:
+            is_url = False
+        if not is_url:
+            raise ConfigError(f"url: got {shown(url)}, expected that of a service, such as http://127.0.0.1:8100")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("key: got one with characters other than printable ASCII, expected that of the service")
+        self._url = url
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
 
@@ -307,7 +328,7 @@ class Client(_Requests):
                 answer = error
             pause = _pause_after(answer, pauses)
             if pause is None:
-                return _content(answer)
+                return _content(answer, self._url)
             time.sleep(pause)
 
 
@@ -399,7 +420,7 @@ class AsyncClient(_Requests):
                 answer = error
             pause = _pause_after(answer, pauses)
             if pause is None:
-                return _content(answer)
+                return _content(answer, self._url)
             await asyncio.sleep(pause)
 
 
@@ -430,14 +451,15 @@ def _pause_after(answer: httpx2.Response | httpx2.TransportError, pauses: Iterat
     return min(max(pause, float(retry_after)), LONGEST_PAUSE) if retry_after.isdigit() else pause
 
 
-def _content(answer: httpx2.Response | httpx2.TransportError) -> dict[str, Any]:
+def _content(answer: httpx2.Response | httpx2.TransportError, url: str) -> dict[str, Any]:
     """Return what an answer holds; raises `ServiceError` for a refusal, or none."""
     if isinstance(answer, httpx2.TransportError):
-        raise ServiceError(f"the service cannot be reached ({answer or type(answer).__name__})", 0)
+        reason = str(answer) or type(answer).__name__
+        raise ServiceError(f"{url}: the service cannot be reached ({reason}); start it, or name where it listens", 0)
     try:
         content = dict(answer.json())
     except (ValueError, TypeError):
-        line = f"got status {answer.status_code} and no JSON: is this a zoosim service?"
+        line = f"{url}: got status {answer.status_code} and no JSON: is this a zoosim service?"
         raise ServiceError(line, answer.status_code) from None
     if answer.status_code >= 400:
         raise ServiceError(str(content.get("error", content)), answer.status_code)

@@ -17,6 +17,7 @@ from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS
 from zoosim.serving.launches.monitor import LaunchMonitor, Silence
 from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.launches.report import LaunchReport
+from zoosim.serving.metrics import Metrics
 from zoosim.serving.projection import rows_of
 from zoosim.serving.publishing import News, Publisher
 from zoosim.serving.service import Service
@@ -141,6 +142,10 @@ def test_a_launch_alike_neither_ships_nor_is_taken_back(tmp_path: Path, model: P
         report = shop.monitor.report()
         assert report is not None
         assert 10 < report.remaining < 10_000
+        metrics = Metrics(shop.service).text().decode()
+        assert 'zoosim_launch_difference{bound="low",reward="objective",role="guardrail"} -0.' in metrics
+        assert 'zoosim_arm_share{arm="new"} 0.45' in metrics
+        assert 'zoosim_rewards{arm="new",reward="click"}' in metrics
         assert "more decisions" in report.sentence
 
     with_shop(tmp_path, model, use)

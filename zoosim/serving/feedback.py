@@ -1,5 +1,6 @@
 """Feedback: what decisions earned, checked against what was shown, and logged once."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from zoosim.core.digests import short_hash
@@ -22,7 +23,11 @@ REPEATED = 150
 
 
 class FeedbackLog:
-    """Logs what decisions earned; methods are those of `Service`, which says what they do and refuse."""
+    """Logs what decisions earned; methods are those of `Service`, which says what they do and refuse.
+
+    Attributes:
+        rewards: What decisions earned by arm and reward since the service started, as far as this one was told.
+    """
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class FeedbackLog:
         self._writer = writer
         self._upkeep = upkeep
         self._clock = clock
+        self.rewards: Counter[tuple[str, str]] = Counter()
 
     async def give(self, decision_id: str, body: FeedbackBody) -> Acknowledgement:
         """Log what a decision earned, by reward."""
@@ -59,6 +65,7 @@ class FeedbackLog:
             if earlier is not None and earlier.body != record:
                 raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
             return Acknowledgement("duplicate")
+        self.rewards.update({(decision.arm, name): reward for name, reward in body.rewards.items()})
         # A forecast for the caller. What counts is the time that the row got in the log, and the rules there.
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
         is_earlier = not self._current.learns_from(decision)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import CURRENT
 
@@ -59,6 +60,15 @@ class Metrics:
         for name, count in sorted(service.current.learned.items()):
             learner_counts.add_metric([name], count)
         yield learner_counts
+        rewards = GaugeMetricFamily("zoosim_rewards", "What decisions earned.", labels=["arm", "reward"])
+        for names, total in sorted(service.rewards.items()):
+            rewards.add_metric(names, total)
+        yield rewards
+        shares = GaugeMetricFamily("zoosim_arm_share", "Share of the visitors.", labels=["arm"])
+        for arm, share in service.current.assignment.shares.items():
+            shares.add_metric([arm], share)
+        yield shares
+        yield from self._launch()
         agreement = service.agreement().get("agreement")
         if agreement is not None:
             description = "Share of decisions in apprentice mode that the policy would have made like the shop."
@@ -73,3 +83,21 @@ class Metrics:
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
         yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))
+
+    def _launch(self) -> Iterator[Metric]:
+        """Yield how a launch stands, as the learner told last."""
+        report = self._service.current.launch_report
+        launch = launch_in(self._service.start)
+        if report is None or launch is None or launch.number != report.number or not launch.is_running:
+            return
+        yield GaugeMetricFamily("zoosim_launch_visitors", "Visitors that count in a launch.", report.visitors)
+        what = "New model less champion, per visitor."
+        differences = GaugeMetricFamily("zoosim_launch_difference", what, labels=["reward", "role", "bound"])
+        for metric in report.metrics:
+            for bound in ("low", "difference", "high"):
+                differences.add_metric([metric.reward, metric.role, bound], getattr(metric, bound))
+        yield differences
+        failed = GaugeMetricFamily("zoosim_launch_failed_check", "1 while a check fails.", labels=["check", "action"])
+        for check in report.checks:
+            failed.add_metric([check.check, check.action], 1)
+        yield failed

@@ -160,6 +160,11 @@ class Service:
         return self.current.start
 
     @property
+    def rewards(self) -> Mapping[tuple[str, str], float]:
+        """What decisions earned by arm and reward, as far as this service was told since it started."""
+        return self._feedback.rewards
+
+    @property
     def failure(self) -> str:
         """Reason why the log cannot be written now; empty when it can."""
         return self._writer.failure

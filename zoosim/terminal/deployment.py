@@ -4,11 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from zoosim.core.durations import HOUR, MICROSECONDS
+from zoosim.core.errors import printable
 from zoosim.core.tables import table_of_rows
 from zoosim.terminal.output import print_lines, print_table
 
 CHANGES = 5
 """Changes that are printed, the newest."""
+
+PAUSED = "paused"
+RUNNING = ("running", "cannot tell yet", PAUSED)
+"""States of a launch in which it splits the visitors."""
 
 DIGITS = 8
 """Characters of a digest that are printed."""
@@ -21,7 +27,7 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
         for name, arm in deployment["arms"].items()
     ]
     heads = ("arm", "share", "role", "policy", "model", "decisions\nlearned")
-    print_table(table_of_rows("What decides", heads, rows, n_text=5), wide=wide)
+    print_table(table_of_rows("What decides", heads, rows, n_text=5, essential=3), wide=wide)
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
     if deployment["launch"] is not None:
@@ -30,20 +36,49 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     if models:
         heads = ("model", "state", "policy", "rows", "who", "came")
         print_table(table_of_rows("Models", heads, models, n_text=6, essential=3), wide=wide)
-    print_lines([_sentence(change) for change in deployment["history"][:CHANGES]])
+    print_lines(["Newest changes:", *(_sentence(change) for change in deployment["history"][:CHANGES])])
 
 
 def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
     """Print how a launch stands, and what it earned beside the champion."""
     report = launch["report"]
-    sentence = launch["reason"] or (report["sentence"] if report else "nothing is known of it yet")
-    print_lines([f"Launch of {launch['arm']}: {launch['state']}. {sentence[0].upper()}{sentence[1:]}"])
+    steps = launch["plan"]["steps"]
+    place = f"share {launch['step'] + 1} of {len(steps)} ({steps[launch['step']]:.4g}), since {_micro(launch['since'])}"
+    lines = [f"Launch of {launch['arm']}: {launch['state']}; {place}."]
+    if launch["reason"]:
+        lines.append(f"Why: {launch['reason'].rstrip('.')}.")
+    if launch["state"] in RUNNING:
+        lines += [report["sentence"] if report else "No visitor counts yet.", *_next_share(launch)]
+    print_lines(map(printable, lines))
     if report is None:
         return
-    heads = ("reward", "role", "difference\nper visitor", "99% interval", "champion", "margin")
+    heads = ("reward", "role", "difference", "99% interval", "champion", "margin")
     rows = [_metric_row(each) for each in report["metrics"]]
-    print_table(table_of_rows(f"{report['visitors']:,} visitors", heads, rows, n_text=2, essential=4), wide=wide)
+    print_table(
+        table_of_rows(f"{report['visitors']:,} visitors, figures per visitor", heads, rows, n_text=2, essential=4),
+        wide=wide,
+    )
     print_lines([check["sentence"] for check in report["checks"]])
+
+
+def _next_share(launch: Mapping[str, Any]) -> list[str]:
+    """Return in a sentence what a running launch waits for before its next share."""
+    plan = launch["plan"]
+    step = launch["step"]
+    if launch["state"] == PAUSED:
+        return ["It stays at this share until it goes on: `zoosim deploy resume`."] if launch["by_person"] else []
+    hours = plan["hours"][step % len(plan["hours"])] if isinstance(plan["hours"], list) else plan["hours"]
+    earliest = _micro(launch["since"] + hours * HOUR)
+    report = launch["report"]
+    so_far = report["step_visitors"] if report and report["step"] == step else 0
+    after = f"{earliest} at the earliest, and after {plan['least']:,} visitors ({so_far:,} so far)"
+    if step + 1 < len(plan["steps"]):
+        return [f"Next: share {plan['steps'][step + 1]:.4g}, {after}."]
+    return ["It is the last share: it ships, or is taken back, as soon as the evidence is there."]
+
+
+def _micro(time: float) -> str:
+    return _time(time / MICROSECONDS)
 
 
 def _metric_row(metric: Mapping[str, Any]) -> tuple[str, ...]:
@@ -68,7 +103,8 @@ def _sentence(change: Mapping[str, Any]) -> str:
     who = f" by {change['who']}" if change["who"] else ""
     shares = ", ".join(f"{name} {share:.1%}" for name, share in change["shares"].items())
     beside = f"; beside the champion {shares}" if shares else ""
-    return f"{_time(change['time'])}{who}: {change['why'] or 'began'}{beside}."
+    # In one line, whatever it holds: else a reason could look like a change of somebody else.
+    return printable(f"{_time(change['time'])}{who}: {change['why'] or 'began'}{beside}.")
 
 
 def _time(seconds: float) -> str:

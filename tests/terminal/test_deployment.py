@@ -1,0 +1,65 @@
+"""What `zoosim deploy` prints of a service."""
+
+from typing import Any
+
+import pytest
+
+from zoosim.serving.launches.plan import Launch, Plan
+from zoosim.terminal.deployment import print_deployment
+
+METRIC = {"reward": "objective", "role": "success", "difference": None, "low": None, "high": None}
+REPORT = {
+    "step": 1,
+    "sentence": "Cannot tell yet: about 9,000 more decisions.",
+    "visitors": 1_234,
+    "step_visitors": 56,
+    "metrics": [{**METRIC, "champion": None, "margin": None}],
+    "checks": [],
+}
+
+
+def deployment(**launch: Any) -> dict[str, Any]:
+    fields = {
+        "plan": Plan.model_validate({}).model_dump(mode="json"),
+        "state": "running",
+        "step": 1,
+        "since": 1_764_000_000_000_000,
+    }
+    names = Launch.__struct_fields__
+    standing = {"number": 2, "arm": "new", "by_person": False, "reason": "", "report": REPORT, **fields, **launch}
+    assert set(standing) == {*names, "report"}
+    arm = {"model": "a" * 32, "policy": "adaptive", "share": 0.95, "role": "champion", "state": 3, "learned": {}}
+    change = {"time": 1.764e9, "who": "ann\x1b[31m", "why": "better\n2026: by bob: promoted", "shares": {"new": 0.05}}
+    return {"arms": {"champion": arm}, "frozen": False, "models": {}, "launch": standing, "history": [change]}
+
+
+def printed(capsys: pytest.CaptureFixture[str], **launch: Any) -> str:
+    """Return what is printed, with the words of broken lines beside each other."""
+    print_deployment(deployment(**launch))
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys)
+    assert "Launch of new: running; share 2 of 5 (0.05), since 2025-11-24 16:00 UTC." in out
+    assert "Cannot tell yet: about 9,000 more decisions." in out
+    least = Plan.model_validate({}).least
+    assert f"Next: share 0.1, 2025-11-24 18:00 UTC at the earliest, and after {least} visitors (56 so far)." in out
+    assert "No visitor counts yet." in printed(capsys, report=None)
+    assert "as soon as the evidence is there" in printed(capsys, step=4, state="cannot tell yet")
+    assert "`zoosim deploy resume`" in printed(capsys, state="paused", by_person=True, reason="a holiday")
+    over = printed(capsys, state="rolled back", reason="fewer orders")
+    assert "Why: fewer orders." in over
+    assert "Next" not in over
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_a_reason_stays_in_its_own_change(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    print_deployment(deployment())
+    out = capsys.readouterr().out
+    assert "\x1b[31m" not in out
+    assert not any(line.startswith("2026: by bob") for line in out.splitlines())
+    assert max(map(len, out.splitlines())) <= int(columns)

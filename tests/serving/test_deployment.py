@@ -1,6 +1,8 @@
 """Models are launched, promoted and taken back while a service runs: nothing that was decided or learned is lost."""
 
 import asyncio
+import errno
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -18,14 +20,16 @@ from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import check_resumed, replayed, visit
 from tests.waiting import eventually
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, StoreError
 from zoosim.policies.persistence import packed_state
+from zoosim.serving import folder
 from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.arms import Assignment
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.client import ServiceError
 from zoosim.serving.deployment import deployed, models_in
 from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Start
+from zoosim.serving.refusals import Conflict
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
@@ -109,6 +113,27 @@ def test_a_change_that_is_sent_again_is_made_once() -> None:
     back = changed(promoted, "rollback", change_id="1")
     assert deployed(back, DeploymentBody("rollback", change_id="1")) == back
     assert deployed(back, DeploymentBody("rollback", change_id="2")).model == "b"
+    again = changed(back, "rollback", change_id="2")
+    assert deployed(again, DeploymentBody("rollback", change_id="1")) == again
+    with pytest.raises(Conflict, match="change_id: got '1', which another change has"):
+        deployed(again, DeploymentBody("freeze", change_id="1"))
+    for number in range(100):
+        again = changed(again, "freeze", change_id=f"{number} again")
+    assert len(again.changes) < 2_000
+
+
+def test_a_model_for_which_there_is_no_room_is_refused_in_one_line(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def use(service: Service) -> None:
+        monkeypatch.setattr(folder, "_keep_file", fail)
+        with pytest.raises(StoreError, match=r"model: cannot be kept .No space left on device.; make room"):
+            service.keep_model_content(model.read_bytes())
+
+    with_service(tmp_path, model, use)
 
 
 def test_a_holdback_keeps_its_visitors_while_challengers_come_and_go() -> None:
@@ -211,7 +236,7 @@ def test_a_model_of_another_kind_is_not_launched(tmp_path: Path, model: Path) ->
         for wrong, message in ((other, "another schema"), (boosts, "a model of boosts")):
             with pytest.raises(ConfigError, match=message):
                 await service.deploy(DeploymentBody("launch", "new", service.keep_model(wrong), 0.1))
-        with pytest.raises(zoosim.ZoosimError, match="is gone"):
+        with pytest.raises(zoosim.ZoosimError, match="not kept here; send its file"):
             await service.deploy(DeploymentBody("launch", "new", "f" * 32, 0.1))
         assert service.start == before
 

@@ -15,16 +15,23 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import checked_rules
-from zoosim.serving.bodies import DeploymentBody
+from zoosim.serving.bodies import DeploymentBody, hash_of
 from zoosim.serving.current import SETTINGS
 from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
 from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.refusals import Conflict
 
 MODELS = "models"
 """The part of the changes in a log that says where models came from, by digest."""
 
 FROZEN_SINCE = "frozen since"
 """The part of the changes in a log that says when a check froze learning."""
+
+MADE = "made"
+"""The part of the changes in a log that says which changes were made, by their ids: hashes of what they asked for."""
+
+MOST_MADE = 20
+"""Changes of which that is kept, the newest."""
 
 MOST_MODELS = 100
 """Models of which that is kept, the newest."""
@@ -121,11 +128,23 @@ ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
 
 
 def deployed(start: Start, body: DeploymentBody) -> Start:
-    """Return the start after a change; raises `ConfigError` where it cannot be made."""
-    # A client that lost the answer sends the change again: to roll back twice would undo it.
-    if body.change_id and start.change_id == body.change_id:
+    """Return the start after a change, the same one where it was made before.
+
+    Raises:
+        ConfigError: it cannot be made.
+        Conflict: another change had its id.
+    """
+    made: dict[str, str] = dict(json.loads(start.changes).get(MADE, []))
+    # A client that lost the answer sends the change again, perhaps after others: to roll back twice would undo it.
+    content = hash_of(body).hex()
+    if made.get(body.change_id, content) != content:
+        raise Conflict(f"change_id: got {shown(body.change_id)}, which another change has; give each its own")
+    if body.change_id in made:
         return start
     changed = ACTIONS[body.action](start, body)
+    if body.change_id:
+        newest = [*made.items(), (body.change_id, content)][-MOST_MADE:]
+        changed = msgspec.structs.replace(changed, changes=_packed({**json.loads(changed.changes), MADE: newest}))
     why = body.why or " ".join(filter(None, (body.action, body.arm)))
     return msgspec.structs.replace(changed, who=body.who, why=why, change_id=body.change_id)
 

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from zoosim.serving.folder import (
     keep_model_file,
     load_served_model,
     locked_folder,
+    model_path,
     prepare_model,
     secret_of,
 )
@@ -394,14 +395,22 @@ class Service:
         return keep_model_file(self.folder, model_file)
 
     def keep_model_content(self, content: bytes) -> str:
-        """Keep a model, the content of its file; return its digest. Raises as `keep_model`."""
-        with tempfile.TemporaryDirectory() as folder:
+        """Keep a model, the content of its file; return its digest.
+
+        Raises:
+            DataError, ConfigError: as `keep_model`.
+            StoreError: there is no room for it, or the log's server cannot be reached.
+        """
+        with _room(), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"model{SUFFIX}"
             path.write_bytes(content)
             try:
-                return self.keep_model(path)
+                digest = self.keep_model(path)
             except (DataError, ConfigError) as error:
                 raise type(error)(str(error).replace(str(path), "model")) from None
+        # Another service of the log may be asked to launch it.
+        self._store.share(self.folder, [model_path(Path(), digest).as_posix()])
+        return digest
 
     def keep(self, model: Model) -> str:
         """Keep a model; return its digest."""
@@ -458,7 +467,8 @@ class Service:
             plan = plan_of(body)
             _check_rewards(plan, self.model.fitted.weights)
             if plan.holdback and not any(arm.role == HOLDBACK for arm in self.start.arms):
-                held_back = self.keep(self.model)  # here, where no message of the learner changes it meanwhile
+                with _room():
+                    held_back = self.keep(self.model)  # here, where no message of the learner changes it meanwhile
         salt = self._random_bytes(SALT_BYTES)
 
         def changed(start: Start) -> Start:
@@ -489,6 +499,10 @@ class Service:
     def _launched_model(self, body: DeploymentBody) -> Model:
         if not body.model:
             raise ConfigError("model: got none, expected the digest of a model that the service keeps")
+        path = model_path(Path(), body.model)
+        self._store.fetch(self.folder, path.as_posix())  # another service of the log may have got it
+        if not (self.folder / path).exists():
+            raise ConfigError(f"model: got {body.model}, which is not kept here; send its file to /v1/models first")
         return load_served_model(self.folder, body.model)
 
     def deployment(self) -> dict[str, Any]:
@@ -568,6 +582,15 @@ class Service:
         # Only then: other services go by the time that this gives, so it must not be that of a clock behind the log's
         # newest row.
         self._store.keep_time(self.clock.now)
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """Raise `StoreError` where a model cannot be written, as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"model: cannot be kept ({error.strerror}); make room, and send it again") from None
 
 
 def _check_rewards(plan: Plan, weights: Mapping[str, float]) -> None:

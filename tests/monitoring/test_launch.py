@@ -203,14 +203,30 @@ def test_a_signal_holds_until_its_evidence_is_gone() -> None:
 
 
 def test_levels_are_shared_where_one_of_several_decides() -> None:
-    tests = new_tests([CLICK, CLICK, PROFIT, PROFIT, VIEWS], level=0.02)
+    tests = new_tests([CLICK, CLICK, PROFIT, PROFIT, VIEWS], level=0.02, ship_level=0.1)
     assert [test.levels for test in tests] == [
-        (0.02, 0.02, 0.01),
-        (0.02, 0.02, 0.01),
-        (0.01, 0.02, 0.02),
-        (0.01, 0.02, 0.02),
+        (0.02, 0.02, 0.05),
+        (0.02, 0.02, 0.05),
+        (0.01, 0.02, 0.05),
+        (0.01, 0.02, 0.05),
         (0.02, 0.02, 0.02),
     ]
+
+
+def test_what_is_better_is_not_worse_where_it_is_a_success() -> None:
+    rng = np.random.default_rng(1)
+    treated = rng.random(2_000) < 0.5
+    clicks = (rng.random(2_000) < np.where(treated, 0.36, 0.3)).astype(float)
+    guardrail = Metric(Reward("click", margin=0.02), Role.GUARDRAIL)
+    tests = new_tests([CLICK, guardrail])
+    for test in tests:
+        test.update(treated, 0.5, clicks)
+    assert not tests[1].shown[NOT_WORSE]
+    assert judge([CLICK, guardrail], tests, share=0.5).verdict is Verdict.SHIP
+    other = Metric(Reward("view", margin=0.02), Role.GUARDRAIL)
+    tests = [tests[0], new_tests([CLICK, other])[1]]
+    tests[1].update(treated, 0.5, clicks)
+    assert judge([CLICK, other], tests, share=0.5).verdict is Verdict.CANNOT_TELL
 
 
 def test_launches_that_could_never_ship_are_refused() -> None:

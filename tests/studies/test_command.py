@@ -70,6 +70,8 @@ def test_every_study_can_be_done(name: str) -> None:
         "jobs",
         "config",
         "data",
+        "days",
+        "plan",
         "events",
         "behaviour",
         "cases",

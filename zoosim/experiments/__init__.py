@@ -16,7 +16,8 @@ STUDIES = (
         "cem-optima",
         "cem-settings",
     ),
-    *("cold-start", "devices", "guardrails", "late-rewards", "latency", "leaderboard", "looking-ahead", "lure"),
+    *("cold-start", "devices", "guardrails", "late-rewards", "latency", "launches", "leaderboard"),
+    *("looking-ahead", "lure"),
     *("offline-sessions", "ope-accuracy"),
     *(
         "ope-coverage",

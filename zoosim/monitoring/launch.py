@@ -128,7 +128,9 @@ class Judgement:
     remaining: float = 0.0
 
 
-def new_tests(metrics: Sequence[Metric], *, level: float = 0.01, strata: int = 1) -> list[DifferenceTest]:
+def new_tests(
+    metrics: Sequence[Metric], *, level: float = 0.01, ship_level: float = 0.1, strata: int = 1
+) -> list[DifferenceTest]:
     """Return the test of each metric.
 
     Guardrails share the level of taking back wrongly, successes that of shipping wrongly, since one is enough. That all
@@ -136,8 +138,9 @@ def new_tests(metrics: Sequence[Metric], *, level: float = 0.01, strata: int = 1
 
     Args:
         metrics: The metrics, at least one of them a success.
-        level: Probability of ever taking back a launch that harms none of the guardrails, and of shipping one that
-            improves nothing, or that is worse than one of their margins.
+        level: Probability of ever taking back a launch that harms none of the guardrails, and of shipping one that is
+            worse than one of their margins; where that reward is a success, too, `ship_level` is added to the second.
+        ship_level: Probability of ever shipping one that improves nothing.
         strata: Number of strata.
 
     Raises:
@@ -154,10 +157,10 @@ def new_tests(metrics: Sequence[Metric], *, level: float = 0.01, strata: int = 1
                 "shown by an improvement alone; make it a signal, or give it a margin"
             )
     harm = level / max(roles.count(Role.GUARDRAIL), 1)
-    better = level / roles.count(Role.SUCCESS)
+    better = ship_level / roles.count(Role.SUCCESS)
     levels = {
         Role.SUCCESS: (level, level, better),
-        Role.GUARDRAIL: (harm, level, level),
+        Role.GUARDRAIL: (harm, level, better),
         Role.SIGNAL: (level, level, level),
     }
     return [DifferenceTest(metric.reward, levels=levels[metric.role], strata=strata) for metric in metrics]
@@ -191,6 +194,39 @@ def said_beforehand(
     )
 
 
+def verdict_of(
+    metrics: Sequence[Metric], tests: Sequence[DifferenceTest], *, held: bool = False
+) -> tuple[Verdict, DifferenceTest | None]:
+    """Return the verdict of all metrics, and the test that says so, None where it cannot be told.
+
+    Args:
+        metrics: The metrics.
+        tests: The test of each.
+        held: Whether a signal holds the launch now. It is held from an evidence for harm of 1 / level on, until that
+            is back at 1.
+    """
+    by_role = _by_role(metrics, tests)
+    for test in by_role[Role.GUARDRAIL]:
+        if test.shown[HARM]:
+            return Verdict.ROLL_BACK, test
+    for test in by_role[Role.SIGNAL]:
+        if test.evidence[HARM] >= (1.0 if held else 1.0 / test.levels[HARM]):
+            return Verdict.HOLD, test
+    if all(test.shown[_passing_claims(test, metrics)].any() for test in by_role[Role.GUARDRAIL]):
+        for test in by_role[Role.SUCCESS]:
+            if test.shown[BETTER]:
+                return Verdict.SHIP, test
+    return Verdict.CANNOT_TELL, None
+
+
+CLAIMS = {
+    Verdict.ROLL_BACK: "is worse than the holdback by more than its margin",
+    Verdict.HOLD: "has fallen, and only holds the launch",
+    Verdict.SHIP: "is better, and no guardrail is worse than its margin",
+}
+"""What a verdict says of the reward whose test it rests on."""
+
+
 def judge(
     metrics: Sequence[Metric],
     tests: Sequence[DifferenceTest],
@@ -199,36 +235,40 @@ def judge(
     per_hour: float = 0.0,
     held: bool = False,
 ) -> Judgement:
-    """Return the verdict of all metrics.
+    """Return the verdict of all metrics and its reason; where it cannot be told, after how many events.
 
     Args:
-        metrics: The metrics.
-        tests: The test of each.
+        metrics, tests, held: As those of `verdict_of`.
         share: Chance that an event is the new policy's, given that it is one of the two arms.
         per_hour: Events of both arms per hour, 0 where nobody knows.
-        held: Whether a signal holds the launch now. It is held from an evidence for harm of 1 / level on, until that
-            is back at 1.
     """
-    by_role = {
-        role: [test for metric, test in zip(metrics, tests, strict=True) if metric.role is role] for role in Role
-    }
-    harmed = [test for test in by_role[Role.GUARDRAIL] if test.shown[HARM]]
-    if harmed:
-        return Judgement(Verdict.ROLL_BACK, _told(harmed[0], "is worse than the holdback by more than its margin"))
-    for test in by_role[Role.SIGNAL]:
-        if test.evidence[HARM] >= (1.0 if held else 1.0 / test.levels[HARM]):
-            return Judgement(Verdict.HOLD, _told(test, "has fallen, and only holds the launch"))
-    waiting = [test for test in by_role[Role.GUARDRAIL] if not test.shown[NOT_WORSE]]
-    improved = [test for test in by_role[Role.SUCCESS] if test.shown[BETTER]]
-    if improved and not waiting:
-        return Judgement(Verdict.SHIP, _told(improved[0], "is better, and no guardrail is worse than its margin"))
-    needed = [test.remaining(NOT_WORSE, share) for test in waiting]
-    if not improved:
-        needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
+    verdict, test = verdict_of(metrics, tests, held=held)
+    if test is not None:
+        return Judgement(verdict, _told(test, CLAIMS[verdict]))
     if not 0.0 < share < 1.0:
         sentence = "Cannot tell yet: the new policy or the holdback decides for nobody."
-        return Judgement(Verdict.CANNOT_TELL, sentence, float("inf"))
-    return Judgement(Verdict.CANNOT_TELL, _waits(max(needed), per_hour), max(needed))
+        return Judgement(verdict, sentence, float("inf"))
+    by_role = _by_role(metrics, tests)
+    needed = [
+        min(test.remaining(claim, share) for claim in _passing_claims(test, metrics))
+        for test in by_role[Role.GUARDRAIL]
+    ]
+    needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
+    return Judgement(verdict, _waits(max(needed), per_hour), max(needed))
+
+
+def _by_role(metrics: Sequence[Metric], tests: Sequence[DifferenceTest]) -> dict[Role, list[DifferenceTest]]:
+    pairs = list(zip(metrics, tests, strict=True))
+    return {role: [test for metric, test in pairs if metric.role is role] for role in Role}
+
+
+def _passing_claims(test: DifferenceTest, metrics: Sequence[Metric]) -> list[int]:
+    """Return the claims of which a guardrail needs one to be shown before a launch ships.
+
+    What is better is not worse, and where its reward is a success, too, shown by fewer events.
+    """
+    successes = {metric.reward.name for metric in metrics if metric.role is Role.SUCCESS}
+    return [NOT_WORSE, BETTER] if test.reward.name in successes else [NOT_WORSE]
 
 
 def _told(test: DifferenceTest, claim: str) -> str:

@@ -155,7 +155,7 @@ class LaunchMonitor(Projection):
     def _begin(self, launch: Launch) -> None:
         self._plan: Plan = launch.steps
         self._metrics = [each.metric for each in self._plan.metrics]
-        self._tests = new_tests(self._metrics, level=self._plan.level)
+        self._tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
         self._split = SplitTest(2)
         self._open: dict[int, _Visitor] = {}
         self._dues: list[tuple[int, int, int]] = []

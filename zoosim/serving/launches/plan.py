@@ -19,7 +19,7 @@ LAUNCH = "launch"
 OBJECTIVE = "objective"
 """The name of what the policy learns: the weighted sum of rewards by name."""
 
-STEPS = (0.01, 0.05, 0.10, 0.25, 0.50)
+STEPS = (0.01, 0.05, 0.20, 0.50)
 """The shares of a launch by default."""
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -77,16 +77,20 @@ class Plan(Strict):
         metrics: Rewards and what they decide.
         holdback: The share of an arm that stays as the champion is now, and learns nothing, where there is none yet; 0
             for none.
-        level: Probability of taking back wrongly, and of shipping what is worse than a margin, at the end of it all.
+        level: Probability of ever taking back what is not worse than any margin, and of shipping what is worse than
+            that of a reward that is no success.
+        ship_level: Probability of ever shipping what improves nothing; with one success, also of shipping what lowers
+            that.
     """
 
     steps: Annotated[list[Share], Field(min_length=1, max_length=20, default_factory=lambda: [*STEPS])]
-    hours: float | list[float] = 2.0
+    hours: float | list[float] = 1.0
     least: Annotated[int, Field(ge=0, le=10**9)] = 100
     window: Annotated[float, Field(ge=0, le=604_800)] = 0.0
     metrics: Annotated[list[MetricPlan], Field(min_length=1, max_length=20, default_factory=_objective)]
     holdback: Annotated[float, Field(ge=0, le=0.5)] = 0.05
     level: Annotated[float, Field(gt=0, lt=0.5)] = 0.01
+    ship_level: Annotated[float, Field(gt=0, lt=0.5)] = 0.1
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Plan":
@@ -95,7 +99,7 @@ class Plan(Strict):
         durations = self.hours if isinstance(self.hours, list) else [self.hours]
         if len(durations) not in (1, len(self.steps)) or min(durations) < 0 or max(durations) > 10_000:
             raise ValueError(f"hours: got {self.hours}, expected one number from 0 on, or one per share")
-        new_tests([each.metric for each in self.metrics], level=self.level)
+        new_tests([each.metric for each in self.metrics], level=self.level, ship_level=self.ship_level)
         return self
 
     def duration(self, step: int) -> int:

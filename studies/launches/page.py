@@ -47,7 +47,7 @@ def build_page(rows: Sequence[Run]) -> Page:
         f"The new model's share of the visitors in the shop of seed {seed}; the plan's lines end where it is decided.",
         _figure([row for row in rows if row.seed == seed]),
     )
-    return Page(answer(rows), [_outcomes(rows), _targets(rows)], [drawing], TERMS)
+    return Page(answer(rows), [_outcomes(rows), _targets(rows)], [drawing], TERMS, _found_by_both(rows))
 
 
 def answer(rows: Sequence[Run]) -> str:
@@ -58,6 +58,18 @@ def answer(rows: Sequence[Run]) -> str:
         f"A model 20% worse costs {lost[0]:,.0f} clicks (GrowthBook {lost[1]:,.0f}); one 10% better ships after "
         f"{hours[0]:,.0f} hours ({hours[1]:,.0f})."
     )
+
+
+def _found_by_both(rows: Sequence[Run]) -> list[str]:
+    """Return what a worse model costs in the shops in which the ramp finds it, too, in a sentence."""
+    ramped = {row.seed: row.lost for row in _of(rows, WORSE, RAMP) if row.state is State.ROLLED_BACK}
+    planned = [row.lost for row in _of(rows, WORSE, PLAN) if row.seed in ramped]
+    if not ramped:
+        return []
+    return [
+        f"In the {len(ramped)} shops in which the ramp takes the worse model back, too, that costs "
+        f"{np.mean(list(ramped.values())):,.0f} clicks, and {np.mean(planned):,.0f} by plan."
+    ]
 
 
 def _of(rows: Sequence[Run], effect: float, method: str) -> list[Run]:

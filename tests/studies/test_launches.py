@@ -1,5 +1,7 @@
 """The study of launches: its visitors, the courses that launches take, what they cost, and its page."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,10 @@ def test_the_page_says_what_was_found() -> None:
     assert (
         page.answer == "A model 20% worse costs 200 clicks (GrowthBook 400); one 10% better ships after 45 hours (30)."
     )
+    found = [replace(row, state=State.ROLLED_BACK) if row.effect < 0.0 and row.seed < 3 else row for row in rows]
+    assert build_page(found).details == [
+        "In the 3 shops in which the ramp takes the worse model back, too, that costs 400 clicks, and 200 by plan."
+    ]
     outcomes, targets = page.tables
     assert outcomes.rows[0][2:5] == ("0 (0\N{EN DASH}32%)", "8", "0")
     assert outcomes.rows[0][6] == "\N{EN DASH}"

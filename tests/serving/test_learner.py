@@ -8,6 +8,7 @@ import pytest
 from tests.serving.shop import make_model, running
 from tests.serving.test_service import visit
 from zoosim.serving import learner
+from zoosim.serving.bodies import DeploymentBody
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.publishing import decode
@@ -47,5 +48,31 @@ def test_a_learner_that_starts_again_tells_of_no_state_before_the_end_of_the_log
             newest = service._reader.last()
             assert newest is not None
             assert listener.positions == [newest.seq]
+
+    asyncio.run(use())
+
+
+def test_a_launch_older_than_the_log_is_watched_after_a_restart(tmp_path: Path) -> None:
+    """What it earned so far is lost, but its guardrails are not."""
+    model = make_model(tmp_path)
+
+    async def use() -> None:
+        async with running(tmp_path / "service", model) as service:
+            digest = service.keep_model(model)
+            await service.deploy(DeploymentBody("launch", "new", digest, plan={"holdback": 0.0}))
+            for number in range(4):
+                await visit(service, number)
+            job = LearnerJob(service.address, 60.0, 0)
+            before = LogLearner(job, Listener(), Machine())
+            before.begin()
+            before.end()
+            newest = service._reader.last()
+            assert newest is not None
+            assert service._store.remove_before(newest.time + 1, 1_000)
+            after = LogLearner(job, Listener(), Machine())
+            after.begin()
+            report = after._monitor.report()
+            assert report is not None
+            assert report.number == service.start.number
 
     asyncio.run(use())

@@ -209,12 +209,14 @@ class LogLearner:
         launch = None if self._replica.start is None else launch_in(self._replica.start)
         if launch is not None and launch.is_running:
             begin = self._insist(partial(self._store.find, start_key(launch.number)))
-            after = after if begin is None else min(after, begin.seq - 1)
+            after = 0 if begin is None else min(after, begin.seq - 1)  # the log may not reach back that far
         while after < position and (rows := self._insist(partial(self._store.read, after, ROWS_AT_ONCE))):
             for row in rows:
                 if row.seq <= position:
                     self._monitor.apply(row)
             after = rows[-1].seq
+        if self._replica.start is not None and self._monitor.launch != launch:
+            self._monitor.begin(self._replica.start)
 
     def step(self) -> int:
         """Learn from what is new in the log, tell the ranker, and write a snapshot, where due; return the rows read."""

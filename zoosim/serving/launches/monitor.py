@@ -137,6 +137,10 @@ class LaunchMonitor(Projection):
 
     def on_start(self, row: Row, start: Start) -> None:
         """Begin with a launch, or go on with its other shares."""
+        self.begin(start)
+
+    def begin(self, start: Start) -> None:
+        """Begin with the launch of a start, or go on with its other shares."""
         launch = launch_in(start)
         before = self.launch
         self.launch = launch if launch is not None and launch.is_running else None

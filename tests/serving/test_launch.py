@@ -217,6 +217,22 @@ def test_a_launch_goes_on_after_a_restart(tmp_path: Path, model: Path) -> None:
     assert reports[0].visitors > 40
 
 
+def test_what_was_earned_beside_another_champion_does_not_count(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        await shop.visits(60, {CHAMPION: 0.4, "new": 0.5})
+        report = shop.monitor.report()
+        assert report is not None
+        assert report.visitors > 40
+        await shop.service.switch_model(shop.service.start.model)
+        await shop.look()
+        report = shop.monitor.report()
+        assert report is not None
+        assert report.visitors == 0
+
+    with_shop(tmp_path, model, use)
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

@@ -127,6 +127,7 @@ class LaunchMonitor(Projection):
         """
         self.launch: Launch | None = None
         self._weights = weights
+        self._champion = ""  # its origin
         self._silence = Silence()
         self._time = 0
 
@@ -146,7 +147,9 @@ class LaunchMonitor(Projection):
         self.launch = launch if launch is not None and launch.is_running else None
         if self.launch is None:
             return
-        if before is None or before.number != self.launch.number:
+        # Beside another champion what was earned so far says nothing.
+        if before is None or before.number != self.launch.number or self._champion != start.origin:
+            self._champion = start.origin
             self._begin(self.launch)
         if before is None or before.step != self.launch.step:
             self._step_visitors = 0
@@ -233,7 +236,8 @@ class LaunchMonitor(Projection):
         self._step_visitors += len(over)
         for visitor in over:
             for name in visitor.decisions:
-                del self._visitor_of[name]
+                # An id that is free again, as its row was removed, may have come twice.
+                self._visitor_of.pop(name, None)
         weights = self._weights()
         is_new = np.array([visitor.is_new for visitor in over], float)
         shares = np.array([visitor.share for visitor in over])

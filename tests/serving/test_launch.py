@@ -233,6 +233,19 @@ def test_what_was_earned_beside_another_champion_does_not_count(tmp_path: Path, 
     with_shop(tmp_path, model, use)
 
 
+def test_another_arm_of_the_same_name_is_not_the_one_launched(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        start = shop.service.start
+        [arm] = start.arms
+        later = msgspec.structs.replace(start, arms=[msgspec.structs.replace(arm, turn=arm.turn + 1)])
+        ended = launch_in(later)
+        assert ended is not None
+        assert (ended.state, ended.reason) == ("rolled back", "its arm was ended")
+
+    with_shop(tmp_path, model, use)
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

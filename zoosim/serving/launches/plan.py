@@ -149,7 +149,9 @@ def launch_in(start: Start) -> Launch | None:
     if entry is None:
         return None
     launch = msgspec.convert(entry, Launch)
-    if launch.is_running and all(arm.name != launch.arm for arm in start.arms):  # as after `serve --arm none`
+    # An arm's turn is the number of the start that began it. So an arm of this name that came later, as by
+    # `serve --arm`, is not taken for the one that was launched.
+    if launch.is_running and all((arm.name, arm.turn) != (launch.arm, launch.number) for arm in start.arms):
         return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason="its arm was ended")
     return launch
 

@@ -246,6 +246,18 @@ def test_another_arm_of_the_same_name_is_not_the_one_launched(tmp_path: Path, mo
     with_shop(tmp_path, model, use)
 
 
+def test_a_model_that_is_being_launched_is_not_made_a_holdback(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        with pytest.raises(ConfigError, match="freeze: new is being launched; promote it or roll it back first"):
+            await shop.service.deploy(DeploymentBody("freeze", "new"))
+        await shop.service.deploy(DeploymentBody("promote", "new"))
+        await shop.service.deploy(DeploymentBody("rollback", CHAMPION))
+        assert shop.state == "rolled back"
+
+    with_shop(tmp_path, model, use)
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

@@ -97,6 +97,10 @@ def freeze(start: Start, body: DeploymentBody) -> Start:
     if not body.arm:
         return with_frozen(start, True)
     arm = _arm_in(start, body.arm)
+    running = launch_in(start)
+    if running is not None and running.is_running and running.arm == arm.name:
+        # A holdback draws its visitors by another hash, so they would not be those that the launch counts.
+        raise ConfigError(f"freeze: {arm.name} is being launched; promote it or roll it back first")
     return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=HOLDBACK)))
 
 

@@ -9,7 +9,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import Event, State, next_state
 from zoosim.serving.bodies import DeploymentBody
 from zoosim.serving.deployment import is_launch, with_share
-from zoosim.serving.events import Start
+from zoosim.serving.events import CHAMPION, Start
 from zoosim.serving.launches.plan import Launch, Plan, launch_in, with_launch
 
 MOVES = {
@@ -66,7 +66,7 @@ def share_of(start: Start, launch: Launch) -> float:
 
 def _concerns(launch: Launch, body: DeploymentBody) -> bool:
     """Return whether an action is about a launch: what is running, or what has shipped and is taken back."""
-    if body.action == "rollback" and not body.arm:
+    if body.action == "rollback" and body.arm in ("", CHAMPION):
         return launch.state is State.COMPLETED
     return launch.is_running and body.arm in ("", launch.arm)
 

@@ -19,6 +19,7 @@ from tests.commands import Ended, Started
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import check_resumed, replayed, visit
+from tests.serving.valkey import valkey_server
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.policies.persistence import packed_state
@@ -120,6 +121,21 @@ def test_a_change_that_is_sent_again_is_made_once() -> None:
     for number in range(100):
         again = changed(again, "freeze", change_id=f"{number} again")
     assert len(again.changes) < 2_000
+
+
+def test_a_service_launches_a_model_that_another_one_of_its_log_got(tmp_path: Path, model: Path, rival: Path) -> None:
+    async def use() -> None:
+        with valkey_server(tmp_path / "valkey") as server:
+            stores = [server.store("shop", tmp_path / name) for name in ("a", "b")]
+            async with (
+                running(tmp_path / "a", model, store=stores[0]) as first,
+                running(tmp_path / "b", model, store=stores[1]) as second,
+            ):
+                digest = await asyncio.to_thread(first.keep_model_content, rival.read_bytes())
+                await second.deploy(DeploymentBody("launch", "new", digest, 0.1))
+                assert second.deployment()["arms"]["new"]["policy"] == "linucb"
+
+    asyncio.run(use())
 
 
 def test_a_model_for_which_there_is_no_room_is_refused_in_one_line(

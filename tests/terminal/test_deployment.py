@@ -41,10 +41,10 @@ def printed(capsys: pytest.CaptureFixture[str], **launch: Any) -> str:
 
 def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys)
-    assert "Launch of new: running; share 2 of 5 (0.05), since 2025-11-24 16:00 UTC." in out
+    assert "Launch of new: running; share 2 of 5 (5.0%), since 2025-11-24 16:00 UTC." in out
     assert "Cannot tell yet: about 9,000 more decisions." in out
     least = Plan.model_validate({}).least
-    assert f"Next: share 0.1, 2025-11-24 18:00 UTC at the earliest, and after {least} visitors (56 so far)." in out
+    assert f"Next: share 10.0%, 2025-11-24 18:00 UTC at the earliest, and after {least} visitors (56 so far)." in out
     assert "No visitor counts yet." in printed(capsys, report=None)
     assert "as soon as the evidence is there" in printed(capsys, step=4, state="cannot tell yet")
     assert "`zoosim deploy resume`" in printed(capsys, state="paused", by_person=True, reason="a holiday")

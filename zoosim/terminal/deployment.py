@@ -43,14 +43,14 @@ def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
     """Print how a launch stands, and what it earned beside the champion."""
     report = launch["report"]
     steps = launch["plan"]["steps"]
-    place = f"share {launch['step'] + 1} of {len(steps)} ({steps[launch['step']]:.4g}), since {_micro(launch['since'])}"
+    place = f"share {launch['step'] + 1} of {len(steps)} ({steps[launch['step']]:.1%}), since {_micro(launch['since'])}"
     lines = [f"Launch of {launch['arm']}: {launch['state']}; {place}."]
     if launch["reason"]:
         lines.append(f"Why: {launch['reason'].rstrip('.')}.")
     if launch["state"] in RUNNING:
         lines += [report["sentence"] if report else "No visitor counts yet.", *_next_share(launch)]
-    print_lines(map(printable, lines))
-    if report is None:
+    print_lines([*map(printable, lines), ""])
+    if report is None or not report["visitors"]:
         return
     heads = ("reward", "role", "difference", "99% interval", "champion", "margin")
     rows = [_metric_row(each) for each in report["metrics"]]
@@ -73,7 +73,7 @@ def _next_share(launch: Mapping[str, Any]) -> list[str]:
     so_far = report["step_visitors"] if report and report["step"] == step else 0
     after = f"{earliest} at the earliest, and after {plan['least']:,} visitors ({so_far:,} so far)"
     if step + 1 < len(plan["steps"]):
-        return [f"Next: share {plan['steps'][step + 1]:.4g}, {after}."]
+        return [f"Next: share {plan['steps'][step + 1]:.1%}, {after}."]
     return ["It is the last share: it ships, or is taken back, as soon as the evidence is there."]
 
 

@@ -46,6 +46,8 @@ def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureF
     least = Plan.model_validate({}).least
     assert f"Next: share 10.0%, 2025-11-24 18:00 UTC at the earliest, and after {least} visitors (56 so far)." in out
     assert "No visitor counts yet." in printed(capsys, report=None)
+    early = {**REPORT, "visitors": 0, "checks": [{"sentence": "no traffic: new has decided nothing."}]}
+    assert "no traffic: new has decided nothing." in printed(capsys, report=early)
     assert "as soon as the evidence is there" in printed(capsys, step=4, state="cannot tell yet")
     assert "`zoosim deploy resume`" in printed(capsys, state="paused", by_person=True, reason="a holiday")
     over = printed(capsys, state="rolled back", reason="fewer orders")

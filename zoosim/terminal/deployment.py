@@ -50,14 +50,15 @@ def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
     if launch["state"] in RUNNING:
         lines += [report["sentence"] if report else "No visitor counts yet.", *_next_share(launch)]
     print_lines([*map(printable, lines), ""])
-    if report is None or not report["visitors"]:
+    if report is None:
         return
-    heads = ("reward", "role", "difference", "99% interval", "champion", "margin")
-    rows = [_metric_row(each) for each in report["metrics"]]
-    print_table(
-        table_of_rows(f"{report['visitors']:,} visitors, figures per visitor", heads, rows, n_text=2, essential=4),
-        wide=wide,
-    )
+    if report["visitors"]:
+        heads = ("reward", "role", "difference", "99% interval", "champion", "margin")
+        rows = [_metric_row(each) for each in report["metrics"]]
+        print_table(
+            table_of_rows(f"{report['visitors']:,} visitors, figures per visitor", heads, rows, n_text=2, essential=4),
+            wide=wide,
+        )
     print_lines([check["sentence"] for check in report["checks"]])
 
 

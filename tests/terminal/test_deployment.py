@@ -7,6 +7,7 @@ import pytest
 from zoosim.serving.launches.plan import Launch, Plan
 from zoosim.terminal.deployment import print_deployment
 
+PLAN = {"steps": [0.01, 0.05, 0.1, 0.25, 0.5], "hours": 2.0, "least": 100}
 METRIC = {"reward": "objective", "role": "success", "difference": None, "low": None, "high": None}
 REPORT = {
     "step": 1,
@@ -20,7 +21,7 @@ REPORT = {
 
 def deployment(**launch: Any) -> dict[str, Any]:
     fields = {
-        "plan": Plan.model_validate({}).model_dump(mode="json"),
+        "plan": Plan.model_validate(PLAN).model_dump(mode="json"),
         "state": "running",
         "step": 1,
         "since": 1_764_000_000_000_000,
@@ -43,8 +44,7 @@ def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureF
     out = printed(capsys)
     assert "Launch of new: running; share 2 of 5 (5.0%), since 2025-11-24 16:00 UTC." in out
     assert "Cannot tell yet: about 9,000 more decisions." in out
-    least = Plan.model_validate({}).least
-    assert f"Next: share 10.0%, 2025-11-24 18:00 UTC at the earliest, and after {least} visitors (56 so far)." in out
+    assert "Next: share 10.0%, 2025-11-24 18:00 UTC at the earliest, and after 100 visitors (56 so far)." in out
     assert "No visitor counts yet." in printed(capsys, report=None)
     early = {**REPORT, "visitors": 0, "checks": [{"sentence": "no traffic: new has decided nothing."}]}
     assert "no traffic: new has decided nothing." in printed(capsys, report=early)

@@ -233,6 +233,21 @@ def test_what_was_earned_beside_another_champion_does_not_count(tmp_path: Path, 
     with_shop(tmp_path, model, use)
 
 
+def test_no_share_grows_by_an_old_report(tmp_path: Path, model: Path) -> None:
+    """As while the learner is down."""
+
+    async def use(shop: Shop) -> None:
+        await launch(shop, model, hours=0.1)
+        await shop.visits(60, {CHAMPION: 0.4, "new": 0.4})
+        shop.time.pass_by(1_000.0)
+        await shop.service.tick()
+        assert shop.service.current.assignment.shares["new"] == 0.2
+        await shop.look()
+        assert shop.service.current.assignment.shares["new"] == 0.5
+
+    with_shop(tmp_path, model, use)
+
+
 def test_another_arm_of_the_same_name_is_not_the_one_launched(tmp_path: Path, model: Path) -> None:
     async def use(shop: Shop) -> None:
         await launch(shop, model)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -124,6 +125,7 @@ class Current(Projection):
         silence: What is wrong where feedback has ceased, by the learner's account; None where it comes.
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
         launch_report: How a launch stands, by the learner's newest report.
+        launch_reported_at: When that came, by the clock's `passed`.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
@@ -143,6 +145,7 @@ class Current(Projection):
         self.silence: FailedCheck | None = None
         self.last_feedback = 0
         self.launch_report: LaunchReport | None = None
+        self.launch_reported_at = -math.inf
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
         self._is_remote = bool(address.server)
@@ -331,7 +334,9 @@ class Current(Projection):
         if message.news.arm == CHAMPION:
             self.silence = message.news.silence
             self.last_feedback = message.news.last_feedback
-            self.launch_report = message.news.launch or self.launch_report
+            if message.news.launch is not None:
+                self.launch_report = message.news.launch
+                self.launch_reported_at = self._clock.passed()
         # Rows first: the state may be that of a model which one of them starts.
         self._take_rows(message.news)
         self._take_state(message)

@@ -28,6 +28,9 @@ SENTENCES = {
 }
 """Why a launch moves, where its report does not say so."""
 
+SECONDS_OF_A_REPORT = 60.0
+"""For how long a report lets a launch go on; no share grows unwatched while the learner is down or far behind."""
+
 logger = logging.getLogger("zoosim.serving")
 
 
@@ -66,7 +69,8 @@ class LaunchKeeper:
         if launch is None or report is None or report.number != launch.number or not launch.is_running:
             return
         event = self._due_event(launch, report)
-        if event is None:
+        is_old = self._clock.passed() - self._current.launch_reported_at > SECONDS_OF_A_REPORT
+        if event is None or (event is not Event.HARMED and is_old):
             return
         why = SENTENCES.get(event) or _reason(event, report)
         await self._switch(lambda start: self._moved(start, launch, event, why), LAUNCH, f"{launch.arm}: {why}")

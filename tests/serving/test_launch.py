@@ -12,10 +12,11 @@ import pytest
 from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.core.errors import ConfigError
+from zoosim.monitoring import State
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
-from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS
+from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
 from zoosim.serving.launches.monitor import LaunchMonitor, Silence
-from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.plan import Launch, Plan, launch_in, with_launch
 from zoosim.serving.launches.report import LaunchReport
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.projection import rows_of
@@ -319,3 +320,15 @@ def test_feedback_that_comes_once_a_day_is_no_silence() -> None:
             assert silence.finding(time) is None
         for _ in range(500):
             silence.earn(time)
+
+
+def test_a_plan_of_another_release_ends_the_launch_and_nothing_else() -> None:
+    arm = Arm("new", "b", 0.1, "challenger", 2)
+    start = Start("a", b"{}", number=2, arms=[arm])
+    launch = Launch(2, "new", Plan().model_dump(mode="json"), State.RUNNING, 0, 0)
+    assert launch_in(with_launch(start, launch)) == launch
+    launch.plan["moons"] = 2
+    ended = launch_in(with_launch(start, launch))
+    assert ended is not None
+    assert not ended.is_running
+    assert "moons" in ended.reason

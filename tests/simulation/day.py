@@ -174,7 +174,9 @@ class Day:
                 await self._restart(host)
         await asyncio.sleep(60.0)
         for host in self.hosts:
-            await self._ask(host, "decide", "", DecideBody(), lambda service: service.decide(DecideBody()))
+            answer = await self._ask(host, "decide", "", DecideBody(), lambda service: service.decide(DecideBody()))
+            if answer is None or isinstance(answer, Exception):
+                self.violations.append(f"{host.process.name} does not answer though nothing is wrong: {answer!r}")
 
     async def _episode(self, visits: int) -> None:
         """Let visitors come, and things go wrong."""

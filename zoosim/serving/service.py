@@ -441,7 +441,7 @@ class Service:
                 return start if is_outdated else msgspec.structs.replace(after, arms=[])
             if start.arms and schema != _schema_of(self.model):
                 names = ", ".join(arm.name for arm in start.arms)
-                remedy = "give one with the schema of the champion, or end the arms first (--arm none)"
+                remedy = "give one with the schema of the champion, or end the arms first (zoosim deploy retire NAME)"
                 raise ConfigError(f"model: got one with another schema than that of the arms {names}; {remedy}")
             return after
 

@@ -61,7 +61,7 @@ def with_change(before: Start, after: Start, body: DeploymentBody, now: int) -> 
 def share_of(start: Start, launch: Launch) -> float:
     """Return the share of a launch at its step: of what other arms leave to it and the champion."""
     others = sum(arm.share for arm in start.arms if arm.name != launch.arm)
-    return launch.steps.steps[launch.step] * (1.0 - others)
+    return launch.checked_plan().steps[launch.step] * (1.0 - others)
 
 
 def _concerns(launch: Launch, body: DeploymentBody) -> bool:

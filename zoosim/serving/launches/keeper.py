@@ -76,7 +76,7 @@ class LaunchKeeper:
         await self._switch(lambda start: self._moved(start, launch, event, why), LAUNCH, f"{launch.arm}: {why}")
 
     def _due_event(self, launch: Launch, report: LaunchReport) -> Event | None:
-        plan = launch.steps
+        plan = launch.checked_plan()
         is_over = self._clock.now() - launch.since >= plan.duration(launch.step)
         # A report of the share before says nothing of how many came since.
         has_enough = report.step == launch.step and report.step_visitors >= plan.least

@@ -160,7 +160,7 @@ class LaunchMonitor(Projection):
         self._share = shares[self.launch.arm] / both if both else 0.0  # others may have all
 
     def _begin(self, launch: Launch) -> None:
-        self._plan: Plan = launch.steps
+        self._plan: Plan = launch.checked_plan()
         self._metrics = [each.metric for each in self._plan.metrics]
         self._tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
         self._split = SplitTest(2)

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Strict, build
 from zoosim.core.durations import MICROSECONDS
+from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.monitoring.difference import Reward
 from zoosim.monitoring.launch import Metric, Role, State, new_tests
@@ -136,9 +137,8 @@ class Launch(msgspec.Struct):
         """True while traffic is split by it."""
         return self.state in (State.RUNNING, State.CANNOT_TELL, State.PAUSED)
 
-    @property
-    def steps(self) -> Plan:
-        """Its plan; raises `ConfigError` where the log holds none."""
+    def checked_plan(self) -> Plan:
+        """Return its plan; raises `ConfigError` where the log holds none."""
         plan: Plan = build(Plan, self.plan, "log of the service: launch")
         return plan
 
@@ -149,6 +149,10 @@ def launch_in(start: Start) -> Launch | None:
     if entry is None:
         return None
     launch = msgspec.convert(entry, Launch)
+    try:
+        launch.checked_plan()
+    except ConfigError as error:  # of a release that knows other plans: the service goes on without the launch
+        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason=str(error))
     # An arm's turn is the number of the start that began it. So an arm of this name that came later, as by
     # `serve --arm`, is not taken for the one that was launched.
     if launch.is_running and all((arm.name, arm.turn) != (launch.arm, launch.number) for arm in start.arms):

@@ -153,7 +153,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def visit(service: Service, time: MockTime, clicks: bool = False) -> None:
     """Show something, let more than the wait pass, and do what a service does meanwhile."""
-    answer = await service.decide(DecideBody(candidates=[*PRODUCTS]))
+    answer = await service.decide(DecideBody({"country": "de"}, [*PRODUCTS]))
     if clicks:
         assert (await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))).status == "accepted"
     for _ in range(11):
@@ -210,7 +210,7 @@ def test_time_passes_in_the_log_although_a_gap_cannot_be_noted(
 async def clean(service: Service) -> int:
     """Remove what may be removed once two snapshots hold all rows; return how many it was."""
     for _ in range(2):
-        await service.decide(DecideBody(candidates=[*PRODUCTS]))
+        await service.decide(DecideBody({"country": "de"}, [*PRODUCTS]))
         write_snapshot(service.folder / SNAPSHOTS, newest_replica_of(service))
     return await service.upkeep.clean()
 
@@ -275,9 +275,9 @@ def test_a_service_that_joins_goes_by_the_time_of_the_one_that_leads(tmp_path: P
 
     async def run(store_of: dict[str, str]) -> None:
         async with running(tmp_path / "a", model, store=store_of["a"], clock=first.clock()) as leader:
-            await leader.decide(DecideBody(decision_id="open"))
+            await leader.decide(DecideBody({"country": "de"}, decision_id="open"))
             async with running(tmp_path / "b", None, store=store_of["b"], clock=second.clock()) as other:
-                await other.decide(DecideBody(decision_id="other"))
+                await other.decide(DecideBody({"country": "de"}, decision_id="other"))
                 assert (await other.give_feedback("open", FeedbackBody({"click": 1.0}))).status == "accepted"
                 newest = other._reader.last()
                 assert newest is not None

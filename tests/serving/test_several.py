@@ -93,7 +93,7 @@ def test_the_same_id_at_once_is_one_decision(server: ValkeyServer, tmp_path: Pat
 def test_products_that_both_add_at_once_are_one(server: ValkeyServer, tmp_path: Path, model: Path) -> None:
     async def use() -> None:
         async with pair(server, tmp_path, model) as (first, second):
-            new = DecideBody(candidates=[{"id": "q1", "category": "c1"}, "p1"])
+            new = DecideBody({"country": "de"}, [{"id": "q1", "category": "c1"}, "p1"])
             answers = await asyncio.gather(first.decide(new), second.decide(new))
             assert [set(answer.propensities) for answer in answers] == [{"q1", "p1"}] * 2
             names = await first.answer(answers[1].decision_id)  # with a version of which it has not read
@@ -150,8 +150,8 @@ def test_a_schema_that_one_lets_grow_is_that_of_both(server: ValkeyServer, tmp_p
             answer = await service.decide(DecideBody(values, ["a", "b"], decision_id=f"visit {number}"))
             await service.give_value(answer.decision_id, {0: float(number % 3 == 0)})
 
-    async def grow(service: Service, turn: int) -> None:
-        while service.start.turn < turn:
+    async def grow(service: Service, growths: int) -> None:
+        while service.start.number <= growths:
             await service.tick()
             await asyncio.sleep(0.02)
 

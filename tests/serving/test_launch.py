@@ -325,7 +325,7 @@ def test_feedback_that_comes_once_a_day_is_no_silence() -> None:
 def test_a_plan_of_another_release_ends_the_launch_and_nothing_else() -> None:
     arm = Arm("new", "b", 0.1, "challenger", 2)
     start = Start("a", b"{}", number=2, arms=[arm])
-    launch = Launch(2, "new", Plan().model_dump(mode="json"), State.RUNNING, 0, 0)
+    launch = Launch(2, "new", Plan.model_validate({}).model_dump(mode="json"), State.RUNNING, 0, 0)
     assert launch_in(with_launch(start, launch)) == launch
     launch.plan["moons"] = 2
     ended = launch_in(with_launch(start, launch))

@@ -16,7 +16,7 @@ from zoosim.serving.launches.plan import Plan
 EFFECTS = (-0.2, -0.05, 0.0, 0.1, 0.2)
 """By what part more of its visitors click than of the champion's."""
 
-PLAN, RAMP = "plan", "GrowthBook's ramp"
+PLAN, RAMP = "plan", "GrowthBook"
 METHODS = (PLAN, RAMP)
 
 

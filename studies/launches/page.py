@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from studies.guardrails.page import median
 from studies.launches.measuring import EFFECTS, METHODS, PLAN, RAMP, Run
 from studies.launches.visitors import PER_DAY, RATE
+from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval, mean_interval, share_intervals
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.launch import State
@@ -67,7 +68,7 @@ def _found_by_both(rows: Sequence[Run]) -> list[str]:
     if not ramped:
         return []
     return [
-        f"In the {len(ramped)} shops in which the ramp takes the worse model back, too, that costs "
+        f"In the {counted(len(ramped), 'shop')} in which the ramp takes the worse model back, too, that costs "
         f"{np.mean(list(ramped.values())):,.0f} clicks, and {np.mean(planned):,.0f} by plan."
     ]
 

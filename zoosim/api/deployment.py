@@ -19,9 +19,6 @@ ACTIONS = (STATUS, LAUNCH, "share", "promote", "rollback", "pause", "resume", "f
 """What may be done with a service; `status` changes nothing."""
 
 URL = "http://127.0.0.1:8100"
-KEY = "ZOOSIM_SERVE_KEY"
-"""The variable of the environment that holds the key of the service."""
-
 TIMEOUT = 60.0
 """Seconds that a change may take: a model is sent, loaded and compiled."""
 
@@ -68,7 +65,7 @@ def deploy(
     if action not in ACTIONS:
         raise ConfigError(unknown("action: unknown", action, list(ACTIONS)))
     needs_extra("deploy", "serve")
-    from zoosim.serving.client import Client
+    from zoosim.serving.client import KEY, Client
 
     change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
     if action == LAUNCH:

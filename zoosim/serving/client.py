@@ -14,6 +14,9 @@ import httpx2
 from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.core.parameters import shown
 
+KEY = "ZOOSIM_SERVE_KEY"
+"""The variable of the environment that holds the key of the service, which no file of a run is to hold."""
+
 TRIES = 4
 FIRST_PAUSE = 0.1
 """Seconds before a request is sent again; each further pause is twice as long, or as long as the service asks for."""

@@ -150,7 +150,7 @@ def deployed(start: Start, body: DeploymentBody) -> Start:
         newest = [*made.items(), (body.change_id, content)][-MOST_MADE:]
         changed = msgspec.structs.replace(changed, changes=_packed({**json.loads(changed.changes), MADE: newest}))
     why = body.why or " ".join(filter(None, (body.action, body.arm)))
-    return msgspec.structs.replace(changed, who=body.who, why=why, change_id=body.change_id)
+    return msgspec.structs.replace(changed, who=body.who, why=why)
 
 
 def registered(start: Start, digest: str, model: Model, who: str, came: float) -> Start:

@@ -81,7 +81,7 @@ class Start(msgspec.Struct, array_like=True):
     so that of two services that go on from the same start one has to look again. `changes` are, by part and as JSON,
     what changed while services ran: settings, the model file that was given, gaps in time, what was deleted. `model`
     decides for whom the `arms` beside it leave; `salt` is what the draw of an arm hangs on beside a visitor's id. `who`
-    made this start, and `why`; `change_id` is the caller's own id of the change, so that it is made once.
+    made this start, and `why`.
     """
 
     model: str
@@ -93,7 +93,6 @@ class Start(msgspec.Struct, array_like=True):
     salt: bytes = b""
     who: str = ""
     why: str = ""
-    change_id: str = ""
 
     def by_arm(self) -> dict[str, "Start"]:
         """Return the start of each arm, as if it were alone, by its name; the champion's first."""

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.config import build
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.base import policy_name
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.arm_replica import ancestors_of, rules_of
+from zoosim.serving.arm_replica import ancestors_of, checked_rules
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
     CHAMPION,
@@ -216,7 +215,7 @@ class LogReader(Projection):
 
     def on_start(self, row: Row, start: Start) -> None:
         """Go on by other rules, and in a new period for each arm that has another model."""
-        self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
+        self.rules.append(checked_rules(start))
         new_periods: list[ModelPeriod] = []
         for name, own in start.by_arm().items():
             before = self._in_charge.get(name)

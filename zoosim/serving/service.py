@@ -434,7 +434,7 @@ class Service:
 
         def switched(start: Start) -> Start:
             why = "the schema grew" if instead_of else "another model"
-            after = msgspec.structs.replace(start, model=digest, turn=start.number + 1, who="", why=why, change_id="")
+            after = msgspec.structs.replace(start, model=digest, turn=start.number + 1, who="", why=why)
             if instead_of:
                 is_outdated = start.model != instead_of or any(arm.share for arm in start.arms)
                 # What grew has another schema, by which no arm that decided before can decide again.

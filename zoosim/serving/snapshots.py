@@ -49,7 +49,6 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "salt": start.salt.hex(),
         "who": start.who,
         "why": start.why,
-        "change_id": start.change_id,
         "others": others,
         **values,
     }
@@ -159,7 +158,6 @@ def _start_in(header: Mapping[str, Any]) -> Start:
         salt=bytes.fromhex(header.get("salt", "")),
         who=str(header.get("who", "")),
         why=str(header.get("why", "")),
-        change_id=str(header.get("change_id", "")),
     )
 
 

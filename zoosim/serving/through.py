@@ -11,13 +11,10 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, FloatArray, PolicySpec
 from zoosim.policies.base import Policy
-from zoosim.serving.client import Client, ServiceError
+from zoosim.serving.client import KEY, Client, ServiceError
 
 VISITOR, PRODUCT = "visitor", "product"
 """Prefixes of the names of a request's columns: visitor_0, visitor_1 and so on."""
-
-KEY = "ZOOSIM_SERVE_KEY"
-"""The variable of the environment that holds the key of the service, which no file of a run is to hold."""
 
 SECONDS_PER_REQUEST = 30.0
 

@@ -64,9 +64,11 @@ class LaunchKeeper:
             await self._switch(lambda start: with_frozen(start, False), CHECKS, "feedback comes again")
 
     async def _move(self) -> None:
-        launch = launch_in(self._current.start)
         report = self._current.launch_report
-        if launch is None or report is None or report.number != launch.number or not launch.is_running:
+        if report is None:  # as without a launch: the start need not be read at each tick
+            return
+        launch = launch_in(self._current.start)
+        if launch is None or report.number != launch.number or not launch.is_running:
             return
         event = self._due_event(launch, report)
         is_old = self._clock.passed() - self._current.launch_reported_at > SECONDS_OF_A_REPORT
@@ -113,7 +115,7 @@ class LaunchKeeper:
     async def _switch(self, change: Callable[[Start], Start], who: str, why: str) -> None:
         def changed(start: Start) -> Start:
             after = change(start)
-            return start if after == start else msgspec.structs.replace(after, who=who, why=why, change_id="")
+            return start if after == start else msgspec.structs.replace(after, who=who, why=why)
 
         await self._current.switch(self._writer, changed)
 

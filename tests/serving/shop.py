@@ -3,7 +3,7 @@
 import asyncio
 import atexit
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -93,3 +93,19 @@ async def running(
         yield service
     finally:
         service.close()
+
+
+def with_service(
+    folder: Path,
+    model: Path | None,
+    use: Callable[[Service], Awaitable[None]],
+    clock: Clock | None = None,
+    **settings: Any,
+) -> None:
+    """Use a service as `running` makes it, in an event loop of its own."""
+
+    async def run() -> None:
+        async with running(folder, model, clock, **settings) as service:
+            await use(service)
+
+    asyncio.run(run())

@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from tests.serving.process import ServiceProcess, serving
-from tests.serving.shop import make_model
-from tests.serving.test_service import replayed, with_service
+from tests.serving.shop import make_model, with_service
+from tests.serving.test_service import replayed
 from zoosim.core.types import Context, FloatArray
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.client import Client

@@ -3,7 +3,6 @@
 import asyncio
 import tarfile
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 import zoosim
 from tests.serving.process import serving
-from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
+from tests.serving.shop import PRODUCTS, make_boost_model, make_model, with_service
 from tests.serving.state_digest import arm_digest
 from tests.serving.test_service import check_resumed, replayed
 from tests.waiting import eventually
@@ -68,14 +67,6 @@ def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start_with(*shares: float, salt: bytes = SALT) -> Start:
     arms = [Arm(f"arm{number}", "model", share, "challenger", 1) for number, share in enumerate(shares)]
     return Start("model", b"{}", arms=arms, salt=salt)
-
-
-def with_service(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with running(folder, model, **settings) as service:
-            await use(service)
-
-    asyncio.run(run())
 
 
 def rows_in(folder: Path) -> list[Row]:

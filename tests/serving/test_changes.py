@@ -1,18 +1,15 @@
 """Changes while a service runs: of its rules, its model and its log. All of them follow from the log, or outlast it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from tests.serving.mock_time import MockTime
-from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.shop import PRODUCTS, make_model, with_service
 from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
-from zoosim.serving.clock import Clock
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.publishing import News, StateChanges
 from zoosim.serving.service import Service
@@ -24,16 +21,6 @@ from zoosim.serving.store.sqlite import SqliteStore
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
-
-
-def with_service(
-    folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], clock: Clock | None = None
-) -> None:
-    async def run() -> None:
-        async with running(folder, model, clock) as service:
-            await use(service)
-
-    asyncio.run(run())
 
 
 async def visits(service: Service, first: int, stop: int) -> None:

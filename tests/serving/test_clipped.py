@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.serving.test_service import with_service
+from tests.serving.shop import with_service
 from zoosim.schema.encoder import fit_encoder
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.clipped import CLIPPED, ClippedColumns

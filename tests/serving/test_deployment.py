@@ -5,7 +5,6 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 import zoosim
 from tests.commands import Ended, Started
 from tests.serving.process import serving
-from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
+from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running, with_service
 from tests.serving.test_service import check_resumed, replayed, visit
 from tests.serving.valkey import valkey_server
 from tests.waiting import eventually
@@ -47,14 +46,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("rival"), "linucb")
-
-
-def with_service(folder: Path, model: Path, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with running(folder, model, **settings) as service:
-            await use(service)
-
-    asyncio.run(run())
 
 
 def learned_by(arm: ArmReplica) -> dict[str, bytes]:

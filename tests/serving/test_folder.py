@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.shop import make_model
-from tests.serving.test_service import visit, with_service
+from tests.serving.shop import make_model, with_service
+from tests.serving.test_service import visit
 from zoosim.core.errors import DataError
 from zoosim.serving.folder import EVALUATIONS, MODELS, SNAPSHOTS, keep_model_file, load_served_model
 from zoosim.serving.service import Service

@@ -10,8 +10,7 @@ import httpx2
 import msgspec
 import pytest
 
-from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
-from tests.serving.test_service import with_service
+from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running, with_service
 from zoosim.core.errors import PolicyError
 from zoosim.schema.column import DeviationKind
 from zoosim.serving.application import Application

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from tests.serving.shop import make_boost_model, make_model
+from tests.serving.shop import make_boost_model, make_model, with_service
 from tests.serving.state_digest import state_digest
-from tests.serving.test_service import replayed, with_service
+from tests.serving.test_service import replayed
 from zoosim.api.served import forget_visitor
 from zoosim.core.errors import PolicyError
 from zoosim.policies.boost_model import BoostModel

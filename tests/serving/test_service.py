@@ -1,14 +1,13 @@
 """A service without HTTP: decisions, feedback, products, and what its log says of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.shop import PRODUCTS, make_model, with_service
 from tests.serving.state_digest import state_digest
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
@@ -26,14 +25,6 @@ from zoosim.serving.store.address import Address, open_store
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
-
-
-def with_service(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with running(folder, model, **settings) as service:
-            await use(service)
-
-    asyncio.run(run())
 
 
 def replayed(folder: Path, stop: int | None = None, address: Address | None = None) -> Replica:

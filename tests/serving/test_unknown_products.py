@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import zoosim
-from tests.serving.shop import make_boost_model, make_model, running
-from tests.serving.test_service import replayed, with_service
+from tests.serving.shop import make_boost_model, make_model, running, with_service
+from tests.serving.test_service import replayed
 from zoosim.api.served import export_log
 from zoosim.core.errors import PolicyError
 from zoosim.logs.load import load_log

@@ -91,7 +91,7 @@ class Drift(TabularResult):
 
     @property
     def sentences(self) -> list[str]:
-        """What was compared, and each change, a line each."""
+        """Comparison in words: what was looked at, and each change, a line each."""
         return [self._headline(), *map(str, self.findings)]
 
     def _headline(self) -> str:
@@ -113,7 +113,7 @@ class Drift(TabularResult):
 
 
 class _Shares(NamedTuple):
-    """What is compared of a column: shares of rows that each of the `labels` holds for, by `cells (n, len(labels))`."""
+    """Comparison of the shares of rows that each of the `labels` of a column holds for, by `cells (n, len(labels))`."""
 
     part: str
     name: str
@@ -122,7 +122,7 @@ class _Shares(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """What is compared of a column of numbers `(n,)`; `column` writes those of its features as they were sent."""
+    """Comparison of a column of numbers `(n,)`; `column` writes those of its features as they were sent."""
 
     part: str
     name: str

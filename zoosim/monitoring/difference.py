@@ -91,7 +91,7 @@ class Reward:
 
     @property
     def distances(self) -> FloatArray:
-        """How far what is to be shown lies from its hypothesis: harm, not worse, better."""
+        """Distances of what is to be shown from its hypothesis: harm, not worse, better."""
         return np.array([self.drop - self.margin, self.margin or self.lift, self.lift])
 
 
@@ -264,7 +264,7 @@ class DifferenceTest(Stateful):
 
     @property
     def shown(self) -> BoolArray:
-        """Whether harm, not worse, better is shown."""
+        """True for what is shown of harm, not worse, better."""
         return np.asarray(self._wealth.found_at > 0)
 
     @property

@@ -13,7 +13,7 @@ from zoosim.monitoring.split import SplitTest
 
 
 class Action(StrEnum):
-    """What a launch does while a check fails, from the mildest on."""
+    """Action of a launch while a check fails, from the mildest on."""
 
     WARN = "warn"
     FREEZE = "freeze learning"

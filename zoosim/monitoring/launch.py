@@ -19,7 +19,7 @@ from zoosim.monitoring.sample_size import events_needed
 
 
 class Role(StrEnum):
-    """What a metric decides."""
+    """Role of a metric: what it decides."""
 
     SUCCESS = "success"
     GUARDRAIL = "guardrail"
@@ -47,7 +47,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a launch; `PREPARED` to `TAKEN_BACK` are a person's, the others follow from `next_event`."""
+    """Event in the life of a launch; `PREPARED` to `TAKEN_BACK` are a person's, the others follow from `next_event`."""
 
     PREPARED = "prepared"
     STARTED = "started"
@@ -111,7 +111,7 @@ def next_state(state: State, event: Event) -> State:
 
 
 class Verdict(StrEnum):
-    """What the metrics say together."""
+    """Verdict of the metrics together."""
 
     SHIP = "ship"
     ROLL_BACK = "roll back"

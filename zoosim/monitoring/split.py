@@ -101,7 +101,7 @@ class SplitTest(Stateful):
 
     @property
     def is_off(self) -> bool:
-        """Whether the evidence is 1 / level or more now."""
+        """True if the evidence is 1 / level or more now."""
         return self.log_evidence >= -math.log(self.level)
 
     @property
@@ -111,5 +111,5 @@ class SplitTest(Stateful):
 
     @property
     def expected(self) -> FloatArray:
-        """How many of these events each arm should have."""
+        """Expected number of these events by arm."""
         return np.asarray(self._state.counts.sum() * self._state.shares)

@@ -13,7 +13,7 @@ from zoosim.serving.events import CHAMPION, HOLDBACK, Arm, Start
 
 
 class _Draw(NamedTuple):
-    """How one arm is drawn among those that no arm before it took.
+    """Draw of one arm among the visitors that no arm before it took.
 
     Attributes:
         name: The name of the arm.

@@ -44,7 +44,7 @@ class InputKey(NamedTuple):
 
 
 class RequestInputs:
-    """What a request says of visitors and products, beside a schema.
+    """Contents of a request, beside a schema.
 
     Attributes:
         visitors: The values of its visitor by column; of slots that differ, of each.

@@ -106,7 +106,7 @@ class Ranker(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Let some time pass."""
+        """Wait."""
         ...
 
 
@@ -134,7 +134,7 @@ class _Ranker:
         return False
 
     def wait(self, seconds: float) -> None:
-        """Let some time pass."""
+        """Wait."""
         time.sleep(seconds)
 
 

@@ -108,7 +108,7 @@ class Replica(Projection):
             arm.change_product(row, product)
 
     def on_choice(self, row: Row, choice: Choice) -> None:
-        """Let the arm that made a decision enter it."""
+        """Enter a decision in the arm that made it."""
         arm = self.arm_of(choice)
         if arm is None:
             self.arms.get(choice.arm, self.champion).counts[EARLIER] += 1
@@ -128,7 +128,7 @@ class Replica(Projection):
             arm.on_activation(row)
 
     def on_tick(self, row: Row) -> None:
-        """Let each arm learn from its decisions that are over by now."""
+        """Learn from the decisions that are over by now, each arm from its own."""
         for arm in self.arms.values():
             arm.on_tick(row)
 

@@ -162,7 +162,7 @@ class Service:
 
     @property
     def rewards(self) -> Mapping[tuple[str, str], float]:
-        """What decisions earned by arm and reward, as far as this service was told since it started."""
+        """Rewards of decisions, by arm and name, as far as this service was told since it started."""
         return self._feedback.rewards
 
     @property

@@ -68,7 +68,7 @@ def _objective() -> list[MetricPlan]:
 
 
 class Plan(Strict):
-    """How a model is launched.
+    """Plan by which a model is launched.
 
     Args:
         steps: The shares of the new model, growing.
@@ -110,7 +110,7 @@ class Plan(Strict):
 
 
 class Launch(msgspec.Struct):
-    """How a launch stands, as a start of the log says.
+    """State of a launch, as a start of the log says.
 
     Attributes:
         number: The number of the start that began it, which names it.

@@ -10,7 +10,7 @@ from zoosim.monitoring.launch import Verdict
 
 
 class MetricReport(msgspec.Struct, array_like=True):
-    """How a metric stands: the difference of the new model to the champion per visitor, with its interval."""
+    """State of a metric: the difference of the new model to the champion per visitor, with its interval."""
 
     reward: str
     role: str
@@ -30,7 +30,7 @@ class FailedCheck(msgspec.Struct, array_like=True):
 
 
 class LaunchReport(msgspec.Struct, array_like=True):
-    """How a launch stands at a row of the log.
+    """State of a launch at a row of the log.
 
     Attributes:
         number: The number of the launch.

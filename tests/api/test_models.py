@@ -16,15 +16,17 @@ from tests.serving.traces import traces
 from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.forecasts import read_forecasts
 from zoosim.core.types import NOBODY
 from zoosim.logs.parse import read_log
+from zoosim.off_policy.best_estimates import best_result
 from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.findings import NOTHING
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
-from zoosim.policies.model import Model
+from zoosim.policies.model import Model, model_digest
 from zoosim.policies.products.random import Random
 from zoosim.terminal.evaluation import print_training
 
@@ -57,6 +59,30 @@ def without_times(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("without-times")
     zoosim.train(imported(folder, n=1_000, drop="at"), ["linear"], folder / "m.zoosim")
     return folder / "m.zoosim"
+
+
+def test_what_training_and_evaluation_forecast_stands_beside_the_model(tmp_path: Path) -> None:
+    log = imported(tmp_path)
+    training = zoosim.train(log, ["linear"], tmp_path / "m.zoosim")
+    assert training.evaluation is not None
+    trained, *others = read_forecasts(tmp_path / "m.forecasts.jsonl")
+    assert [trained.reward, *(each.reward for each in others)] == [*training.evaluation.by_reward]
+    row = best_result(training.evaluation, "linear")
+    assert (trained.value, trained.low, trained.high) == (row.value, row.low, row.high)
+    assert (trained.by, trained.model, trained.rows) == ("zoosim train", model_digest(tmp_path / "m.zoosim"), 600)
+    assert trained.low < true_value(training.model) < trained.high
+    zoosim.evaluate(log, [str(tmp_path / "m.zoosim"), "random"], level=0.9)
+    zoosim.evaluate(log, [str(tmp_path / "m.zoosim"), "random"], level=0.9)
+    kept = read_forecasts(tmp_path / "m.forecasts.jsonl")
+    assert len(kept) == 2 * (1 + len(others))
+    assert kept[0] == trained
+    evaluated = kept[1 + len(others)]
+    assert (evaluated.by, evaluated.level, evaluated.verdict) == ("zoosim evaluate", 0.9, "weak")
+    (tmp_path / "m.forecasts.jsonl").write_text("{")
+    evaluation = zoosim.evaluate(log, [str(tmp_path / "m.zoosim")])
+    assert "its forecasts are not kept: " in evaluation.notes["m"][-1]
+    zoosim.train(log, ["linear"], tmp_path / "m.zoosim", seed=1)
+    assert {each.by for each in read_forecasts(tmp_path / "m.forecasts.jsonl")} == {"zoosim train"}
 
 
 def true_value(model: Model) -> float:

@@ -16,13 +16,16 @@ import pytest
 from typer.testing import CliRunner
 
 import zoosim
+from tests.api.test_models import imported
 from tests.fitting.shops import shop_log
 from tests.logs.own_searches import write_searches
 from zoosim.api import runs
-from zoosim.api.recommend import Recommendation, _rehearse
+from zoosim.api.recommend import Recommendation, _keep_forecasts, _rehearse
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.forecasts import read_forecasts
 from zoosim.logs.log import Log
+from zoosim.policies.model import model_digest
 from zoosim.rehearsal.advice import FIRST, TEST
 from zoosim.rehearsal.shop import RewardDelay
 
@@ -100,6 +103,21 @@ def test_the_folder_holds_the_page_and_each_part(recommended: Recommendation, fo
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["advice"][0]["place"] == FIRST
     assert summary["believe_rehearsal"]["word"] == "trust"
+
+
+def test_what_the_rehearsal_forecasts_stands_beside_each_trained_model(
+    recommended: Recommendation, tmp_path: Path
+) -> None:
+    log = imported(tmp_path, n=300)
+    zoosim.train(log, ["random"], tmp_path / "m.zoosim")
+    models = {"linear-trained": tmp_path / "m.zoosim"}
+    _keep_forecasts(replace(recommended, models=models), made_log())
+    rehearsal = recommended.rehearsal
+    assert rehearsal is not None
+    forecast = read_forecasts(tmp_path / "m.forecasts.jsonl")[-1]
+    assert (forecast.by, forecast.model) == ("zoosim recommend", model_digest(tmp_path / "m.zoosim"))
+    assert forecast.value == rehearsal.values["linear-trained"].mean()
+    assert (forecast.horizon, forecast.rows) == (recommended.horizon, 3_000)
 
 
 def test_a_repeated_call_finds_its_trials(recommended: Recommendation, folder: Path) -> None:

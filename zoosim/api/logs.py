@@ -73,7 +73,8 @@ def evaluate(
             `propensity_model` and `compare`, as in `zoosim.off_policy.evaluate`.
 
     Returns:
-        Values, intervals and verdicts, one per policy and estimator, and paired differences.
+        Values, intervals and verdicts, one per policy and estimator, and paired differences. What they forecast of a
+        model's file is added to the file beside it, `shop.forecasts.jsonl` beside `shop.zoosim`.
 
     Raises:
         ConfigError: an option is invalid, or does not go with the log.
@@ -137,9 +138,28 @@ def evaluate(
             finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
             _write_evaluation(folder, interrupted.evaluation, finished, typed)
         raise
+    evaluation = evaluation.with_notes(_keep_forecasts(evaluation, _model_files(given), kept_log))
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)
     return evaluation
+
+
+def _keep_forecasts(evaluation: "Evaluation", files: Mapping[str, Path], log: "Log") -> dict[str, tuple[str, ...]]:
+    """Add what is forecast of models to the files beside theirs; return notes on those for which it cannot be."""
+    from zoosim import __version__
+    from zoosim.core.forecasts import add_forecasts, forecasts_path
+    from zoosim.off_policy.forecasts import forecasts_of
+    from zoosim.policies.model import model_digest
+
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, path in files.items():
+        try:
+            made = {"by": "zoosim evaluate", "version": __version__, "model": model_digest(path)}
+            add_forecasts(forecasts_path(path), forecasts_of(evaluation, name, log, **made))
+        except (OSError, DataError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            notes[name] = (f"its forecasts are not kept: {reason}",)
+    return notes
 
 
 def _check_names(policies: Mapping[str, Any]) -> None:
@@ -365,6 +385,12 @@ def _opened(given: Any) -> Any:
         return given
     path, own = file_and_class(given)
     return load_model(path, own) if path.endswith(MODEL) else given
+
+
+def _model_files(given: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the files of models among policies, by name."""
+    files = {name: file_and_class(policy)[0] for name, policy in given.items() if isinstance(policy, str)}
+    return {name: Path(file) for name, file in files.items() if file.endswith(MODEL)}
 
 
 def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":

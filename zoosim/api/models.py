@@ -14,6 +14,8 @@ from zoosim.core.extras import needs_extra
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
     from zoosim.action_spaces import ActionSpace
@@ -62,7 +64,8 @@ def train(
             None shows nothing.
 
     Returns:
-        The model of the best policy, and the evaluation of all.
+        The model of the best policy, and the evaluation of all. What that forecasts of the best stands in a file beside
+        the model, `shop.forecasts.jsonl` beside `shop.zoosim`, where the estimate can be used.
 
     Raises:
         ConfigError: an option is invalid.
@@ -73,7 +76,7 @@ def train(
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file, write_text
     from zoosim.logs.load import action_space_of
-    from zoosim.policies.model import SUFFIX, save_model
+    from zoosim.policies.model import SUFFIX
 
     if report is not None:
         needs_extra("train: the page (report)", "lab")
@@ -109,10 +112,26 @@ def train(
         options |= {"propensity_model": propensity_model, "out": out, "report": report}
         text = _page(training, kept, by_name, options)
     if out is not None:
-        save_model(training.model, out)
+        _save(training, kept, out)
     if page is not None:
         write_text(page, text)
     return training
+
+
+def _save(training: "Training", kept: "Kept", out: "Path") -> None:
+    """Write a model, and what the later rows forecast of it: what was forecast of the model before is removed."""
+    from zoosim import __version__
+    from zoosim.core.forecasts import forecasts_path, write_forecasts
+    from zoosim.policies.model import model_digest, save_model
+
+    save_model(training.model, out)
+    forecasts = []
+    if training.evaluation is not None:
+        from zoosim.off_policy.forecasts import forecasts_of
+
+        made = {"by": "zoosim train", "version": __version__, "model": model_digest(out)}
+        forecasts = forecasts_of(training.evaluation, kept.best, kept.later, **made)
+    write_forecasts(forecasts_path(out), forecasts)
 
 
 class Kept(NamedTuple):

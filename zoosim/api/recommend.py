@@ -245,9 +245,29 @@ def recommend(
         seconds=clock.seconds,
         command=_command(loaded.source, named, asked, path),
     )
+    _keep_forecasts(recommendation, loaded)
     write_text(path / "summary.json", json.dumps(recommendation.summary, indent=1, allow_nan=False) + "\n")
     write_text(path / "report.html", recommendation.page())
     return recommendation
+
+
+def _keep_forecasts(recommendation: Recommendation, log: "Log") -> None:
+    """Add what the rehearsal forecasts of trained models to the files beside theirs."""
+    from zoosim import __version__
+    from zoosim.core.forecasts import add_forecasts, forecasts_path
+    from zoosim.off_policy.forecasts import digest_of
+    from zoosim.policies.model import model_digest
+    from zoosim.rehearsal.forecasts import forecast_of
+
+    rehearsal = recommendation.rehearsal
+    rehearsed = {} if rehearsal is None else rehearsal.values
+    basis = {"version": __version__, "log": log.source[-300:], "log_digest": digest_of(log), "rows": len(log)}
+    for name, file in recommendation.models.items():
+        values = rehearsed.get(name)
+        if values is not None and len(values) > 1:
+            made = {**basis, "model": model_digest(file), "verdict": recommendation.evidence.verdict.word}
+            forecast = forecast_of(name, recommendation.reward, values, recommendation.horizon, **made)
+            add_forecasts(forecasts_path(file), [forecast])
 
 
 def _named(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:

@@ -20,7 +20,7 @@ from zoosim.core.action_space import BOOSTS, PRODUCTS
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import checked_file
-from zoosim.core.packed import Packing, read_packed, write_packed
+from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import NOBODY, Context, FloatArray, IntArray, frozen
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".zoosim"
 PACKING = Packing(b"zoosim model 1\n", "model", "train it anew (zoosim train)", "zoosim train writes models")
+
+DIGEST_CHARACTERS = 32
+"""Of the SHA-256 of a model's file, by which logs and forecasts name it."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID = "id"
@@ -321,6 +324,11 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     header |= model.header()
     write_packed(where, PACKING, header, {**arrays, **model.arrays()})
     return where
+
+
+def model_digest(path: str | os.PathLike[str]) -> str:
+    """Return the digest by which the model in a file is named, as its head says; raises `DataError`."""
+    return packed_digest(Path(path), PACKING)[:DIGEST_CHARACTERS]
 
 
 def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model:

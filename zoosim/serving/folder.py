@@ -15,8 +15,7 @@ from zoosim.core.blame import one_line
 from zoosim.core.digests import file_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
-from zoosim.core.packed import packed_digest
-from zoosim.policies.model import PACKING, SUFFIX, Model, load_model, save_model
+from zoosim.policies.model import SUFFIX, Model, load_model, model_digest, save_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.address import LOG
@@ -33,8 +32,6 @@ PRIVATE = 0o700
 """The mode of the folders that a service makes: nobody else reads who visited a shop, and what they did."""
 
 SECRET_BYTES = 32
-DIGEST_CHARACTERS = 32
-"""Of the SHA-256 of a model's file, by which the log names it."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -153,7 +150,7 @@ def load_served_model(folder: Path, digest: str) -> Model:
             f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
         )
     model = load_model(path)
-    own_digest = packed_digest(path, PACKING)[:DIGEST_CHARACTERS]
+    own_digest = model_digest(path)
     if own_digest != digest:
         raise DataError(
             f"{path}: holds model {own_digest}, expected {digest}, by which the log names it; copy that model back, or "
@@ -184,7 +181,7 @@ def keep_model(folder: Path, model: Model) -> str:
 
 
 def _keep_file(folder: Path, model_file: Path) -> str:
-    digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
+    digest = model_digest(model_file)
     path = model_path(folder, digest)
     with contextlib.suppress(OSError):  # there is none yet, or one that cannot be read
         # The whole files are compared: one in the folder may be damaged, and is then replaced by the sound one.

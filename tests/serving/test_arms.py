@@ -362,7 +362,7 @@ def test_a_champion_of_another_schema_does_not_follow_while_there_are_arms(
             with pytest.raises(ConfigError, match="another schema than that of the arms rival") as refused:
                 await service.switch_model(service.keep_model(wrong))
             assert "\n" not in str(refused.value)
-        await service.switch_model(service.keep_model(other), instead_of=before.model)  # as one that grew does
+        await service.switch_model(service.keep_model(other), instead_of=before.origin)  # as one that grew does
         assert service.start == before
         await service.switch_model(before.model)
         await service.switch_model(service.keep_model(rival))
@@ -411,17 +411,17 @@ def test_visits_are_of_periods_of_their_arm(tmp_path: Path, model: Path, rival: 
 
 
 def test_a_schema_grows_from_decisions_of_the_champion_alone(tmp_path: Path, model: Path) -> None:
-    digests: list[str] = []
+    parents: list[str] = []
 
     async def use(service: Service) -> None:
-        digests.append(service.start.model)
+        parents.append(service.start.origin)
         for number in range(40):
             await visit(service, number, f"v{number}")
 
     with_service(tmp_path, model, use, arms=[f"twin={model}:0.5"])
     made = Counter(decision.arm for decision in decisions_in(tmp_path))
     assert made["twin"] > 0
-    assert grown_model(Address(tmp_path), digests[0]).requests == made[CHAMPION]
+    assert grown_model(Address(tmp_path), parents[0]).requests == made[CHAMPION]
 
 
 def test_a_model_is_prepared_as_often_as_arms_have_it(

@@ -95,8 +95,8 @@ def test_a_warm_up_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_after_a_failure_twice_as_many_requests_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
 
-    def fail_once(address: Address, digest: str, wanted: int) -> ModelGrowth:
-        grown = grown_model(address, digest, wanted)
+    def fail_once(address: Address, parent: str, wanted: int) -> ModelGrowth:
+        grown = grown_model(address, parent, wanted)
         if grown.model is not None:
             taken.append(grown.requests)
             if len(taken) == 1:

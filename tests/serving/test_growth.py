@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,9 +14,9 @@ from tests.serving.state_digest import state_digest
 from tests.serving.test_service import replayed
 from zoosim.core.errors import DataError
 from zoosim.policies.model import ID, Model, load_model
-from zoosim.serving.arm_replica import GROWN_FROM, origin_of
-from zoosim.serving.bodies import DecideBody
-from zoosim.serving.events import Kind
+from zoosim.serving.arm_replica import GROWN_FROM, Origin, origin_of
+from zoosim.serving.bodies import DecideBody, DeploymentBody
+from zoosim.serving.events import Kind, ProductDecision, Start, decision_key, unpack
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS
 from zoosim.serving.grown import ModelGrowth
@@ -182,13 +183,59 @@ def test_a_trained_model_grows_once_the_log_outweighs_its_training(tmp_path: Pat
     assert replayed(tmp_path).champion.counts["learned"] == 400
 
 
+def test_what_a_champion_decided_as_a_challenger_is_learned_of_when_it_grows(tmp_path: Path) -> None:
+    """Of 400 decisions, as many as the model was trained on, 150 were made under another name."""
+
+    async def decide(service: Service, first: int, stop: int) -> None:
+        for number in range(first, stop):
+            values: dict[str, Any] = {"country": "de", "device": ["app", "web", "till"][number % 3]}
+            answer = await service.decide(DecideBody(values, list(PRODUCTS[:4]), decision_id=f"d{number}"))
+            await service.give_value(answer.decision_id, {0: float(number % 3 == 0)})
+
+    async def run() -> None:
+        async with running(tmp_path, make_model(tmp_path), wait=60.0) as service:
+            digest = service.keep_model(make_model(tmp_path / "rival"))
+            await service.deploy(DeploymentBody("launch", "new", digest, share=1.0))
+            await decide(service, 0, 150)
+            await service.tick()
+            await service.deploy(DeploymentBody("promote", "new"))
+            await decide(service, 150, 400)
+            await look(service)
+            assert names_of(service.model) == ["country", "device"]
+            # As of a service that has not read of the promotion yet, nor of the growth.
+            store = SqliteStore(tmp_path / LOG, read_only=True)
+            row = store.find(decision_key("d149"))
+            assert row is not None
+            late = unpack(row)
+            assert late.arm == "new"
+            assert service.current.arm_of(late) is service.current.champion
+            store.close()
+            await service.tick()
+
+    asyncio.run(run())
+    assert replayed(tmp_path).champion.counts["learned"] == 400
+
+
+def test_ancestors_of_earlier_releases_are_the_champions_alone() -> None:
+    made = ProductDecision(b"r", "a", 0, "v", b"", b"", b"", [0], [1.0], False, turn=3)
+    by_digest, by_origin = Origin(["a"], 1, {}), Origin(["a/3"], 1, {})
+    as_challenger = msgspec.structs.replace(made, arm="new")
+    assert by_digest.includes(made)
+    assert not by_digest.includes(as_challenger)
+    assert by_origin.includes(as_challenger)
+    assert not by_origin.includes(msgspec.structs.replace(made, turn=4))
+    assert by_digest.follows(Start("a", b"{}", turn=3))
+    assert by_origin.follows(Start("a", b"{}", turn=3))
+    assert not by_origin.follows(Start("a", b"{}", turn=4))
+
+
 def test_the_log_is_looked_at_again_after_more_requests_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Ids of sessions, which never become levels: of 1,500 requests three looks, however often time goes on."""
     looks: list[int] = []
 
-    def nothing_grows(address: Any, digest: str, wanted: int) -> ModelGrowth:
+    def nothing_grows(address: Any, parent: str, wanted: int) -> ModelGrowth:
         looks.append(wanted)
         return ModelGrowth(None, "", wanted)
 

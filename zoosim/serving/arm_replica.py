@@ -14,7 +14,18 @@ from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.events import Choice, Feedback, Kind, Product, ProductDecision, Row, Start, unpack, unpack_floats
+from zoosim.serving.events import (
+    CHAMPION,
+    Choice,
+    Feedback,
+    Kind,
+    Product,
+    ProductDecision,
+    Row,
+    Start,
+    unpack,
+    unpack_floats,
+)
 from zoosim.serving.join import Closing, Join
 from zoosim.serving.learning.base import Learning
 from zoosim.serving.projection import Projection
@@ -36,19 +47,29 @@ EARLIER = "of an earlier model"
 
 
 class Origin(msgspec.Struct):
-    """Origin of a model that grew: the digests of its ancestors, the last one its parent, and a row of their log.
+    """Origin of a model that grew: those of its ancestors, the last one its parent, and a row of their log.
 
-    Its policy has learned from the log up to the row at `position`; `join` are the decisions that were open then.
+    `ancestors` are a model in a turn each, as in `Start`, whichever arm that was; in files of earlier releases the
+    digests of models that decided as the champion. Its policy has learned from the log up to the row at `position`;
+    `join` are the decisions that were open then.
     """
 
     ancestors: Annotated[list[str], msgspec.Meta(min_length=1)]
     position: int
     join: dict[str, Any]
 
+    def includes(self, decision: Choice) -> bool:
+        """Return whether an ancestor made a decision."""
+        return decision.origin in self.ancestors or (decision.arm == CHAMPION and decision.model in self.ancestors)
+
+    def follows(self, start: Start) -> bool:
+        """Return whether the model grew from the champion of a start."""
+        return self.ancestors[-1] in (start.origin, start.model)
+
     @property
-    def parent(self) -> str:
-        """The digest of the model whose schema grew."""
-        return self.ancestors[-1]
+    def models(self) -> frozenset[str]:
+        """The digests of the ancestors."""
+        return frozenset(ancestor.partition("/")[0] for ancestor in self.ancestors)
 
 
 def origin_of(model: Model) -> Origin | None:
@@ -68,7 +89,7 @@ def origin_of(model: Model) -> Origin | None:
 def ancestors_of(model: Model) -> frozenset[str]:
     """Return the digests of the models that a model grew from; raises `DataError`."""
     origin = origin_of(model)
-    return frozenset(origin.ancestors if origin else ())
+    return origin.models if origin else frozenset()
 
 
 # Why state is never taken over from a running policy, but computed from rows. A learner may be killed at any row, may
@@ -163,7 +184,6 @@ class ArmReplica(Projection):
         self.model = self._load_model(self.start.model)
         self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
         self._origin = origin_of(self.model)
-        self._ancestors = ancestors_of(self.model)
         self.learning = find_action_space(self.model.action_space).learning(self)
         self.join = self.learning.join(rules, dict(self.model.fitted.weights))
 
@@ -174,21 +194,21 @@ class ArmReplica(Projection):
 
     def has_made(self, decision: Choice) -> bool:
         """Return whether a decision was made by the model that it has, or by one that this grew from."""
-        return decision.origin == self.origin or decision.model in self._ancestors
+        return decision.origin == self.origin or (self._origin is not None and self._origin.includes(decision))
 
     def on_start(self, row: Row, start: Start) -> None:
         """Go on by the rules of a start of the log, when it learns anew what came before it began."""
         self.join.rules = checked_rules(start)
 
-    def learn_since(self, before: str, start: Row) -> None:
+    def learn_since(self, before: Start, start: Row) -> None:
         """Learn, with a policy that grew, from the rows between those from which it grew and its start.
 
         Args:
-            before: The model that decided before; nothing is learned where the own one did not grow from that.
+            before: The start before; nothing is learned where the own model did not grow from the champion's of then.
             start: The row of the start.
         """
         origin = self._origin
-        if origin is None or before != origin.parent:
+        if origin is None or not origin.follows(before):
             return
         # The rows since the model grew were read already, for the policy that it replaces. Its own policy must learn
         # from them now, and nothing else may count them twice: so the rest is set aside, and put back at the end.
@@ -220,8 +240,9 @@ class ArmReplica(Projection):
 
     def on_choice(self, row: Row, choice: Choice) -> None:
         """Enter a decision, where the model learns from it."""
-        # A service may have decided by an earlier model, as it had not read of this one yet.
-        if choice.arm != self.name or not self.has_made(choice):
+        # A service may have decided by an earlier model, as it had not read of this one yet. The arm may have had
+        # another name, as a challenger that was promoted.
+        if not self.has_made(choice):
             self.counts[EARLIER] += 1
         else:
             self.enter(row, choice)

@@ -59,12 +59,12 @@ class ModelGrowth(NamedTuple):
     requests: int
 
 
-def grown_model(address: Address, digest: str, wanted: int = 1) -> ModelGrowth:
+def grown_model(address: Address, parent: str, wanted: int = 1) -> ModelGrowth:
     """Grow the schema of a model by what the log of its service holds, and learn from that log by it.
 
     Args:
         address: Where the log lies.
-        digest: The model that decides.
+        parent: The origin of the champion's policy, as in `Start`.
         wanted: Decisions that it takes.
 
     Returns:
@@ -76,7 +76,7 @@ def grown_model(address: Address, digest: str, wanted: int = 1) -> ModelGrowth:
     """
     with closing(open_store(address, read_only=True)) as store:
         models = Models(address.folder, store)
-        return _Look(store, models.load, newest_snapshot(address.folder, store, models)).growth(digest, wanted)
+        return _Look(store, models.load, newest_snapshot(address.folder, store, models)).growth(parent, wanted)
 
 
 class _Sampled(NamedTuple):
@@ -133,10 +133,10 @@ class _Look(Projection):
         self._requests = 0
         self._known_until = replica.position
 
-    def growth(self, digest: str, wanted: int) -> ModelGrowth:
-        requests = self._read(digest)
+    def growth(self, parent: str, wanted: int) -> ModelGrowth:
+        requests = self._read(parent)
         replica = self._replica
-        if replica.start is None or replica.start.model != digest or requests < wanted:
+        if replica.start is None or replica.start.origin != parent or requests < wanted:
             return ModelGrowth(None, "", requests)
         before = replica.champion.model
         visitors = grow_encoder(before.fitted.visitors, self._observed_visitors())
@@ -151,12 +151,14 @@ class _Look(Projection):
         if self._learnable < before.rows:
             reason = f"{'; '.join(news)}: the log has {self._learnable:,} decisions, fewer than it was trained on"
             return ModelGrowth(None, reason, requests)
-        return ModelGrowth(self._learned(before, digest, fitted), "; ".join(news), requests)
+        return ModelGrowth(self._learned(before, fitted), "; ".join(news), requests)
 
-    def _read(self, digest: str) -> int:
-        """Read what the log holds of products and of decisions; return how many the model with this digest made."""
-        self._digest = digest
-        self._ancestors = self._ancestors_of(digest)
+    def _read(self, parent: str) -> int:
+        """Read what the log holds of products and of decisions; return how many the parent made."""
+        self._parent = parent
+        before = origin_of(self._load_model(parent.partition("/")[0]))
+        ancestors = [each for each in before.ancestors if each != parent] if before else []
+        self._origin = Origin([*ancestors, parent], self._last, {})
         # From the earlier of both: decisions name products whose rows may lie before the snapshot, and starts behind
         # the snapshot say what the service goes by now.
         for row in rows_of(self._store, min(self._first, self._known_until), self._last):
@@ -175,19 +177,14 @@ class _Look(Projection):
             self._replica.on_product(row, product)
 
     def on_choice(self, row: Row, decision: Choice) -> None:
-        """Take up a decision of the champion's model, or of one that it grew from."""
-        if row.seq <= self._first or not isinstance(decision, ProductDecision) or decision.arm != CHAMPION:
+        """Take up a decision of the champion, by whichever name, or of a model that it grew from."""
+        if row.seq <= self._first or not isinstance(decision, ProductDecision):
             return
-        if decision.model in self._ancestors and not decision.is_forgotten:
-            self._requests += decision.model == self._digest
+        if self._origin.includes(decision) and not decision.is_forgotten:
+            self._requests += decision.origin == self._parent
             self._learnable += 1
             # Ids hold no control characters, so this is nobody else's.
             self._sample.add(decision, decision.visitor_id or f"\0{row.seq}")
-
-    def _ancestors_of(self, digest: str) -> frozenset[str]:
-        """Return the digests of a model, and of all that it grew from."""
-        origin = origin_of(self._load_model(digest))
-        return frozenset([digest, *(origin.ancestors if origin else ())])
 
     def _observed_visitors(self) -> Observations:
         rows: list[dict[str, Any]] = []
@@ -264,14 +261,13 @@ class _Look(Projection):
             features[place] = encoder.carry_over(before, catalogue.features_of(version), values)
         return names, features
 
-    def _learned(self, before: Model, digest: str, fitted: FittedSchema) -> Model:
+    def _learned(self, before: Model, fitted: FittedSchema) -> Model:
         """Return a model with another schema, whose policy has learned what the log says by that."""
         names, features = self._newest_products(fitted.products)
         policy = _new_policy(before, fitted)
-        ancestors = [*sorted(self._ancestors_of(digest) - {digest}), digest]
         # Noted twice: to be taught, the model must say what it grew from, and what is open at the end is known only
         # then.
-        origin = Origin(ancestors, self._last, {})
+        origin = self._origin
         facts = {"rows": 0, "policy": policy_name(type(policy)), "schema_rows": len(self._sample)}
         facts[GROWN_FROM] = msgspec.to_builtins(origin)
         model = Model(policy, fitted, Catalogue(names, features), facts)

@@ -105,12 +105,12 @@ class Watch:
 
     def _check_model(self) -> None:
         """Count anew for another model."""
-        if self._service.start.model != self._model:
+        if self._service.start.origin != self._parent:
             self._begin()
 
     def _begin(self) -> None:
         """Begin to count for the model that decides."""
-        self._model = self._service.start.model
+        self._parent = self._service.start.origin
         self._counts.clear()
         self._due_at.clear()
         self._complained.clear()
@@ -145,7 +145,7 @@ class Watch:
 
     async def _grow(self, due: list[str]) -> None:
         service = self._service
-        model = self._model
+        parent = self._parent
         self._looked_at = service.current.state
         is_first = service.is_warming_up
         threshold = self._due_at.get(REQUESTS, self._first) if is_first else 1
@@ -154,13 +154,13 @@ class Watch:
             self._counts[REQUESTS] = 0
         waits_longer = True
         try:
-            digest, news, requests = await asyncio.to_thread(self._kept_growth, model, threshold)
+            digest, news, requests = await asyncio.to_thread(self._kept_growth, parent, threshold)
             if is_first and requests < threshold:
                 self._logged = requests
                 self._counts[REQUESTS] += requests
                 waits_longer = False  # for the rest alone
             elif digest:
-                await service.switch_model(digest, instead_of=model)
+                await service.switch_model(digest, instead_of=parent)
                 # Between the look and the switch any service of the log may have started another model, which this
                 # growth knows nothing of.
                 if service.start.model == digest:  # else arms, or another model, began meanwhile
@@ -177,9 +177,9 @@ class Watch:
                 self._wait_longer(due)
             self._task = None
 
-    def _kept_growth(self, digest: str, wanted: int) -> tuple[str, str, int]:
+    def _kept_growth(self, parent: str, wanted: int) -> tuple[str, str, int]:
         """Return the digest of the model that grew, which is kept, empty where none did; news and requests as there."""
-        growth = grown_model(self._service.address, digest, wanted)
+        growth = grown_model(self._service.address, parent, wanted)
         # The model itself goes here: it may take hundreds of megabytes, and is loaded again to decide.
         new_digest = "" if growth.model is None else self._service.keep(growth.model)
         return new_digest, growth.news, growth.requests

@@ -92,7 +92,7 @@ class Replica(Projection):
         arm = self.arms.get(choice.arm)
         if arm is not None and arm.has_made(choice):
             return arm
-        return next((other for other in self.arms.values() if other.origin == choice.origin), None)
+        return next((other for other in self.arms.values() if other.has_made(choice)), None)
 
     def on_start(self, row: Row, start: Start) -> None:
         """Go on as a start says; a model that grew learns what came since then."""
@@ -100,7 +100,7 @@ class Replica(Projection):
         known_origins = {arm.origin for arm in self.arms.values()}
         self.begin(start)
         if before is not None and start.origin not in known_origins:
-            self.champion.learn_since(before.model, row)
+            self.champion.learn_since(before, row)
 
     def on_product(self, row: Row, product: Product) -> None:
         """Take over what a row says of a product."""

@@ -421,7 +421,7 @@ class Service:
 
         Args:
             digest: The model.
-            instead_of: Switch only while this model decides, and no arms beside it; empty for whichever does.
+            instead_of: Switch only while a policy of this origin decides, and no arms beside it; empty for any.
 
         Raises:
             ConfigError: it does not go with the arms.
@@ -436,7 +436,7 @@ class Service:
             why = "the schema grew" if instead_of else "another model"
             after = msgspec.structs.replace(start, model=digest, turn=start.number + 1, who="", why=why)
             if instead_of:
-                is_outdated = start.model != instead_of or any(arm.share for arm in start.arms)
+                is_outdated = start.origin != instead_of or any(arm.share for arm in start.arms)
                 # What grew has another schema, by which no arm that decided before can decide again.
                 return start if is_outdated else msgspec.structs.replace(after, arms=[])
             if start.arms and schema != _schema_of(self.model):

@@ -560,6 +560,7 @@ def deploy(
     share: option.ArmShare = None,
     role: option.ArmRole = None,
     plan: option.LaunchPlan = None,
+    sticky: option.Sticky = None,
     who: option.Who = None,
     why: option.Why = None,
     wide: option.Wide = False,
@@ -575,7 +576,8 @@ def deploy(
     """
     from zoosim.api.deployment import deploy as change
 
-    deployment = change(action, what, url=url, arm=arm, share=share, role=role, who=who, why=why, plan=plan)
+    of_arm: dict[str, Any] = {"arm": arm, "share": share, "role": role, "plan": plan, "sticky": sticky}
+    deployment = change(action, what, url=url, who=who, why=why, **of_arm)
     if json:
         import json as writer
 

@@ -375,6 +375,15 @@ LaunchPlan = Annotated[
     Path | None,
     typer.Option("--plan", metavar="FILE.yaml", help="Plan of the launch: its shares, and the rewards it goes by."),
 ]
+Sticky = Annotated[
+    str | None,
+    typer.Option(
+        "--sticky",
+        metavar="UNIT",
+        help="Unit that the new arm is drawn for: visitor, who keeps it, or event, each decision anew "
+        "[default: visitor].",
+    ),
+]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who makes the change [default: your user].")]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Why, for the log.")]
 ServedLog = Annotated[

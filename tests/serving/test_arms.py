@@ -106,6 +106,22 @@ def test_an_arm_gets_its_share_and_a_visitor_keeps_the_arm() -> None:
     assert any(other_salt.arm_for(visitor, "") != arm for visitor, arm in arms.items())
 
 
+def test_an_arm_is_drawn_for_each_decision_where_it_is_to_be() -> None:
+    """Of 20,000 decisions of one visitor; a holdback beside it, which is drawn first, keeps whom it has."""
+    arms = [Arm("old", "model", 0.1, "holdback", 1), Arm("new", "model", 0.27, "challenger", 2, "event")]
+    assignment = Assignment(Start("model", b"{}", arms=arms, salt=SALT))
+    by_visitor = {
+        f"v{number}": {assignment.arm_for(f"v{number}", f"d{each}") for each in range(40)} for number in range(200)
+    }
+    kept = [visitor for visitor, met in by_visitor.items() if met == {"old"}]
+    assert 5 <= len(kept) <= 45
+    assert all(met == {"new", CHAMPION} for visitor, met in by_visitor.items() if visitor not in kept)
+    [one] = [visitor for visitor in by_visitor if visitor not in kept][:1]
+    counts = Counter(assignment.arm_for(one, f"d{number}") for number in range(20_000))
+    assert abs(counts["new"] - 6_000) < 324
+    assert assignment.shares == pytest.approx({"old": 0.1, "new": 0.27, CHAMPION: 0.63})
+
+
 def test_a_larger_share_takes_visitors_from_the_champion_alone() -> None:
     before, after = Assignment(start_with(0.1)), Assignment(start_with(0.4))
     moved = Counter((before.arm_for(f"v{n}", ""), after.arm_for(f"v{n}", "")) for n in range(5_000))

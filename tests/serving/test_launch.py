@@ -21,6 +21,7 @@ from zoosim.serving.launches.report import LaunchReport
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.projection import rows_of
 from zoosim.serving.publishing import News, Publisher
+from zoosim.serving.ranker import draw
 from zoosim.serving.service import Service
 
 PLAN = {"steps": [0.2, 0.5], "hours": 0.01, "least": 10, "window": 2.0, "holdback": 0.0}
@@ -46,11 +47,14 @@ class Shop:
         self._read = 0
         self._visitors = 0
 
-    async def visits(self, count: int, rates: dict[str, float], *, told: bool = True) -> None:
-        """Let visitors come, a second each, who click by the arm that decided."""
+    async def visits(
+        self, count: int, rates: dict[str, float], *, told: bool = True, different: int | None = None
+    ) -> None:
+        """Let visitors come, a second each, who click by the arm that decided; all of them or so many `different`."""
         for _ in range(count):
             self._visitors += 1
-            body = DecideBody({"country": "de"}, [*PRODUCTS[:4]], visitor_id=f"v{self._visitors}")
+            visitor = self._visitors % different if different else self._visitors
+            body = DecideBody({"country": "de"}, [*PRODUCTS[:4]], visitor_id=f"v{visitor}")
             answer = await self.service.decide(body)
             if told and self._rng.random() < rates[answer.arm]:
                 await self.service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
@@ -92,10 +96,10 @@ def with_shop(folder: Path, model: Path, use: Callable[[Shop], Awaitable[None]],
     asyncio.run(run())
 
 
-async def launch(shop: Shop, rival: Path, **plan: Any) -> None:
+async def launch(shop: Shop, rival: Path, sticky: Any = "visitor", **plan: Any) -> None:
     digest = shop.service.keep_model(rival)
     plan = {**PLAN, "metrics": PLAN_OF_METRICS, **plan}
-    await shop.service.deploy(DeploymentBody("launch", "new", digest, plan=plan, who="ann"))
+    await shop.service.deploy(DeploymentBody("launch", "new", digest, plan=plan, who="ann", sticky=sticky))
 
 
 def test_a_better_model_gets_all_shares_and_ships(tmp_path: Path, model: Path) -> None:
@@ -197,6 +201,32 @@ def test_a_share_of_nobody_or_of_all_tells_nothing_and_the_launch_goes_on(tmp_pa
         gone = launch_in(msgspec.structs.replace(shop.service.start, arms=[]))
         assert gone is not None
         assert gone.state == "rolled back"
+
+    with_shop(tmp_path, model, use)
+
+
+@pytest.mark.parametrize(("sticky", "counted"), [("visitor", 120), ("event", 260)])
+def test_each_decision_counts_where_the_arm_is_drawn_for_it(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch, sticky: str, counted: int
+) -> None:
+    """Of 120 visitors with 260 decisions; whom the new model leaves to the champion, as here, met both arms."""
+    monkeypatch.setattr("zoosim.serving.launches.monitor.MOST_LEFT", 1_000)
+
+    async def use(shop: Shop) -> None:
+        await launch(shop, model, sticky, steps=[0.5], least=1_000)
+        assert shop.service.deployment()["arms"]["new"]["sticky"] == sticky
+        await shop.visits(200, {CHAMPION: 0.3, "new": 0.3}, different=120)
+        new = shop.service.current.arms["new"].model.policy
+        monkeypatch.setattr(
+            "zoosim.serving.endpoints.products.draw",
+            lambda policy, *rest: draw(policy, *(rest if policy is not new else ())),  # which raises
+        )
+        await shop.visits(60, {CHAMPION: 0.3}, different=120)
+        report = shop.monitor.report()
+        assert report is not None
+        assert counted - 20 <= report.visitors <= counted
+        has_mixed = "double exposure" in [check.check for check in report.checks]
+        assert has_mixed == (sticky == "visitor")
 
     with_shop(tmp_path, model, use)
 

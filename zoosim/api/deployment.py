@@ -18,6 +18,9 @@ STATUS, LAUNCH = "status", "launch"
 ACTIONS = (STATUS, LAUNCH, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire")
 """What may be done with a service; `status` changes nothing."""
 
+STICKY = ("visitor", "event")
+"""What an arm is drawn for."""
+
 URL = "http://127.0.0.1:8100"
 TIMEOUT = 60.0
 """Seconds that a change may take: a model is sent, loaded and compiled."""
@@ -35,6 +38,7 @@ def deploy(
     who: str | None = None,
     why: str | None = None,
     plan: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    sticky: str | None = None,
 ) -> dict[str, Any]:
     """Change what a running service decides by. Each change is a row of its log, with who made it and why.
 
@@ -52,6 +56,7 @@ def deploy(
         who: Who makes the change; the user of this machine by default.
         why: Why.
         plan: The plan of a launch, a YAML file or its fields; see `docs/launch.md`. Default: that of the service.
+        sticky: What a new arm is drawn for: a "visitor" (default), who keeps it, or each "event", each decision, anew.
 
     Returns:
         What decides then: `arms` by name with their model, policy, share and role, `models` with where each came from,
@@ -70,9 +75,11 @@ def deploy(
     change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
     if action == LAUNCH:
         # Before the model is sent, which takes its time.
-        change |= {"arm": arm, "plan": None if plan is None else _plan(plan)}
+        if sticky not in (None, *STICKY):
+            raise ConfigError(unknown("sticky: unknown", str(sticky), list(STICKY)))
+        change |= {"arm": arm, "plan": None if plan is None else _plan(plan), "sticky": sticky}
     else:
-        _check_alone(action, what, arm, plan)
+        _check_alone(action, what, arm, {"plan": plan, "sticky": sticky})
         change["arm"] = arm if what is None else os.fspath(what)
     with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         if action != STATUS:
@@ -91,10 +98,11 @@ def _plan(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _check_alone(action: str, what: Any, arm: str | None, plan: Any) -> None:
+def _check_alone(action: str, what: Any, arm: str | None, of_launches: Mapping[str, Any]) -> None:
     """Refuse what an action on an arm does not take: `ConfigError`."""
-    if plan is not None:
-        raise ConfigError(f"{action}: got a plan, which a launch alone has; leave it out")
+    for name, value in of_launches.items():
+        if value is not None:
+            raise ConfigError(f"{action}: got a value of {name}, which a launch alone has; leave it out")
     if what is not None and (arm is not None or action == STATUS):
         expected = "none" if action == STATUS else "one name of an arm"
         raise ConfigError(

@@ -1,7 +1,8 @@
 """Arms: which of a service's models decides on a request, and how likely what it chose was over all of them.
 
-An arm is drawn by a hash of the visitor's id, so that a visitor keeps it; where a request names no visitor, by that of
-the decision's id. Names, shares and the salt of the hash stand in the log, so that all who read it draw alike.
+An arm is drawn by a hash of the visitor's id, so that a visitor keeps it; where a request names no visitor, or the arm
+is to be drawn for each decision anew, by that of the decision's id. Names, shares and the salt of the hash stand in the
+log, so that all who read it draw alike.
 """
 
 import math
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from zoosim.core.digests import hashed_share
-from zoosim.serving.events import CHAMPION, HOLDBACK, Arm, Start
+from zoosim.serving.events import CHAMPION, EVENT, HOLDBACK, Arm, Start
 
 
 class _Draw(NamedTuple):
@@ -19,11 +20,13 @@ class _Draw(NamedTuple):
         name: The name of the arm.
         key: What its hash hangs on beside the visitor.
         share: Its share of what the arms before it leave.
+        by_event: Whether it is drawn for each decision anew.
     """
 
     name: str
     key: bytes
     share: float
+    by_event: bool
 
 
 # Each arm draws by a hash of its own, one arm after the other, and the champion gets whom none of them took. So an arm
@@ -46,14 +49,16 @@ class Assignment:
         left = 1.0
         for arm in sorted(start.arms, key=lambda arm: (arm.role != HOLDBACK, arm.turn)):
             if arm.share:
-                self._draws.append(_Draw(arm.name, _hash_key(arm), arm.share / left if left > arm.share else 1.0))
+                share = arm.share / left if left > arm.share else 1.0
+                self._draws.append(_Draw(arm.name, _hash_key(arm), share, arm.sticky == EVENT))
                 left = max(left - arm.share, 0.0)
 
     def arm_for(self, visitor_id: str, decision_id: str) -> str:
-        """Return the arm of a visitor; of a decision for nobody in particular where `visitor_id` is empty."""
-        who = (f"/visitor/{visitor_id}" if visitor_id else f"/decision/{decision_id}").encode()
+        """Return the arm of a decision for a visitor, or for nobody in particular where `visitor_id` is empty."""
+        decision = f"/decision/{decision_id}".encode()
+        visitor = f"/visitor/{visitor_id}".encode() if visitor_id else decision
         for draw in self._draws:
-            if hashed_share(draw.key + who, self._salt) < draw.share:
+            if hashed_share(draw.key + (decision if draw.by_event else visitor), self._salt) < draw.share:
                 return draw.name
         return CHAMPION
 

@@ -177,6 +177,7 @@ class DeploymentBody(Body):
         why: Why.
         change_id: The caller's own id, so that a change that is sent again is made once.
         plan: The plan of a launch, as in `zoosim.serving.launches.plan.Plan`; its defaults where it is left out.
+        sticky: What a new arm is drawn for: a "visitor", who keeps it, or each "event", that is each decision, anew.
     """
 
     action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
@@ -188,6 +189,7 @@ class DeploymentBody(Body):
     why: Annotated[str, Meta(max_length=1000)] = ""
     change_id: OptionalId = ""
     plan: dict[str, Any] | None = None
+    sticky: Literal["visitor", "event"] = "visitor"
 
 
 class ErrorAnswer(msgspec.Struct):

@@ -53,7 +53,7 @@ def launch(start: Start, body: DeploymentBody) -> Start:
     if not body.model:
         raise ConfigError("model: got none, expected the digest of a model that the service keeps")
     share = 0.0 if body.share is None else body.share
-    return _with_arms(start, [*arms, Arm(name, body.model, share, body.role, start.number + 1)])
+    return _with_arms(start, [*arms, Arm(name, body.model, share, body.role, start.number + 1, body.sticky)])
 
 
 def is_launch(body: DeploymentBody) -> bool:

@@ -57,13 +57,16 @@ challenger is tried, a holdback learns nothing, and the previous champion decide
 ROLES = (CHALLENGER, HOLDBACK)
 """Roles of an arm beside the champion that decides."""
 
+VISITOR, EVENT = "visitor", "event"
+"""What an arm is drawn for: a visitor, who keeps it, or each decision anew."""
+
 
 # Records are written as arrays, without the names of their fields. So a field is only ever added behind all others,
 # with a default: rows of earlier releases end before it.
 class Arm(msgspec.Struct, array_like=True):
     """An arm beside the champion: the digest of its model, and the share of visitors for whom that decides.
 
-    `turn` is as in `Start`.
+    `turn` is as in `Start`; `sticky` says whether it is drawn for a visitor or for each decision anew.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Arm(msgspec.Struct, array_like=True):
     share: float
     role: str
     turn: int
+    sticky: str = VISITOR
 
 
 class Start(msgspec.Struct, array_like=True):

@@ -26,7 +26,19 @@ from zoosim.serving.current import Current
 from zoosim.serving.deployment import deployed, is_launch, models_in, registered, with_holdback
 from zoosim.serving.drift import DriftWatch
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
-from zoosim.serving.events import CHAMPION, HOLDBACK, Choice, NewRow, Row, Start, decision_key, pack, start_key, unpack
+from zoosim.serving.events import (
+    CHAMPION,
+    HOLDBACK,
+    VISITOR,
+    Choice,
+    NewRow,
+    Row,
+    Start,
+    decision_key,
+    pack,
+    start_key,
+    unpack,
+)
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import (
     keep_model,
@@ -343,13 +355,14 @@ class Service:
 
     def _arms(self) -> dict[str, Any]:
         """Return what decides for which share of the visitors, by arm, as plain values."""
-        roles = {arm.name: arm.role for arm in self.start.arms}
+        by_name = {arm.name: arm for arm in self.start.arms}
         return {
             name: {
                 "model": arm.start.model,
                 "policy": policy_name(type(arm.model.policy)),
                 "share": self.current.assignment.shares[name],
-                "role": roles.get(name, CHAMPION),
+                "role": by_name[name].role if name in by_name else CHAMPION,
+                "sticky": by_name[name].sticky if name in by_name else VISITOR,
                 "state": arm.state,
                 "learned": dict(arm.learned),
             }

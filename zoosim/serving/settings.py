@@ -36,12 +36,14 @@ class ArmSetting(Strict):
         model: The file of its model.
         share: The share of visitors for whom it decides.
         role: "challenger", or "holdback": it decides, and never learns.
+        sticky: "visitor": a visitor keeps the arm; "event": it is drawn for each decision anew.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
     model: Annotated[str, Field(min_length=1)]
     share: Annotated[float, Field(ge=0, le=1)]
     role: Literal["challenger", "holdback"] = "challenger"
+    sticky: Literal["visitor", "event"] = "visitor"
 
     @model_validator(mode="before")
     @classmethod

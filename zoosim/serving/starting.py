@@ -81,7 +81,7 @@ def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
         digest = keep_model_file(current.folder, Path(setting.model))
         same = setting.name in by_name and by_name[setting.name].model == digest
         turn = by_name[setting.name].turn if same else before.number + 1  # a number that no turn of the arm had before
-        arms.append(Arm(setting.name, digest, setting.share, setting.role, turn))
+        arms.append(Arm(setting.name, digest, setting.share, setting.role, turn, setting.sticky))
     return arms
 
 

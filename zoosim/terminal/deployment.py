@@ -31,7 +31,8 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
     if deployment["launch"] is not None:
-        _print_launch(deployment["launch"], wide)
+        launched = deployment["arms"].get(deployment["launch"]["arm"], {})
+        _print_launch(deployment["launch"], "decisions" if launched.get("sticky") == "event" else "visitors", wide)
     models = [(digest[:DIGITS], *_facts(model)) for digest, model in deployment["models"].items()]
     if models:
         heads = ("model", "state", "policy", "rows", "who", "came")
@@ -39,8 +40,8 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     print_lines(["Newest changes:", *(_sentence(change) for change in deployment["history"][:CHANGES])])
 
 
-def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
-    """Print how a launch stands, and what it earned beside the champion."""
+def _print_launch(launch: Mapping[str, Any], units: str, wide: bool) -> None:
+    """Print how a launch stands, and what it earned beside the champion per visitor, or per decision."""
     report = launch["report"]
     steps = launch["plan"]["steps"]
     place = f"share {launch['step'] + 1} of {len(steps)} ({steps[launch['step']]:.1%}), since {_micro(launch['since'])}"
@@ -48,21 +49,19 @@ def _print_launch(launch: Mapping[str, Any], wide: bool) -> None:
     if launch["reason"]:
         lines.append(f"Why: {launch['reason'].rstrip('.')}.")
     if launch["state"] in RUNNING:
-        lines += [report["sentence"] if report else "No visitor counts yet.", *_next_share(launch)]
+        lines += [report["sentence"] if report else f"No {units[:-1]} counts yet.", *_next_share(launch, units)]
     print_lines([*map(printable, lines), ""])
     if report is None:
         return
     if report["visitors"]:
         heads = ("reward", "role", "difference", "99% interval", "champion", "margin")
         rows = [_metric_row(each) for each in report["metrics"]]
-        print_table(
-            table_of_rows(f"{report['visitors']:,} visitors, figures per visitor", heads, rows, n_text=2, essential=4),
-            wide=wide,
-        )
+        title = f"{report['visitors']:,} {units}, figures per {units[:-1]}"
+        print_table(table_of_rows(title, heads, rows, n_text=2, essential=4), wide=wide)
     print_lines([check["sentence"] for check in report["checks"]])
 
 
-def _next_share(launch: Mapping[str, Any]) -> list[str]:
+def _next_share(launch: Mapping[str, Any], units: str) -> list[str]:
     """Return in a sentence what a running launch waits for before its next share."""
     plan = launch["plan"]
     step = launch["step"]
@@ -72,7 +71,7 @@ def _next_share(launch: Mapping[str, Any]) -> list[str]:
     earliest = _micro(launch["since"] + hours * HOUR)
     report = launch["report"]
     so_far = report["step_visitors"] if report and report["step"] == step else 0
-    after = f"{earliest} at the earliest, and after {plan['least']:,} visitors ({so_far:,} so far)"
+    after = f"{earliest} at the earliest, and after {plan['least']:,} {units} ({so_far:,} so far)"
     if step + 1 < len(plan["steps"]):
         return [f"Next: share {plan['steps'][step + 1]:.1%}, {after}."]
     return ["It is the last share: it ships, or is taken back, as soon as the evidence is there."]

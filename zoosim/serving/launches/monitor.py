@@ -1,7 +1,8 @@
 """Projection of the log to what a launch earned beside the champion, and to checks of its soundness.
 
 A visitor counts once, for the arm of the first decision since the launch began: who decides is drawn by visitor, so
-their later decisions are no draws of their own. What counts is the arm that was *drawn*, also where it left the
+their later decisions are no draws of their own. Where it is drawn for each decision, each counts for itself, and
+"visitor" here means a decision. What counts is the arm that was *drawn*, also where it left the
 decision to the champion. A visitor's rewards are summed over a window from the first decision on, the same for all.
 """
 
@@ -21,7 +22,17 @@ from zoosim.monitoring.launch import Verdict, judge, new_tests
 from zoosim.monitoring.split import SplitTest
 from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.arms import Assignment
-from zoosim.serving.events import CHAMPION, Choice, Feedback, ProductDecision, Row, Start, decision_of, unpack_floats
+from zoosim.serving.events import (
+    CHAMPION,
+    EVENT,
+    Choice,
+    Feedback,
+    ProductDecision,
+    Row,
+    Start,
+    decision_of,
+    unpack_floats,
+)
 from zoosim.serving.launches.plan import OBJECTIVE, Launch, MetricPlan, Plan, launch_in
 from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport
 from zoosim.serving.projection import Projection
@@ -155,6 +166,7 @@ class LaunchMonitor(Projection):
             self._step_visitors = 0
         self._window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
         self._assignment = Assignment(start)
+        self._by_event = any(arm.name == self.launch.arm and arm.sticky == EVENT for arm in start.arms)
         shares = self._assignment.shares
         both = shares[self.launch.arm] + shares[CHAMPION]
         self._share = shares[self.launch.arm] / both if both else 0.0  # others may have all
@@ -188,18 +200,19 @@ class LaunchMonitor(Projection):
         if arm not in (self.launch.arm, CHAMPION):
             return
         is_new = arm == self.launch.arm
-        visitor = _number(choice.visitor_id or f"decision {decision_id}")
+        who = "" if self._by_event else choice.visitor_id
+        visitor = _number(who or f"decision {decision_id}")
         if choice.arm == self.launch.arm:
             self._last_decision = row.time
             self._left = 0
             self._check(choice)
         elif is_new:
             self._left += 1
-            self._mixed.add(visitor)
+            if not self._by_event:  # else visitors meet both arms, which is no fault
+                self._mixed.add(visitor)
         # Where one of both gets all visitors, none is drawn, and nothing is learned of the difference.
         is_drawn = 0.0 < self._share < 1.0
-        if is_drawn and visitor not in self._seen and len(self._seen) < MOST_VISITORS:
-            self._seen.add(visitor)
+        if is_drawn and self._is_first(visitor):
             self._open[visitor] = _Visitor(is_new, self._share)
             heapq.heappush(self._dues, (row.time + self._window, row.seq, visitor))
             self._split.update(np.array([is_new, not is_new], np.int64), [self._share, 1.0 - self._share])
@@ -207,6 +220,15 @@ class LaunchMonitor(Projection):
             name = short_hash(decision_id.encode(), 8)
             self._visitor_of[name] = visitor
             self._open[visitor].decisions.append(name)
+
+    def _is_first(self, visitor: int) -> bool:
+        """Return whether a visitor is to count who comes now, and remember that."""
+        if self._by_event:
+            return True  # each decision comes once
+        if visitor in self._seen or len(self._seen) >= MOST_VISITORS:
+            return False
+        self._seen.add(visitor)
+        return True
 
     def _check(self, choice: Choice) -> None:
         """Check what the new model decided."""

@@ -32,6 +32,7 @@ from benchmarks.quality import (
 )
 from benchmarks.serving import clocks, poisoning
 from benchmarks.speed import (
+    arms,
     candidate_lists,
     command_line,
     decision,
@@ -78,6 +79,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S27": visitors.main,
     "S28": sessions.decisions,
     "S29": sessions.ladder,
+    "S30": arms.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

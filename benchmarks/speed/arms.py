@@ -1,0 +1,112 @@
+"""S30: what a launch costs a service: S17's requests to one arm, and to two arms or three with the guardrails' tests.
+
+The services stand side by side in one run and are loaded in turns, each for some seconds at a time, so that what else
+the machine does falls on all of them alike. Ratios are those of neighbouring turns, and their median is printed.
+ZOOSIM_ROUNDS sets how many turns each service gets.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import zoosim
+from benchmarks.speed.serving import DECISIONS, FEEDBACKS, Load, make_model, send
+from tests.serving.process import ServiceProcess, serving
+
+POLICY = "adaptive"
+ONE_ARM = "one arm"
+PLANS: dict[str, Mapping[str, Any] | None] = {
+    ONE_ARM: None,
+    "two arms and guardrails": {"steps": [0.5], "holdback": 0.0},
+    "the same with a holdback": {"steps": [0.5]},
+}
+"""Services by what decides in them, each with the plan of its launch."""
+
+SECONDS, WARM_UP = 10, 5
+TURNED_AWAY = 429
+"""The status of what comes when the machine is too busy; it counts neither as a decision nor as an error."""
+
+ROUNDS = int(os.environ.get("ZOOSIM_ROUNDS", "8"))
+
+
+class Turn(NamedTuple):
+    """One service's answers in some seconds of load.
+
+    Attributes:
+        median, p99: Of decisions, in milliseconds.
+        decision_cost: Processor time of the service's process per decision, feedback included, in milliseconds.
+        learning_cost: The same of its learner.
+    """
+
+    median: float
+    p99: float
+    decision_cost: float
+    learning_cost: float
+
+
+def main() -> None:
+    """Print the latency and the processor time of each service, and their ratios to one arm."""
+    turns: dict[str, list[Turn]] = {name: [] for name in PLANS}
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as opened:
+        folder = Path(name)
+        model = make_model(folder, POLICY)
+        services: dict[str, ServiceProcess] = {}
+        for number, (what, plan) in enumerate(PLANS.items()):
+            service = opened.enter_context(serving(folder / f"service-{number}", model, wait=5.0))
+            if plan is not None:
+                zoosim.deploy("launch", model, url=service.url, plan=plan, why="S30")
+            asyncio.run(send(service.url, DECISIONS, FEEDBACKS, WARM_UP))
+            services[what] = service
+        for _ in range(ROUNDS):
+            for what, service in services.items():
+                turns[what].append(_turn(service))
+        for what, plan in PLANS.items():
+            if plan is not None:
+                launch = zoosim.deploy(url=services[what].url)["launch"]
+                print(
+                    f"S30 {POLICY}, {what}: {launch['state']}, {launch['report']['visitors']:,} visitors in its tests"
+                )
+    for what, of_service in turns.items():
+        print(f"S30 {POLICY}, {what}: {_figures(of_service)}{_ratios(of_service, turns[ONE_ARM], what)}")
+
+
+def _turn(service: ServiceProcess) -> Turn:
+    before = _processor_seconds(service.pid), _processor_seconds(service.learner())
+    load: Load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
+    decided = len(load.seconds["decide"])
+    wrong = {status: count for status, count in load.statuses.items() if status >= 400 and status != TURNED_AWAY}
+    assert not wrong, f"answers with an error: {wrong}"
+    median, p99 = np.quantile(np.array(load.seconds["decide"]) * 1e3, (0.5, 0.99))
+    after = _processor_seconds(service.pid), _processor_seconds(service.learner())
+    costs = [1e3 * (now - then) / decided for now, then in zip(after, before, strict=True)]
+    return Turn(float(median), float(p99), *costs)
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken so far, by Linux's count."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, system = int(fields[11]), int(fields[12])  # fields 14 and 15 of the line, which begin behind the name
+    return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def _figures(turns: list[Turn]) -> str:
+    median, p99, decision_cost, learning_cost = np.median(np.array(turns), axis=0)
+    return (
+        f"decisions p50 {median:.2f} ms, p99 {p99:.1f} ms; processor time per decision {decision_cost:.2f} ms, "
+        f"of the learner {learning_cost:.2f} ms"
+    )
+
+
+def _ratios(turns: list[Turn], beside: list[Turn], what: str) -> str:
+    if what == ONE_ARM:
+        return ""
+    median, p99, decision_cost, learning_cost = np.median(np.array(turns) / np.array(beside), axis=0)
+    return (
+        f"; times one arm: p50 {median:.2f}, p99 {p99:.2f}, processor {decision_cost:.2f}, learner {learning_cost:.2f}"
+    )

@@ -103,6 +103,13 @@ class ServedCatalogue:
         """Return whether a product is known and available."""
         return self._shown.get(name, False)
 
+    def versions_to_show(self, candidates: Sequence[Any]) -> list[int] | None:
+        """Return the current versions of products; None unless they are all names, each once, of what may be shown."""
+        is_distinct = set(map(type, candidates)) == {str} and len(set(candidates)) == len(candidates)
+        if not is_distinct or not all(map(self._shown.get, candidates)):
+            return None
+        return [self._current[name] for name in candidates]
+
     def is_hidden(self, name: str) -> bool:
         """Return whether a product is known and not available."""
         return not self._shown.get(name, True)
@@ -163,9 +170,10 @@ class ServedCatalogue:
         self._shown = {name: name not in hidden for name in names}
 
     def _made(self, versions: Sequence[int]) -> RequestCandidates:
-        places = np.array([self._place_of[version] for version in versions], np.int64)
-        names = tuple(self._names[place] for place in places)
-        features = self._features[places] if len(places) else np.zeros((0, self._features.shape[1]))
+        listed_places = [self._place_of[version] for version in versions]
+        names = tuple(self._names[place] for place in listed_places)
+        places = np.array(listed_places, np.int64)
+        features = self._features[places] if listed_places else np.zeros((0, self._features.shape[1]))
         return RequestCandidates(
             frozen(np.array(versions, np.int64)), names, frozen(self._ids[places]), frozen(features)
         )

@@ -94,6 +94,10 @@ class ProductFinder:
         check_size(candidates, self._current.settings)
         while True:
             self._check_model()
+            # Nearly all requests name products that are known, and an arm more would cost a look at each of them.
+            known_versions = arm.catalogue.versions_to_show(candidates)
+            if known_versions is not None:
+                return Usable(known_versions, [])
             origin = arm.start.origin
             products, reasons = self._sort_out(arm, candidates)
             if reasons:

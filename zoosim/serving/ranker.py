@@ -260,10 +260,12 @@ class Units:
 def _explored(distribution: FloatArray, available: BoolArray, exploration: float) -> FloatArray:
     """Return a policy's distribution with a share spread over what is available; raises `PolicyError` for none."""
     total = float(distribution.sum())
-    sound = bool((distribution >= 0.0).all()) and abs(total - 1.0) <= TOLERANCE and not distribution[~available].any()
+    n_available = int(np.count_nonzero(available))
+    is_within = n_available == len(available) or not distribution[~available].any()
+    sound = bool(distribution.min() >= 0.0) and abs(total - 1.0) <= TOLERANCE and is_within
     if not sound:
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
     # Scaled before it is drawn from, so that the log holds probabilities that add up to 1.
     mixture = (1.0 - exploration) * (distribution / total)
-    mixture[available] += exploration / available.sum()
+    mixture[available] += exploration / n_available
     return mixture

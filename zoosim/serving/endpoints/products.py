@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -109,9 +109,7 @@ class ProductEndpoint(Endpoint):
             offers: dict[str, _Offer | PolicyError] = {}
             for name, arm in self._current.deciding.items():
                 try:
-                    usable = await self._products.usable(
-                        arm, body.candidates, partial(self._check_slots, arm, body, slots)
-                    )
+                    usable = await self._products.usable(arm, body.candidates, partial(self._check_slots, body, slots))
                     offers[name] = _Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
                     offers[name] = error
@@ -192,11 +190,10 @@ class ProductEndpoint(Endpoint):
         for name, task in tasks.items():
             if name in (decided.name, assigned):
                 continue
-            place_of = {product: place for place, product in enumerate(task.offer.candidates.names)}
-            has_same = place_of.keys() == set(candidates)
-            places = [place_of[product] for product in products] if has_same else [-1] * len(task.slots)
+            places = _places_of(products, candidates, task.offer.candidates.names)
+            has_same = places is not None
             try:
-                own_chances = chances_of(places, *self._asked(task))
+                own_chances = chances_of(places or [-1] * len(task.slots), *self._asked(task))
             except Exception:  # it would have left the decision to the champion
                 continue
             able.append(name)
@@ -311,32 +308,44 @@ class ProductEndpoint(Endpoint):
         self, offers: Mapping[str, "_Offer | PolicyError"], body: DecideBody, slots: Sequence[SlotBody]
     ) -> tuple[dict[str, "_ArmTask"], dict[str, PolicyError]]:
         """Return what each arm has to fill from what, or why it cannot, by its name."""
+        # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
+        visitor = self._encoded(body, slots)
         tasks = {}
         refusals = {}
         for name, offer in offers.items():
             try:
-                tasks[name] = self._task(self._current.arms[name], offer, body, slots)
+                tasks[name] = self._task(self._current.arms[name], offer, body, slots, visitor)
             except PolicyError as error:
                 refusals[name] = error
         return tasks, refusals
 
     def _task(
-        self, arm: ServedArm, offer: "_Offer | PolicyError", body: DecideBody, slots: Sequence[SlotBody]
+        self,
+        arm: ServedArm,
+        offer: "_Offer | PolicyError",
+        body: DecideBody,
+        slots: Sequence[SlotBody],
+        visitor: "_EncodedVisitor",
     ) -> "_ArmTask":
         """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
         if isinstance(offer, PolicyError):
             raise offer
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
-        visitor = _encoded(arm, body.visitor)
-        return _ArmTask(arm, offer, visitor, self._slots(arm, body, slots, visitor, offer.candidates.names))
+        return _ArmTask(arm, offer, visitor.features, self._slots(body, slots, visitor, offer.candidates.names))
 
-    def _check_slots(self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
+    def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
-        check_slots(self._slots(arm, body, slots, _encoded(arm, body.visitor), names), len(names))
+        check_slots(self._slots(body, slots, self._encoded(body, slots), names), len(names))
+
+    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> "_EncodedVisitor":
+        """Encode the visitor of a request by the schema that all arms have."""
+        encoder = self._current.model.fitted.visitors
+        by_slot = [frozen(encoder.encode_one({**body.visitor, **slot.visitor})) for slot in slots]
+        return _EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
 
     def _slots(
-        self, arm: ServedArm, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, names: Sequence[str]
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: "_EncodedVisitor", names: Sequence[str]
     ) -> list[Slot]:
         """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
 
@@ -349,12 +358,11 @@ class ProductEndpoint(Endpoint):
             raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
         user_id = user_id_of(body.visitor_id)
         if not slots:
-            return [Slot(visitor, user_id=user_id)] * min(count, len(names))
+            return [Slot(visitor.features, user_id=user_id)] * min(count, len(names))
         places = {name: place for place, name in enumerate(names)}
         to_fill = []
-        for slot in slots:
+        for slot, features in zip(slots, visitor.by_slot, strict=True):
             excluded_places = tuple(places[name] for name in slot.excluded if name in places)
-            features = _encoded(arm, {**body.visitor, **slot.visitor})
             to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
         return to_fill
 
@@ -378,6 +386,13 @@ class _Offer(NamedTuple):
     ignored: list[str]
 
 
+class _EncodedVisitor(NamedTuple):
+    """The features of a request's visitor `(d_u,)`, and those with what is known of each slot, where slots differ."""
+
+    features: FloatArray
+    by_slot: list[FloatArray]
+
+
 class _ArmTask(NamedTuple):
     """The slots that an arm has to fill, from what, and for whom: the visitor's features `(d_u,)`."""
 
@@ -387,8 +402,11 @@ class _ArmTask(NamedTuple):
     slots: list[Slot]
 
 
-def _encoded(arm: ServedArm, columns: Mapping[str, Any]) -> FloatArray:
-    return frozen(arm.model.fitted.visitors.encode_one(columns))
+def _places_of(products: Sequence[str], names: tuple[str, ...], other_names: tuple[str, ...]) -> list[int] | None:
+    """Return the places of products among `other_names`; None where these are not the same as `names`."""
+    if other_names != names and set(other_names) != set(names):
+        return None
+    return [other_names.index(product) for product in products]
 
 
 def _trial_candidates(arm: ServedArm) -> Iterator[RequestCandidates]:

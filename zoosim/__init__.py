@@ -16,6 +16,7 @@ from zoosim.envs import register_envs  # noqa: E402
 if TYPE_CHECKING:
     from zoosim.api.deployment import deploy
     from zoosim.api.drift import drift
+    from zoosim.api.forecasts import forecasts
     from zoosim.api.logs import evaluate
     from zoosim.api.models import load, train
     from zoosim.api.recommend import Recommendation, recommend
@@ -56,6 +57,7 @@ __all__ = [
     "evaluate",
     "export_log",
     "fit_world",
+    "forecasts",
     "forget_visitor",
     "import_log",
     "load",
@@ -78,6 +80,7 @@ _MODULES = {
     "zoosim.core.types": ("CandidateSource", "Context", "Distribution", "PolicySpec"),
     "zoosim.api.deployment": ("deploy",),
     "zoosim.api.drift": ("drift",),
+    "zoosim.api.forecasts": ("forecasts",),
     "zoosim.api.logs": ("evaluate",),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),

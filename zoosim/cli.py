@@ -464,6 +464,32 @@ def drift(
             echo(line)
 
 
+@app.command()
+def forecasts(
+    source: option.ForecastSource,
+    wide: option.Wide = False,
+    json: option.PrintFigures = False,
+    debug: option.Debug = False,
+) -> None:
+    """Score what was forecast of models by what came.
+
+    `zoosim train`, `evaluate` and `recommend` keep what they forecast of a model beside its file; `serve` and `deploy`
+    take it into the log. A forecast is scored by the first decisions of its model, as many as it names: held, missed,
+    or too early.
+    """
+    from zoosim.api.forecasts import forecasts as score
+
+    scores = score(source)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(scores, indent=2, allow_nan=False))
+    else:
+        from zoosim.terminal.forecasts import print_forecasts
+
+        print_forecasts(scores, wide=wide)
+
+
 @app.command("export")
 def export_service(service: option.ServedLog, out: option.ExportedLog, debug: option.Debug = False) -> None:
     """Write what a service decided as a log, or a log of visitors' lives as a data set of Minari.

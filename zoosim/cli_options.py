@@ -390,6 +390,13 @@ ServedLog = Annotated[
     str,
     typer.Argument(metavar="FOLDER|redis://...", help="Log of a service: its folder, or its Redis address."),
 ]
+ForecastSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER|redis://...|URL|MODEL.zoosim",
+        help="Log of a service: its folder or Redis address; the URL where it listens; or the file of a model.",
+    ),
+]
 Window = Annotated[
     int,
     typer.Option(

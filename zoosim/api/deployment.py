@@ -84,6 +84,7 @@ def deploy(
     with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         if action != STATUS:
             if action == LAUNCH:
+                change["forecasts"] = _forecasts(what)
                 change["model"] = client.keep_model(_content(what))
             client.deploy(action, **change)
         return client.deployment()
@@ -117,6 +118,16 @@ def _content(model: str | os.PathLike[str] | None) -> bytes:
         return read_content(model, MOST_BYTES)
     except OSError as error:
         raise DataError(f"{model}: cannot be read ({error.strerror}); name the file of a model") from None
+
+
+def _forecasts(model: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+    """Return what the file beside a model forecasts of it; raises `DataError` where it holds something else."""
+    if model is None or not os.path.isfile(model):  # which `_content` refuses
+        return []
+    from zoosim.policies.model import model_digest
+    from zoosim.serving.forecasts import forecasts_of_file
+
+    return [forecast.plain for forecast in forecasts_of_file(model, model_digest(model))]
 
 
 def _user() -> str:

@@ -74,6 +74,7 @@ class Application:
             self._route("PUT", "/v1/products/{id:path}", ADMIN, self.change_product),
             self._route("GET", "/v1/model", ADMIN, self.show_model),
             self._route("GET", "/v1/drift", ADMIN, self.show_drift),
+            self._route("GET", "/v1/forecasts", ADMIN, self.show_forecasts),
             self._route("POST", "/v1/models", ADMIN, self.keep_model),
             self._route("GET", "/v1/deployment", ADMIN, self.show_deployment),
             self._route("POST", "/v1/deployment", ADMIN, self.deploy),
@@ -140,6 +141,10 @@ class Application:
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise ConfigError(f"window: got {shown(text)}, expected a whole number of decisions")
         return _json(await self._service.drift(int(text)))
+
+    async def show_forecasts(self, request: Request) -> Response:
+        """Answer what was forecast of models, and what came."""
+        return _json(await self._service.forecasts())
 
     async def keep_model(self, request: Request) -> Response:
         """Keep a model, the content of its file, and answer its digest; it decides once it is launched."""
@@ -227,6 +232,7 @@ def openapi() -> dict[str, Any]:
             "/v1/products/{id}": {"put": product},
             "/v1/products": {"get": operation("List products.", None, has_id=False)},
             "/v1/drift": {"get": operation("Show what changed against the log's first period.", None, has_id=False)},
+            "/v1/forecasts": {"get": operation("Show forecasts, and what came.", None, has_id=False)},
             "/v1/model": {"get": operation("Show the model and what it learned.", None, has_id=False)},
             "/v1/models": {"post": operation("Keep the file of a model; answers its digest.", None, has_id=False)},
             "/v1/deployment": {

@@ -178,6 +178,7 @@ class DeploymentBody(Body):
         change_id: The caller's own id, so that a change that is sent again is made once.
         plan: The plan of a launch, as in `zoosim.serving.launches.plan.Plan`; its defaults where it is left out.
         sticky: What a new arm is drawn for: a "visitor", who keeps it, or each "event", that is each decision, anew.
+        forecasts: What is forecast of the model to launch, as in `zoosim.core.forecasts.Forecast`.
     """
 
     action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
@@ -190,6 +191,7 @@ class DeploymentBody(Body):
     change_id: OptionalId = ""
     plan: dict[str, Any] | None = None
     sticky: Literal["visitor", "event"] = "visitor"
+    forecasts: list[dict[str, Any]] = []
 
 
 class ErrorAnswer(msgspec.Struct):

@@ -121,6 +121,7 @@ class _Call:
 
 
 _MODEL, _PRODUCTS, _DEPLOYMENT = _Call("/v1/model"), _Call("/v1/products"), _Call("/v1/deployment")
+_FORECASTS = _Call("/v1/forecasts")
 
 
 class _Requests:
@@ -310,6 +311,10 @@ class Client(_Requests):
         """Return what decides for which share of the visitors, where models came from, and the newest changes."""
         return self._send(_DEPLOYMENT)
 
+    def forecasts(self) -> list[dict[str, Any]]:
+        """Return what was forecast of models, each with what came, as far as that can be told."""
+        return list(self._send(_FORECASTS)["forecasts"])
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -401,6 +406,10 @@ class AsyncClient(_Requests):
     async def deployment(self) -> dict[str, Any]:
         """Return what decides for whom; see `Client.deployment`."""
         return await self._send(_DEPLOYMENT)
+
+    async def forecasts(self) -> list[dict[str, Any]]:
+        """Return what was forecast of models; see `Client.forecasts`."""
+        return list((await self._send(_FORECASTS))["forecasts"])
 
     async def close(self) -> None:
         """Close the connections."""

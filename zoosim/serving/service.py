@@ -24,7 +24,6 @@ from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, has
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current
 from zoosim.serving.deployment import deployed, is_launch, models_in, registered, with_holdback
-from zoosim.serving.drift import DriftWatch
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import (
     CHAMPION,
@@ -49,6 +48,7 @@ from zoosim.serving.folder import (
     prepare_model,
     secret_of,
 )
+from zoosim.serving.forecasts import checked_of_model, forecasts_in, with_forecasts
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.inputs import InputCounts
@@ -57,6 +57,7 @@ from zoosim.serving.launches.keeper import LaunchKeeper
 from zoosim.serving.launches.plan import OBJECTIVE, Plan, launch_in
 from zoosim.serving.launches.report import described
 from zoosim.serving.learning.products import AGREED, JUDGED
+from zoosim.serving.log_reports import LogReports, drift_report, forecast_report
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
 from zoosim.serving.refusals import Acknowledgement, Busy
@@ -134,7 +135,7 @@ class Service:
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all", machine.start_worker)
         self._watch = Watch(self, loop)
-        self._drift = DriftWatch(self.address, self.clock.passed)
+        self._reports = LogReports(self.address, self.clock.passed)
         parts = ServiceParts(
             self.current,
             self._reader,
@@ -330,8 +331,12 @@ class Service:
         return 0.0 if row is None else row.time / MICROSECONDS
 
     async def drift(self, window: int) -> dict[str, Any]:
-        """Return what changed against the first period of the log; see `DriftWatch.report`."""
-        return await self._drift.report(window)
+        """Return what changed against the first period of the log; raises as `LogReports.report`."""
+        return await self._reports.report(drift_report, window)
+
+    async def forecasts(self) -> dict[str, Any]:
+        """Return what was forecast of models, and what came; raises as `LogReports.report`."""
+        return await self._reports.report(forecast_report)
 
     def description(self) -> dict[str, Any]:
         """Return what decides, by which rules it learns, and what came of decisions, as plain values."""
@@ -394,7 +399,7 @@ class Service:
 
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
-        self._drift.close()
+        self._reports.close()
         # Rows first, while the store is open; and snapshots while this service still leads, as closing the store ends
         # that.
         self._writer.close()
@@ -475,6 +480,7 @@ class Service:
             StoreError: the log cannot be written.
         """
         model = await asyncio.to_thread(self._launched_model, body) if body.action == "launch" else None
+        forecasts = checked_of_model(body.forecasts, body.model)
         held_back = ""
         if is_launch(body):
             plan = plan_of(body)
@@ -491,6 +497,7 @@ class Service:
             if model is not None:
                 check_alike(body.arm or body.role, model, self.model)
                 after = registered(after, body.model, model, body.who, self.clock.seconds())
+                after = with_forecasts(after, forecasts)
             if held_back:
                 after = with_holdback(after, held_back, plan_of(body).holdback)
             after = with_change(start, after, body, self.clock.now())
@@ -525,6 +532,7 @@ class Service:
             "frozen": bool(self.settings.frozen),
             "models": models_in(self.start),
             "launch": self._launch(),
+            "forecasts": len(forecasts_in(self.start)),
             "who": self.start.who,
             "why": self.start.why,
         }

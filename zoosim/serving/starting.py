@@ -13,6 +13,7 @@ from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import Arm, Start
 from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
+from zoosim.serving.forecasts import forecasts_of_file, with_forecasts
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings
@@ -37,7 +38,7 @@ def first_start(
     The `gaps` before this start are noted among the log's.
 
     Raises:
-        DataError: the file is no model.
+        DataError: the file is no model, or the forecasts beside it are none.
         ConfigError: the settings do not go with the changes in the log, or an arm not with the champion.
     """
     changes = current.changes
@@ -55,6 +56,10 @@ def first_start(
     model = digest if is_new else before.model
     arms = _arms(current, settings, before)
     _check_arms(current, model, arms)
+    forecasts = [] if model_file is None or not is_new else forecasts_of_file(model_file, digest)
+    for setting, arm in zip(settings.arms or (), arms if settings.arms else (), strict=True):
+        if arm not in before.arms:
+            forecasts += forecasts_of_file(setting.model, arm.model)
     start = msgspec.structs.replace(
         before,
         model=model,
@@ -68,6 +73,7 @@ def first_start(
         # Made once for all starts of a log: with another salt visitors would not keep theirs.
         salt=before.salt or (random_bytes(SALT_BYTES) if arms else b""),
     )
+    start = with_forecasts(start, forecasts)
     return start if start == before else msgspec.structs.replace(start, who="", why="a start of the service")
 
 

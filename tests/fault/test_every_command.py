@@ -42,6 +42,7 @@ COMMANDS = {
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
     "drift": "drift log.parquet --window 1000",
+    "forecasts": "forecasts service",
 }
 LONG = ("train", "recommend", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""

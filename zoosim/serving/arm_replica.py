@@ -42,6 +42,9 @@ WAITING = "waiting for a schema"
 FROZEN = "while learning was frozen"
 """The count of decisions that are not learned since learning was frozen when they were made, or over."""
 
+PINNED = "pinned"
+"""The count of what is not learned since a rule of the shop showed it, and not a policy."""
+
 EARLIER = "of an earlier model"
 """The count of decisions that no arm learns from, as their model decides no more."""
 
@@ -302,6 +305,9 @@ class ArmReplica(Projection):
     def _teach(self, choice: Any, closing: Closing) -> None:
         if choice.is_forgotten:
             self.counts["forgotten"] += 1
+            return
+        if choice.is_pinned(closing.slot):
+            self.counts[PINNED] += 1
             return
         self.learning.teach(choice, closing)
         self.counts["learned"] += 1

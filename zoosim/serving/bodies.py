@@ -31,6 +31,8 @@ class DecideBody(Body):
         decision_id: The caller's own id, so that a repeated request gets the same answer; made where left out.
         visitor_id: Who the visitor is, so that visits of one are kept together, and can be deleted.
         defer: Whether the decision counts only once it is activated.
+        pinned: Products that stand at a place whatever the policy says, by place, 1 being the top.
+        forbidden: Products that may not be shown.
     """
 
     visitor: dict[str, Value] = {}
@@ -40,6 +42,8 @@ class DecideBody(Body):
     decision_id: Id | None = None
     visitor_id: OptionalId = ""
     defer: bool = False
+    pinned: dict[Annotated[int, Meta(ge=1, le=1000)], Id] = {}
+    forbidden: list[Id] = []
 
 
 class SlotBody(msgspec.Struct):
@@ -64,7 +68,9 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     `ignored` are candidates that could not be shown, since they are unknown and not described, or hidden: the decision
     was made among the others, and they have probability 0. Absent where there are none. `arm` is the one that decided,
     by whose policy the probabilities are; absent for the champion. `warnings` say in a line each what of the request
-    the model was not made for, such as a column that it does not know; absent where nothing is.
+    the model was not made for, such as a column that it does not know; absent where nothing is. `pinned` are places, 1
+    being the top, that show pinned products; `barred` are the candidates that a rule of the shop kept back, by rule, and
+    `lifted` the rules that did not hold, as they left nothing; absent where there are none.
     """
 
     decision_id: str
@@ -75,6 +81,9 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     ignored: list[str] = []
     arm: str = CHAMPION
     warnings: list[str] = []
+    pinned: list[int] = []
+    barred: dict[str, list[str]] = {}
+    lifted: list[str] = []
 
 
 class SearchVisitor(Body):

@@ -1,12 +1,13 @@
 """The products of a service, and every version of each that it ever had."""
 
 from collections import OrderedDict
+from copy import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, IntArray, frozen
+from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.policies.model import Catalogue, product_ids
 from zoosim.serving.events import Product, pack_floats, unpack_floats
 
@@ -23,9 +24,12 @@ def model_version(place: int) -> int:
 
 
 class RequestCandidates:
-    """The candidates of a request: their versions `(K,)`, names, ids `(K,)` and features `(K, d_p)`."""
+    """The candidates of a request: their versions `(K,)`, names, ids `(K,)` and features `(K, d_p)`.
 
-    __slots__ = ("available", "features", "ids", "names", "versions")
+    `available (K,)` are those that may be shown: all of them, but where the rules of the shop keep some back.
+    """
+
+    __slots__ = ("_groups", "available", "features", "ids", "names", "versions")
 
     def __init__(self, versions: IntArray, names: tuple[str, ...], ids: IntArray, features: FloatArray) -> None:
         self.versions = versions
@@ -33,6 +37,27 @@ class RequestCandidates:
         self.ids = ids
         self.features = features
         self.available = frozen(np.ones(len(names), bool))
+        self._groups: dict[tuple[int, int], IntArray] = {}
+
+    def among(self, available: BoolArray) -> Self:
+        """Return the same candidates, of which those alone may be shown that are `available (K,)`."""
+        restricted = copy(self)
+        restricted.available = frozen(available)
+        return restricted
+
+    def groups(self, place: slice, missing: bytes) -> IntArray:
+        """Return which candidates have the same features at a place, as numbers `(K,)` from 0.
+
+        Args:
+            place: Where the features stand.
+            missing: The bytes of those that say nothing: who has them gets -1.
+        """
+        key = (place.start, place.stop)
+        if key not in self._groups:
+            numbers = {missing: -1}
+            rows = (row.tobytes() for row in self.features[:, place])
+            self._groups[key] = np.array([numbers.setdefault(row, len(numbers) - 1) for row in rows], np.int64)
+        return self._groups[key]
 
 
 class ServedCatalogue:

@@ -140,6 +140,22 @@ class Product(msgspec.Struct, array_like=True):
     model: str
 
 
+class AppliedRules(msgspec.Struct, array_like=True):
+    """What the rules of a shop did to a decision on products.
+
+    `pinned` are the places on the page, from 0, that showed a pinned product. `barred` are places among the candidates
+    that a rule kept back, by the name of the rule, and `lifted` the rules that did not hold since they left nothing.
+    `per_page` are the columns with a cap on the page, and `closed` the candidates that these caps kept from each place
+    on it, given those above.
+    """
+
+    pinned: list[int] = []
+    barred: dict[str, list[int]] = {}
+    lifted: list[str] = []
+    per_page: list[str] = []
+    closed: list[list[int]] = []
+
+
 class Choice(msgspec.Struct, array_like=True):
     """A model's choice for a request, in one action space; a subclass has the fields that this takes.
 
@@ -192,6 +208,10 @@ class Choice(msgspec.Struct, array_like=True):
         """Origin of the policy that made it; see `Start`."""
         return f"{self.model}/{self.turn}"
 
+    def is_pinned(self, part: int) -> bool:
+        """Return whether a part of it was settled beforehand: nothing is learned from that."""
+        return False
+
     @property
     def is_forgotten(self) -> bool:
         """True if what it says of its visitor was removed: nothing is learned from it any more."""
@@ -232,7 +252,7 @@ class ProductDecision(Choice, array_like=True):
     whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
     shown, so that the decision was made among the others. `arm` made it, by whose policy `chances` and `propensities`
     are; `mixture` are the chances as they were before the arm was drawn, among those that would have decided on the
-    same candidates, empty where no other would.
+    same candidates, empty where no other would. `rules` say what the rules of the shop did, None where they did nothing.
     """
 
     action_space: ClassVar[str] = PRODUCTS
@@ -255,6 +275,11 @@ class ProductDecision(Choice, array_like=True):
     ignored: list[str] = []
     arm: str = CHAMPION
     mixture: list[float] = []
+    rules: AppliedRules | None = None
+
+    def is_pinned(self, part: int) -> bool:
+        """Return whether a pinned product was shown in a slot."""
+        return self.rules is not None and part in self.rules.pinned
 
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""
@@ -272,8 +297,9 @@ class ProductDecision(Choice, array_like=True):
 
     def without_visitor(self) -> Self:
         """Return it without what it says of its visitor."""
+        # The rules, too: they say what the visitor saw and bought before.
         return msgspec.structs.replace(
-            self, request=b"", visitor_id="", visitor=b"", visitors=[], unexpressed=b"", ignored=[]
+            self, request=b"", visitor_id="", visitor=b"", visitors=[], unexpressed=b"", ignored=[], rules=None
         )
 
     def visitor_texts(self) -> set[str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from zoosim.serving.arm_replica import ancestors_of, checked_rules
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
     CHAMPION,
+    AppliedRules,
     Choice,
     Feedback,
     Kind,
@@ -41,7 +42,11 @@ NO_CANDIDATES = "decision: expected one of a candidate; others, such as searches
 NOT_ACTIVATED = "decision: expected one that was activated in time, as it was deferred"
 FORGOTTEN = "decision: expected one whose visitor is not forgotten"
 OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one, or of one that this grew from"
+PINNED = "decision: expected one that was drawn; what is pinned has probability 1, and says nothing of other choices"
+CAPPED_PAGE = "decision: expected one without caps per page, which rankings do not know; judge what stood at the top"
 GONE = "decision: expected one of a model whose products are known, and the log of them was removed"
+
+NO_RULES = AppliedRules()
 
 
 @dataclass
@@ -87,7 +92,8 @@ class LoggedDecision(NamedTuple):
     `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
     exclusions of their own only the first counts: it alone has these candidates. `chances` are those before the `arm`
     was drawn, `arm_chances` those given the arm. `unexpressed` is what the request held
-    beside what the features of the `visitor` say.
+    beside what the features of the `visitor` say. `pinned` are the places on the page that were not drawn, and
+    `has_page_caps` says whether what stood above could close candidates below it.
     """
 
     decision_id: str
@@ -104,6 +110,14 @@ class LoggedDecision(NamedTuple):
     chances: tuple[float, ...]
     arm: str
     arm_chances: tuple[float, ...]
+    pinned: frozenset[int]
+    has_page_caps: bool
+
+    def why_not_judged(self, as_ranking: bool) -> str:
+        """Return why nothing can be judged by it, as a ranking or by its top alone; empty where it can."""
+        if self.pinned if as_ranking else 0 in self.pinned:
+            return PINNED
+        return CAPPED_PAGE if as_ranking and self.has_page_caps else ""
 
 
 class _Given(NamedTuple):
@@ -191,6 +205,17 @@ class LogReader(Projection):
             else:
                 numbers.append(number)
         return numbers
+
+    def judged(self, numbers: Sequence[int], as_rankings: bool) -> list[int]:
+        """Return those of the visits by which policies can be judged; the others are counted in `skipped`."""
+        kept = []
+        for number in numbers:
+            reason = self.visits[number].why_not_judged(as_rankings)
+            if reason:
+                self.skipped[reason] += 1
+            else:
+                kept.append(number)
+        return kept
 
     def earned(self, number: int) -> dict[int, tuple[float, dict[str, float]]]:
         """Return what each slot of a visit earned to which feedback came: the objective, and each reward by name."""
@@ -297,6 +322,7 @@ class LogReader(Projection):
             self.sets.append((number, in_order))
         count = 1 if decision.slots else len(decision.shown)
         arm_chances = tuple(decision.chances[:count])
+        rules = decision.rules or NO_RULES
         visit = LoggedDecision(
             decision_id=decision_of(row),
             period=number,
@@ -312,6 +338,8 @@ class LogReader(Projection):
             chances=tuple(decision.mixture[:count]) or arm_chances,
             arm=decision.arm,
             arm_chances=arm_chances,
+            pinned=frozenset(rules.pinned).intersection(range(count)),
+            has_page_caps=bool(rules.per_page),
         )
         if decision.deferred:
             self._inactive.add(len(self.visits))

@@ -1,5 +1,6 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, frozen
+from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities
 from zoosim.serving.catalogue import RequestCandidates
@@ -26,6 +27,7 @@ class Drawn(NamedTuple):
         propensities: The probability of each candidate `(K,)` to stand at the top.
         excluded: Places of candidates that could not stand at the top.
         baseline: The place of the candidate that the shop would have shown at the top.
+        closed: Places of candidates that caps kept from each slot, given those above it; empty without caps.
     """
 
     shown: list[int]
@@ -33,6 +35,7 @@ class Drawn(NamedTuple):
     propensities: FloatArray
     excluded: list[int]
     baseline: int
+    closed: list[list[int]]
 
 
 class Slot(NamedTuple):
@@ -43,18 +46,39 @@ class Slot(NamedTuple):
         baseline: The place of the candidate that the shop would show there; None for the first that is left.
         excluded: Places of candidates that it must not show.
         user_id: The number by which policies know the visitor.
+        pin: The place of the candidate that it shows whatever the policy says; None where there is none.
     """
 
     visitor: FloatArray
     baseline: int | None = None
     excluded: tuple[int, ...] = ()
     user_id: int = NOBODY
+    pin: int | None = None
+
+
+class PageCap(NamedTuple):
+    """A cap on how many candidates of one group, such as a brand, stand on a page.
+
+    Attributes:
+        groups: The group of each candidate `(K,)`, counted from 0; -1 for one of none.
+        most: How many of a group at most.
+    """
+
+    groups: IntArray
+    most: int
 
 
 def draw(
-    policy: Policy | None, slots: Sequence[Slot], candidates: RequestCandidates, exploration: float, unit: "Units"
+    policy: Policy | None,
+    slots: Sequence[Slot],
+    candidates: RequestCandidates,
+    exploration: float,
+    unit: "Units",
+    caps: Sequence[PageCap] = (),
 ) -> Drawn:
     """Draw what to show in each slot, from what the slots above leave; the same state and units give the same.
+
+    The page ends above a slot for which caps leave nothing.
 
     Args:
         policy: Whose probabilities count; None to show what the shop would have shown without the service.
@@ -62,12 +86,13 @@ def draw(
         candidates: K products.
         exploration: The share of draws that is spread evenly over the candidates.
         unit: The numbers that settle the draws.
+        caps: Caps on the page; they leave something for the top, and slots below it exclude nothing then.
 
     Raises:
         PolicyError: the slots cannot be filled, or the policy's probabilities are none.
     """
     return _fill(
-        policy, slots, candidates, exploration, lambda slot, distribution: pick_place(distribution, unit(slot))
+        policy, slots, candidates, exploration, caps, lambda slot, distribution: pick_place(distribution, unit(slot))
     )
 
 
@@ -77,17 +102,23 @@ def chances_of(
     slots: Sequence[Slot],
     candidates: RequestCandidates,
     exploration: float,
+    caps: Sequence[PageCap] = (),
 ) -> list[float]:
     """Return how likely `draw` is to show these places, each given those above it; 0 from the first it never shows.
 
     Args:
-        shown: Places among the candidates, as many as slots; -1 for what is none of them.
-        policy, slots, candidates, exploration: As in `draw`.
+        shown: Places among the candidates, as many as slots, or as many as there were up to the end of the page; -1 for
+            what is none of them.
+        policy, slots, candidates, exploration, caps: As in `draw`.
 
     Raises:
         PolicyError: as `draw`.
     """
-    chances = _fill(policy, slots, candidates, exploration, lambda slot, distribution: shown[slot]).chances
+
+    def pick(slot: int, distribution: FloatArray) -> int:
+        return shown[slot] if slot < len(shown) else -1
+
+    chances = _fill(policy, slots, candidates, exploration, caps, pick).chances
     return chances + [0.0] * (len(shown) - len(chances))
 
 
@@ -96,38 +127,119 @@ def _fill(
     slots: Sequence[Slot],
     candidates: RequestCandidates,
     exploration: float,
+    caps: Sequence[PageCap],
     pick: Callable[[int, FloatArray], int],
 ) -> Drawn:
     """Fill slots from the top by what `pick` returns for a slot and its distribution, up to what is never shown."""
     # One loop both draws and says afterwards how likely a draw was: computed in another way, probabilities could differ
     # in their last bits from those that were drawn from.
-    places = _Places(slots, candidates.available)
+    page = _Page(slots, candidates.available, caps)
     shown: list[int] = []
     chances: list[float] = []
+    closed: list[list[int]] = []
     tops: list[tuple[BoolArray, FloatArray]] = []
     for number, slot in enumerate(slots):
-        available = places.open_to(number)
-        if policy is None:
-            own_distribution = _certain(_baseline(slot, available), available)
+        available = page.open_to(number)
+        if not available.any():
+            break
+        if slot.pin is not None:
+            distribution = _certain(slot.pin, available)
         else:
-            context = context_of(slot.user_id, slot.visitor, candidates)
-            own_distribution = dense_propensities(policy, Context({**context, "available": frozen(available)}))
-        distribution = _explored(own_distribution, available, exploration)
+            own_distribution = _distribution(policy, slot, candidates, available)
+            distribution = _explored(own_distribution, available, exploration)
         tops = tops or [(available, distribution)]
         place = pick(number, distribution)
         if place < 0 or distribution[place] == 0.0:
             break
         shown.append(place)
         chances.append(float(distribution[place]))
-        places.fill(number, place)
+        if caps:
+            closed.append(page.closed())
+        page.fill(number, place)
     ((available, propensities),) = tops
     excluded = np.flatnonzero(~available).tolist()
-    return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available))
+    return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available), closed)
+
+
+def _distribution(
+    policy: Policy | None, slot: Slot, candidates: RequestCandidates, available: BoolArray
+) -> FloatArray:
+    """Return how likely a policy shows each candidate `(K,)` in a slot, of those that are available."""
+    if policy is None:
+        return _certain(_baseline(slot, available), available)
+    context = context_of(slot.user_id, slot.visitor, candidates)
+    return dense_propensities(policy, Context({**context, "available": frozen(available)}))
+
+
+class _Page:
+    """Candidates that each slot of a page may show: pinned ones stand at their places alone, and caps count them."""
+
+    def __init__(self, slots: Sequence[Slot], left: BoolArray, caps: Sequence[PageCap]) -> None:
+        self._pins = {number: slot.pin for number, slot in enumerate(slots) if slot.pin is not None}
+        self._counts = CapCounts(caps, len(left)) if caps else None
+        if self._pins:
+            left = left.copy()
+            left[list(self._pins.values())] = False
+        if self._counts:
+            for pin in self._pins.values():
+                self._counts.add(pin)
+        free = [number for number in range(len(slots)) if number not in self._pins]
+        self._number_of = dict(zip(free, range(len(free)), strict=True))
+        self._places = _Places([slots[number] for number in free] if self._pins else slots, left)
+
+    def open_to(self, slot: int) -> BoolArray:
+        """Return what the highest slot that is not filled may show; raises `PolicyError` where exclusions leave none."""
+        if slot in self._pins:
+            return _mask([self._pins[slot]], self._places.count)
+        available = self._places.open_to(self._number_of[slot])
+        return available & ~self._counts.closed if self._counts else available
+
+    def closed(self) -> list[int]:
+        """Return the places of the candidates that caps close by what was filled so far."""
+        return np.flatnonzero(self._counts.closed).tolist() if self._counts else []
+
+    def fill(self, slot: int, place: int) -> None:
+        """Show a candidate in the slot that `open_to` was asked for last."""
+        if slot in self._pins:
+            return
+        self._places.fill(self._number_of[slot], place)
+        if self._counts:
+            self._counts.add(place)
+
+
+class CapCounts:
+    """Counts by group what stands on a page.
+
+    Attributes:
+        closed: Candidates `(K,)` of whose groups the page has as many as it may.
+    """
+
+    def __init__(self, caps: Sequence[PageCap], count: int) -> None:
+        """Begin with an empty page, and `count` candidates."""
+        self.closed = np.zeros(count, bool)
+        self._caps = [(cap, Counter[int]()) for cap in caps]
+
+    def add(self, place: int) -> None:
+        """Count a candidate that stands on the page."""
+        for cap, counts in self._caps:
+            group = int(cap.groups[place])
+            counts[group] += 1
+            if group >= 0 and counts[group] >= cap.most:
+                self.closed |= cap.groups == group
 
 
 def check_slots(slots: Sequence[Slot], count: int) -> None:
     """Refuse slots that `count` candidates, which may all be shown, cannot fill: `PolicyError`."""
     _Places(slots, np.ones(count, bool)).open_to(0)
+
+
+def can_fill(slots: Sequence[Slot], available: BoolArray) -> bool:
+    """Return whether the candidates that are available `(K,)` fill all slots."""
+    try:
+        _Places(slots, available).open_to(0)
+    except PolicyError:
+        return False
+    return True
 
 
 def _baseline(slot: Slot, available: BoolArray) -> int:
@@ -152,9 +264,9 @@ class _Places:
     """
 
     def __init__(self, slots: Sequence[Slot], left: BoolArray) -> None:
-        self._count = len(left)
+        self.count = len(left)
         self._left = _bits_of(left)
-        self._allowed = [self._left & ~_bits_of(_mask(slot.excluded, self._count)) for slot in slots]
+        self._allowed = [self._left & ~_bits_of(_mask(slot.excluded, self.count)) for slot in slots]
         # Where no lower slot excludes anything, any candidate that is left fills it, and nothing need be kept.
         self._is_kept = any(slot.excluded for slot in slots[1:])
         self._kept: dict[int, int] = {}
@@ -166,8 +278,8 @@ class _Places:
     def open_to(self, slot: int) -> BoolArray:
         """Return what the highest slot that is not filled may show; raises `PolicyError` where that is nothing."""
         self._kept.pop(slot, None)
-        mask_bytes = self._spare(slot).to_bytes((self._count + 7) // 8, "little")
-        return np.unpackbits(np.frombuffer(mask_bytes, np.uint8), count=self._count, bitorder="little").astype(bool)
+        mask_bytes = self._spare(slot).to_bytes((self.count + 7) // 8, "little")
+        return np.unpackbits(np.frombuffer(mask_bytes, np.uint8), count=self.count, bitorder="little").astype(bool)
 
     def fill(self, slot: int, place: int) -> None:
         """Show a candidate in the slot that `open_to` was asked for last."""

@@ -1,12 +1,13 @@
-"""Rules by which feedback becomes the reward of a decision: how long it may take, and how several add up."""
+"""Rules of a service that its log keeps: how feedback becomes the reward of a decision, and what may be shown."""
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Strict
+from zoosim.serving.shop_rules.settings import ShopRules, read_shop_rules
 
 AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "earliest": lambda values: values[0],
@@ -22,7 +23,7 @@ Reward = Annotated[float, Field(ge=-1e9, le=1e9)]
 
 
 class Rules(Strict):
-    """Rules by which a service learns. Changes are rows of its log, so that what was learned can be computed anew.
+    """Rules by which a service learns and shows. Changes are rows of its log, so that all can be computed anew.
 
     Args:
         wait: Seconds after a decision in which its feedback counts. What comes later is logged, and not learned.
@@ -37,6 +38,7 @@ class Rules(Strict):
         frozen: Whether nothing is learned for now, of any arm: what is decided meanwhile is logged alone.
         mode: "online": the policy decides and learns; "apprentice": the first candidate is shown and the policy learns
             what it earns; "logging-only": the first candidate is shown and nothing is learned.
+        shop_rules: What may be shown to whom, however good it seems, and what always is.
     """
 
     wait: Annotated[float, Field(ge=0.1, le=172_800)] = 600.0
@@ -47,6 +49,12 @@ class Rules(Strict):
     per_visitor: Annotated[int, Field(ge=0, le=1_000)] = 3
     frozen: bool = False
     mode: Literal["online", "apprentice", "logging-only"] = "online"
+    shop_rules: ShopRules = ShopRules()
+
+    @field_validator("shop_rules", mode="before")
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        return read_shop_rules(value)
 
     @model_validator(mode="after")
     def _is_a_range(self) -> "Rules":

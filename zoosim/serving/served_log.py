@@ -52,12 +52,14 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
 
     A visit is a decision whose wait for feedback is over by the time of the newest row. One that is still open is left
     out even where feedback came: with those alone that earned something early, rewards would be too high. What the
-    visit earned is what the service learns from it; each reward by name is aggregated alike.
+    visit earned is what the service learns from it; each reward by name is aggregated alike. What was pinned is left out
+    and counted in `skipped`: it has probability 1, and would speak for whatever policy would have shown it, too.
 
     Args:
         source: The folder of the service, or where its log lies on a server.
         action_space: "products": what was shown at the top; "rankings": all that was shown. By default rankings where
-            every decision showed equally many products, more than one; slots that differ are none.
+            every decision showed equally many products, more than one, and no rule of the shop caps what a page holds;
+            slots that differ are none.
 
     Raises:
         ConfigError: the service's log has no such action space, or `source` names none.
@@ -75,13 +77,23 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
         newest = store.last()
         for row in without_gap(rows_of(store, until=0 if newest is None else newest.seq)):
             reader.apply(row)
-    visit_numbers = reader.finished()
+    finished = reader.finished()
+    _check_any(finished, reader, address.source)
+    visits = [reader.visits[number] for number in finished]
+    # Pages on which caps bear are as long as these let them be, and are judged by their top alone.
+    are_capped = any(visit.has_page_caps for visit in visits)
+    lengths = {len(visit.shown) for visit in visits}
+    space = _space_of(lengths, action_space, reader.action_space, address.source, are_capped)
+    visit_numbers = reader.judged(finished, space.shows_several)
+    _check_any(visit_numbers, reader, address.source)
+    return _Arrays(reader, visit_numbers, space).served_log(address.source)
+
+
+def _check_any(visit_numbers: list[int], reader: LogReader, source: str) -> None:
+    """Refuse a log without any decision to judge by: `DataError`, with why others are none."""
     if not visit_numbers:
         reasons = "".join(f"; {count:,} x {reason}" for reason, count in reader.skipped.items())
-        raise DataError(f"{address.source}: got no decision to judge by{reasons}; serve visitors, and come again")
-    lengths = {len(reader.visits[number].shown) for number in visit_numbers}
-    space = _space_of(lengths, action_space, reader.action_space, address.source)
-    return _Arrays(reader, visit_numbers, space).served_log(address.source)
+        raise DataError(f"{source}: got no decision to judge by{reasons}; serve visitors, and come again")
 
 
 @contextlib.contextmanager
@@ -109,7 +121,9 @@ def _naming(address: Address) -> Iterator[None]:
         raise DataError(f"{log}: {message}") from None
 
 
-def _space_of(lengths: set[int], action_space: str | None, served: str, source: str) -> ActionSpace:
+def _space_of(
+    lengths: set[int], action_space: str | None, served: str, source: str, are_capped: bool
+) -> ActionSpace:
     """Return the action space that was asked for, else the one that lengths of what was shown speak for.
 
     Args:
@@ -117,11 +131,12 @@ def _space_of(lengths: set[int], action_space: str | None, served: str, source: 
         action_space: The name of the one that was asked for.
         served: The name of that in which the newest model decides.
         source: What the log is called.
+        are_capped: Whether caps bore on pages, so that they are no rankings unless they are asked for.
     """
     in_lists = find_action_space(RANKINGS)
     are_equal = len(lengths) == 1
     if action_space is None:
-        return in_lists if are_equal and lengths != {1} else find_action_space(served)
+        return in_lists if are_equal and lengths != {1} and not are_capped else find_action_space(served)
     if action_space not in (served, in_lists.name):
         raise ConfigError(f"{action_space}: got {source}, the log of a service, which shows {served} or rankings")
     space = find_action_space(action_space)

@@ -17,6 +17,7 @@ from zoosim.serving.forecasts import forecasts_of_file, with_forecasts
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings
+from zoosim.serving.shop_rules.settings import check_shop_rules
 
 SALT_BYTES = 16
 
@@ -44,7 +45,7 @@ def first_start(
     changes = current.changes
     if model_file is None and not current.has_begun and "lowest" not in settings.model_fields_set:
         changes[SETTINGS] = {"lowest": -1.0}
-    rules = changed_settings(settings, changes.get(SETTINGS, {})).rules.model_dump_json().encode()
+    rules = changed_settings(settings, changes.get(SETTINGS, {})).rules
     digest = _kept_model(current, model_file)  # once nothing can be refused any more
     is_new = model_file is not None and changes.get(GIVEN) != {"model": digest}
     if is_new:
@@ -52,10 +53,13 @@ def first_start(
     if gaps:
         changes[GAPS] = with_gaps(gaps_in(changes), gaps)
     packed_changes = json.dumps(changes, sort_keys=True).encode()
-    before = current.start if current.has_begun else Start(digest, rules, number=0)
+    packed_rules = rules.model_dump_json().encode()
+    before = current.start if current.has_begun else Start(digest, packed_rules, number=0)
     model = digest if is_new else before.model
     arms = _arms(current, settings, before)
     _check_arms(current, model, arms)
+    if rules.shop_rules.are_set:
+        check_shop_rules(rules.shop_rules, load_served_model(current.folder, model))
     forecasts = [] if model_file is None or not is_new else forecasts_of_file(model_file, digest)
     for setting, arm in zip(settings.arms or (), arms if settings.arms else (), strict=True):
         if arm not in before.arms:
@@ -63,7 +67,7 @@ def first_start(
     start = msgspec.structs.replace(
         before,
         model=model,
-        rules=rules,
+        rules=packed_rules,
         # A model that comes again later has another turn. So it begins from its file, and is not taken for the one that
         # decided before under the same digest.
         turn=before.turn if model == before.model else before.number + 1,

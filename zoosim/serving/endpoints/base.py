@@ -83,6 +83,9 @@ class Endpoint(ABC):
     fills_slots: ClassVar[bool] = False
     """True where it decides on pages with several slots."""
 
+    follows_shop_rules: ClassVar[bool] = False
+    """True where the rules of the shop hold for its decisions."""
+
     schema_grows: ClassVar[bool] = False
     """True where requests may have columns that the model does not know, for which a model grows; its records are then
     rows of the kind `DECISION`."""
@@ -175,6 +178,8 @@ class Endpoint(ABC):
         if decides is not type(self):
             noun = self.path.rpartition("/")[2]
             raise PolicyError(f"{noun}: this model {decides.what}; send its requests to {decides.path}")
+        if not self.follows_shop_rules and self._current.settings.shop_rules.are_set:
+            raise PolicyError(f"shop_rules: this model {self.what}; they hold for decisions on products alone")
 
 
 def endpoint_class(model: Model) -> type[Endpoint]:

@@ -20,6 +20,7 @@ from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
 from zoosim.serving.events import (
     CHAMPION,
+    AppliedRules,
     Choice,
     Kind,
     Product,
@@ -36,7 +37,9 @@ from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id, user_id_of
 from zoosim.serving.inputs import RequestInputs, refuse
 from zoosim.serving.products import ProductFinder
-from zoosim.serving.ranker import Drawn, Slot, Units, chances_of, check_slots, draw
+from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, can_fill, chances_of, check_slots, draw
+from zoosim.serving.shop_rules.candidates import RuledCandidates, VisitorPast, apply_rules, check_pins, with_request
+from zoosim.serving.shop_rules.settings import ShopRules
 from zoosim.serving.unexpressed import unexpressed_in
 
 TRIAL_VALUE = "2024-01-01T12:00:00Z"
@@ -54,6 +57,7 @@ class ProductEndpoint(Endpoint):
     answer: ClassVar[type[msgspec.Struct]] = DecisionAnswer
     choice: ClassVar[type[Choice]] = ProductDecision
     fills_slots = True
+    follows_shop_rules = True
     schema_grows = True
 
     def __init__(self, parts: ServiceParts) -> None:
@@ -78,6 +82,8 @@ class ProductEndpoint(Endpoint):
                 refused, nor told.
         """
         self.check_model()
+        if body.pinned:
+            check_pins(body)
         if self._current.settings.strict and not takes_any_columns:
             self._refuse_deviations(RequestInputs.of(body, slots, self._current.model.fitted))
         offers = await self._offers(body, slots)
@@ -134,7 +140,11 @@ class ProductEndpoint(Endpoint):
         """
         tasks, refusals = self._tasks(offers, body, slots)
         units = Units(self._parts.secret, decision_id)
-        arm, drawn = self.decided(body, decision_id, lambda arm: draw(*self._asked(tasks[arm.name]), units), refusals)
+
+        def decide(arm: ServedArm) -> Drawn:
+            return draw(*self._asked(tasks[arm.name]), units, tasks[arm.name].caps)
+
+        arm, drawn = self.decided(body, decision_id, decide, refusals)
         task = tasks[arm.name]
         candidates = task.offer.candidates
         products = [candidates.names[place] for place in drawn.shown]
@@ -162,6 +172,7 @@ class ProductEndpoint(Endpoint):
             mixture=self._mixture(
                 tasks, arm, products, drawn.chances, self._current.assignment.arm_for(body.visitor_id, decision_id)
             ),
+            rules=task.rules_applied(drawn),
         )
         return decision, _answer(decision_id, decision, candidates.names)
 
@@ -193,7 +204,7 @@ class ProductEndpoint(Endpoint):
             places = _places_of(products, candidates, task.offer.candidates.names)
             has_same = places is not None
             try:
-                own_chances = chances_of(places or [-1] * len(task.slots), *self._asked(task))
+                own_chances = chances_of(places or [-1] * len(products), *self._asked(task), task.caps)
             except Exception:  # it would have left the decision to the champion
                 continue
             able.append(name)
@@ -296,10 +307,12 @@ class ProductEndpoint(Endpoint):
 
     def _agrees(self, task: "_ArmTask", drawn: Drawn, units: Units) -> bool | None:
         """Return whether an apprentice would show the shop's own choice; None where there is none, or it fails."""
-        if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
+        if self._current.settings.mode != "apprentice" or self._current.is_warming_up or task.slots[0].pin is not None:
             return None
         try:
-            own_draw = draw(task.arm.model.policy, task.slots[:1], task.offer.candidates, 0.0, units)
+            # The top alone is compared; what is pinned below it cannot stand there.
+            slots = task.slots if task.ruled else task.slots[:1]
+            own_draw = draw(task.arm.model.policy, slots, task.offer.candidates, 0.0, units, task.caps)
         except Exception:  # what is shown does not hang on an apprentice
             return None
         return own_draw.shown[0] == drawn.baseline
@@ -332,7 +345,31 @@ class ProductEndpoint(Endpoint):
             raise offer
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
-        return _ArmTask(arm, offer, visitor.features, self._slots(body, slots, visitor, offer.candidates.names))
+        to_fill = self._slots(body, slots, visitor, offer.candidates.names)
+        rules = with_request(self._current.settings.shop_rules, body.pinned, body.forbidden)
+        if not rules.are_set:
+            return _ArmTask(arm, offer, visitor.features, to_fill)
+        ruled = self._ruled(rules, arm, offer.candidates, body, slots, to_fill)
+        if not slots:
+            to_fill = [slot._replace(pin=ruled.pins.get(number)) for number, slot in enumerate(to_fill[: ruled.most])]
+        return _ArmTask(arm, offer._replace(candidates=ruled.candidates), visitor.features, to_fill, ruled)
+
+    def _ruled(
+        self,
+        rules: ShopRules,
+        arm: ServedArm,
+        candidates: RequestCandidates,
+        body: DecideBody,
+        slots: Sequence[SlotBody],
+        to_fill: Sequence[Slot],
+    ) -> RuledCandidates:
+        """Return what rules leave of candidates; raises `PolicyError` where slots that differ cannot follow them."""
+        encoder = arm.model.fitted.products
+        if not slots:
+            return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast())
+        if rules.per_page or rules.pinned:
+            raise PolicyError("slots: got slots that differ, for which per_page and pinned cannot hold; leave these out")
+        return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast(), partial(can_fill, to_fill))
 
     def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
@@ -400,6 +437,20 @@ class _ArmTask(NamedTuple):
     offer: _Offer
     visitor: FloatArray
     slots: list[Slot]
+    ruled: RuledCandidates | None = None
+
+    @property
+    def caps(self) -> Sequence[PageCap]:
+        """The caps on the page."""
+        return self.ruled.caps if self.ruled else ()
+
+    def rules_applied(self, drawn: Drawn) -> AppliedRules | None:
+        """Return what the rules of the shop did to a draw; None where they did nothing."""
+        if self.ruled is None:
+            return None
+        pinned = [number for number in range(len(drawn.shown)) if number in self.ruled.pins]
+        applied = msgspec.structs.replace(self.ruled.applied, pinned=pinned, closed=drawn.closed)
+        return None if applied == AppliedRules() else applied
 
 
 def _places_of(products: Sequence[str], names: tuple[str, ...], other_names: tuple[str, ...]) -> list[int] | None:
@@ -429,6 +480,8 @@ def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | 
     else:
         pairs = list(zip(names, propensities, strict=True))
     shown_products = zip(decision.products, decision.chances, strict=True)
+    rules = decision.rules or AppliedRules()
+    barred = {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
     return DecisionAnswer(
         decision_id=decision_id,
         shown=[Shown(name, chance) for name, chance in shown_products],
@@ -437,4 +490,7 @@ def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | 
         state=decision.state,
         ignored=decision.ignored,
         arm=answered_arm(decision),
+        pinned=[number + 1 for number in rules.pinned],
+        barred=barred,
+        lifted=rules.lifted,
     )

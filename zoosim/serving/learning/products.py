@@ -49,8 +49,8 @@ class ProductLearning(Learning):
         policy.update(*self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates), reward)
 
     def moved_by(self, choice: ProductDecision) -> list[tuple[Context, int]]:
-        """Return what was shown in each slot."""
-        return [self._shown_in(choice, slot) for slot in range(len(choice.shown))]
+        """Return what was shown in each slot that was not pinned."""
+        return [self._shown_in(choice, slot) for slot in _drawn_slots(choice)]
 
     def state(self) -> dict[str, Any]:
         """Return the versions of products that the policy has met as candidates."""
@@ -88,12 +88,15 @@ class ProductLearning(Learning):
         """Apply a decision to the policy, ahead of its reward."""
         if self._arm.is_warming_up or decision.is_forgotten:
             return
+        slots = _drawn_slots(decision)
+        if not slots:
+            return
         of_ancestor = self._is_of_ancestor(decision)
         policy = self._arm.model.policy
         versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
         are_known = self._known_versions.issuperset(versions)
         self._known_versions |= versions
-        for slot in range(len(decision.shown)):
+        for slot in slots:
             # The policy meets all candidates once, so that it has numbered them when it is asked about them.
             alone = are_known and not policy.learns_by_candidates
             context, action = self._shown_in(decision, slot, alone=alone)
@@ -102,3 +105,8 @@ class ProductLearning(Learning):
     def _is_of_ancestor(self, decision: ProductDecision) -> bool:
         """Return whether a decision's features are those of a model that this one grew from."""
         return decision.model != self._arm.start.model
+
+
+def _drawn_slots(decision: ProductDecision) -> list[int]:
+    """Return the slots of a decision that a policy filled."""
+    return [slot for slot in range(len(decision.shown)) if not decision.is_pinned(slot)]

@@ -1,15 +1,18 @@
 """What each slot may show: held against all ways to fill the slots below it, and fast for as many as there can be."""
 
 import itertools
+import math
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from zoosim.core.errors import PolicyError
 from zoosim.serving.catalogue import RequestCandidates
-from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, chances_of, draw
 
 
 def candidates(count: int) -> RequestCandidates:
@@ -77,3 +80,76 @@ def test_as_many_slots_as_there_can_be_are_filled_in_milliseconds(repeats: int) 
 def test_a_long_chain_of_slots_that_need_what_the_next_one_wants_is_filled() -> None:
     exclusions = [tuple(place for place in range(200) if place not in (slot, slot + 1)) for slot in range(200)]
     assert drawn(slots_with(exclusions), 200, "chain").shown == list(range(200))
+
+
+def capped_page(rng: np.random.Generator) -> tuple[list[Slot], RequestCandidates, list[PageCap]]:
+    """Return a page of up to four slots, some pinned, among up to six candidates of a few brands, some unavailable."""
+    count = int(rng.integers(4, 7))
+    places = rng.permutation(count).tolist()
+    slots = [Slot(np.zeros(0), pin=places.pop() if rng.random() < 0.3 else None) for _ in range(rng.integers(1, 5))]
+    available = np.ones(count, bool)
+    available[places[: rng.integers(2)]] = False
+    cap = PageCap(rng.integers(-1, 3, size=count), int(rng.integers(1, 3)))
+    return slots[: available.sum()], candidates(count).among(available), [cap]
+
+
+def open_by_definition(
+    slots: Sequence[Slot], available: Sequence[bool], cap: PageCap, shown: Sequence[int]
+) -> list[int]:
+    """Return what the next slot of a page may show, by the words of the rules."""
+    pins = [slot.pin for slot in slots if slot.pin is not None]
+    slot = slots[len(shown)]
+    if slot.pin is not None:
+        return [slot.pin]
+    on_page = {*shown, *pins}
+    full = [group for group in range(3) if sum(cap.groups[place] == group for place in on_page) >= cap.most]
+    return [
+        place
+        for place in range(len(available))
+        if available[place] and place not in on_page and cap.groups[place] not in full
+    ]
+
+
+def test_a_page_with_caps_and_pins_has_the_probabilities_of_what_is_left() -> None:
+    rng = np.random.default_rng(1)
+    ended_early = 0
+    for number in range(300):
+        slots, offered, caps = capped_page(rng)
+        if not open_by_definition(slots, offered.available, caps[0], []):
+            continue  # a service lifts the caps then
+        result = draw(None, slots, offered, 0.5, Units(b"secret", str(number)), caps)
+        for place, chance in enumerate(result.chances):
+            shown = result.shown[:place]
+            possible = open_by_definition(slots, offered.available, caps[0], shown)
+            assert result.shown[place] in possible
+            assert chance == pytest.approx(0.5 / len(possible) + 0.5 * (result.shown[place] == min(possible)))
+            closed = set(possible) & set(result.closed[place])
+            assert slots[place].pin is not None or not closed
+        if len(result.shown) < len(slots):
+            ended_early += 1
+            assert not open_by_definition(slots, offered.available, caps[0], result.shown)
+        again = chances_of(result.shown, None, slots, offered, 0.5, caps)
+        assert again == result.chances
+    assert ended_early > 5
+
+
+def test_draws_from_capped_pages_come_as_often_as_their_probabilities_say() -> None:
+    """Pages of three of five products of two brands, one per brand and a pin below: seed 0, 6,000 draws."""
+    slots = [Slot(np.zeros(0)), Slot(np.zeros(0)), Slot(np.zeros(0), pin=4)]
+    caps = [PageCap(np.array([0, 0, 1, 1, -1]), 1)]
+    pages = [draw(None, slots, candidates(5), 0.5, Units(b"secret", f"0/{number}"), caps) for number in range(6_000)]
+    counts = Counter(tuple(page.shown) for page in pages)
+    chances = {tuple(page.shown): math.prod(page.chances) for page in pages}
+    assert sum(chances.values()) == pytest.approx(1.0)
+    assert stats.chisquare(*_counted(counts, chances)).pvalue > 0.001
+    # Broken: chances of the same pages as if nothing were capped, scaled to add up to 1.
+    blind = {shown: math.prod(chances_of(shown, None, slots, candidates(5), 0.5)) for shown in chances}
+    total = sum(blind.values())
+    broken = {shown: chance / total for shown, chance in blind.items()}
+    assert stats.chisquare(*_counted(counts, broken)).pvalue < 1e-6
+
+
+def _counted(
+    counts: Counter[tuple[int, ...]], chances: Mapping[tuple[int, ...], float]
+) -> tuple[list[int], list[float]]:
+    return [counts[page] for page in chances], [counts.total() * chance for chance in chances.values()]

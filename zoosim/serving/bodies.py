@@ -42,8 +42,13 @@ class DecideBody(Body):
     decision_id: Id | None = None
     visitor_id: OptionalId = ""
     defer: bool = False
-    pinned: dict[Annotated[int, Meta(ge=1, le=1000)], Id] = {}
+    pinned: dict[Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,3}\Z")], Id] = {}
     forbidden: list[Id] = []
+
+    @property
+    def pins(self) -> dict[int, str]:
+        """Pinned products by place, as numbers."""
+        return {int(place): product for place, product in self.pinned.items()}
 
 
 class SlotBody(msgspec.Struct):
@@ -69,7 +74,7 @@ class DecisionAnswer(msgspec.Struct, omit_defaults=True):
     was made among the others, and they have probability 0. Absent where there are none. `arm` is the one that decided,
     by whose policy the probabilities are; absent for the champion. `warnings` say in a line each what of the request
     the model was not made for, such as a column that it does not know; absent where nothing is. `pinned` are places, 1
-    being the top, that show pinned products; `barred` are the candidates that a rule of the shop kept back, by rule, and
+    being the top, that show pinned products; `barred` are candidates that a rule of the shop kept back, by rule, and
     `lifted` the rules that did not hold, as they left nothing; absent where there are none.
     """
 

@@ -1,8 +1,8 @@
 """The products of a service, and every version of each that it ever had."""
 
 from collections import OrderedDict
-from copy import copy
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np

@@ -252,7 +252,7 @@ class ProductDecision(Choice, array_like=True):
     whether the policy would have shown it, too. `ignored` are candidates that the request named and that could not be
     shown, so that the decision was made among the others. `arm` made it, by whose policy `chances` and `propensities`
     are; `mixture` are the chances as they were before the arm was drawn, among those that would have decided on the
-    same candidates, empty where no other would. `rules` say what the rules of the shop did, None where they did nothing.
+    same candidates, empty where no other would. `rules` are what the rules of the shop did, None where nothing.
     """
 
     action_space: ClassVar[str] = PRODUCTS

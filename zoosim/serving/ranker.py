@@ -161,9 +161,7 @@ def _fill(
     return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available), closed)
 
 
-def _distribution(
-    policy: Policy | None, slot: Slot, candidates: RequestCandidates, available: BoolArray
-) -> FloatArray:
+def _distribution(policy: Policy | None, slot: Slot, candidates: RequestCandidates, available: BoolArray) -> FloatArray:
     """Return how likely a policy shows each candidate `(K,)` in a slot, of those that are available."""
     if policy is None:
         return _certain(_baseline(slot, available), available)
@@ -188,7 +186,7 @@ class _Page:
         self._places = _Places([slots[number] for number in free] if self._pins else slots, left)
 
     def open_to(self, slot: int) -> BoolArray:
-        """Return what the highest slot that is not filled may show; raises `PolicyError` where exclusions leave none."""
+        """Return what the highest slot that is not filled may show; nothing where caps leave nothing."""
         if slot in self._pins:
             return _mask([self._pins[slot]], self._places.count)
         available = self._places.open_to(self._number_of[slot])

@@ -52,8 +52,8 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
 
     A visit is a decision whose wait for feedback is over by the time of the newest row. One that is still open is left
     out even where feedback came: with those alone that earned something early, rewards would be too high. What the
-    visit earned is what the service learns from it; each reward by name is aggregated alike. What was pinned is left out
-    and counted in `skipped`: it has probability 1, and would speak for whatever policy would have shown it, too.
+    visit earned is what the service learns from it; each reward by name is aggregated alike. What was pinned is left
+    out and counted in `skipped`: it has probability 1, and would speak for whatever policy would have shown it, too.
 
     Args:
         source: The folder of the service, or where its log lies on a server.
@@ -121,9 +121,7 @@ def _naming(address: Address) -> Iterator[None]:
         raise DataError(f"{log}: {message}") from None
 
 
-def _space_of(
-    lengths: set[int], action_space: str | None, served: str, source: str, are_capped: bool
-) -> ActionSpace:
+def _space_of(lengths: set[int], action_space: str | None, served: str, source: str, are_capped: bool) -> ActionSpace:
     """Return the action space that was asked for, else the one that lengths of what was shown speak for.
 
     Args:

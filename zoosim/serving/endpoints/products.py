@@ -346,7 +346,7 @@ class ProductEndpoint(Endpoint):
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         to_fill = self._slots(body, slots, visitor, offer.candidates.names)
-        rules = with_request(self._current.settings.shop_rules, body.pinned, body.forbidden)
+        rules = with_request(self._current.settings.shop_rules, body.pins, body.forbidden)
         if not rules.are_set:
             return _ArmTask(arm, offer, visitor.features, to_fill)
         ruled = self._ruled(rules, arm, offer.candidates, body, slots, to_fill)
@@ -368,7 +368,9 @@ class ProductEndpoint(Endpoint):
         if not slots:
             return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast())
         if rules.per_page or rules.pinned:
-            raise PolicyError("slots: got slots that differ, for which per_page and pinned cannot hold; leave these out")
+            raise PolicyError(
+                "slots: got slots that differ, for which per_page and pinned cannot hold; leave these out"
+            )
         return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast(), partial(can_fill, to_fill))
 
     def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
@@ -481,7 +483,9 @@ def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | 
         pairs = list(zip(names, propensities, strict=True))
     shown_products = zip(decision.products, decision.chances, strict=True)
     rules = decision.rules or AppliedRules()
-    barred = {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
+    barred = (
+        {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
+    )
     return DecisionAnswer(
         decision_id=decision_id,
         shown=[Shown(name, chance) for name, chance in shown_products],

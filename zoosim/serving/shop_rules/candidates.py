@@ -1,4 +1,4 @@
-"""Apply the rules of a shop to the candidates of one request: what is left, what is pinned, and what a page may hold."""
+"""Apply the rules of a shop to candidates of a request: what is left, what is pinned, and what a page may hold."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -68,7 +68,7 @@ def check_pins(body: DecideBody) -> None:
     """Refuse products that a request pins, and that its page cannot hold: `PolicyError`."""
     names = None if body.candidates is None else {product_id(candidate) for candidate in body.candidates}
     products = list(body.pinned.values())
-    for place, product in body.pinned.items():
+    for place, product in body.pins.items():
         if place > body.count:
             raise PolicyError(f"pinned: got place {place}, expected 1 to {body.count} (count)")
         if products.count(product) > 1:

@@ -43,9 +43,9 @@ class ShopRules(Strict):
     shown_days: Days = 7.0
     not_bought: str = ""
     bought_days: Days = 30.0
-    per_page: dict[Name, Annotated[int, Field(ge=1, le=MOST_PLACE)]] = {}
-    pinned: Annotated[dict[Place, Name], Field(max_length=100)] = {}
-    forbidden: Annotated[list[Name], Field(max_length=10_000)] = []
+    per_page: dict[Name, Annotated[int, Field(ge=1, le=MOST_PLACE)]] = Field(default_factory=dict)
+    pinned: Annotated[dict[Place, Name], Field(max_length=100)] = Field(default_factory=dict)
+    forbidden: Annotated[list[Name], Field(max_length=10_000)] = Field(default_factory=list)
 
     @field_validator("pinned", mode="before")
     @classmethod
@@ -99,7 +99,9 @@ def check_shop_rules(rules: ShopRules, model: Model) -> None:
     if endpoint is not None and not endpoint.follows_shop_rules:
         raise ConfigError(f"shop_rules: this model {endpoint.what}; they hold for decisions on products alone")
     if rules.not_bought and rules.not_bought not in model.fitted.weights:
-        raise ConfigError(unknown("shop_rules.not_bought: unknown reward", rules.not_bought, list(model.fitted.weights)))
+        raise ConfigError(
+            unknown("shop_rules.not_bought: unknown reward", rules.not_bought, list(model.fitted.weights))
+        )
     columns = [column.name for column in model.fitted.products.columns if isinstance(column, CategoryColumn)]
     for name in rules.per_page:
         if name not in columns:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from zoosim.core.errors import PolicyError
+from zoosim.core.types import BoolArray
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, chances_of, draw
 
@@ -93,9 +94,7 @@ def capped_page(rng: np.random.Generator) -> tuple[list[Slot], RequestCandidates
     return slots[: available.sum()], candidates(count).among(available), [cap]
 
 
-def open_by_definition(
-    slots: Sequence[Slot], available: Sequence[bool], cap: PageCap, shown: Sequence[int]
-) -> list[int]:
+def open_by_definition(slots: Sequence[Slot], available: BoolArray, cap: PageCap, shown: Sequence[int]) -> list[int]:
     """Return what the next slot of a page may show, by the words of the rules."""
     pins = [slot.pin for slot in slots if slot.pin is not None]
     slot = slots[len(shown)]

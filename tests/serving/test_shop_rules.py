@@ -174,7 +174,7 @@ def test_pinned_decisions_are_left_out_of_estimates_which_they_would_bias(
     assert abs(value - CLICK_RATES.mean()) < 3 * error
     evaluation = zoosim.evaluate(tmp_path, ["random"], samples=200)
     assert evaluation.skipped == {PINNED: pins}
-    assert evaluation.rows == 800 - pins
+    assert evaluation.n == 800 - pins
     monkeypatch.setattr(LoggedDecision, "why_not_judged", lambda visit, as_ranking: "")
     value, error = estimate()
     assert abs(value - CLICK_RATES.mean()) > 4 * error, "counted, they bias it"

@@ -24,6 +24,7 @@ from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
 from zoosim.serving.settings import Settings, changed_settings
+from zoosim.serving.shop_rules.history import VisitorHistory
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
 from zoosim.serving.unconfirmed import UnconfirmedDecisions
@@ -34,6 +35,9 @@ SETTINGS = "settings"
 
 FIRST_TICK = MICROSECONDS
 """Microseconds after which a service ticks for feedback that another took in, which ticks by itself while it lives."""
+
+CHECKED_AT_ONCE = 20
+"""Visitors of whom it is looked up at each tick whether they were forgotten: of 200,000 within 17 minutes."""
 
 Answer = TypeVar("Answer")
 
@@ -126,6 +130,7 @@ class Current(Projection):
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
         launch_report: How a launch stands, by the learner's newest report.
         launch_reported_at: When that came, by the clock's `passed`.
+        history: What visitors were shown and bought, as far as the rules of the shop ask for it.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
@@ -148,6 +153,7 @@ class Current(Projection):
         self.launch_reported_at = -math.inf
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
+        self.history = VisitorHistory(reader.find)
         self._is_remote = bool(address.server)
         self._store = store
         self._reader = reader
@@ -259,6 +265,7 @@ class Current(Projection):
             self._store.sync()
             self._read_to_end()  # to this start, or to that of another service, which was faster
             start = start_of()
+        self.history.read(self._reader, self.start, self._replica.position)
 
     async def switch(self, writer: Writer, change: Callable[[Start], Start]) -> None:
         """Note in the log how its services go on, and do so; raises `StoreError`, or `DataError` for a broken model.
@@ -341,11 +348,17 @@ class Current(Projection):
         self._take_rows(message.news)
         self._take_state(message)
 
-    def note_decision(self, position: int, decision: Choice) -> None:
-        """Apply a stored decision to the local clocks until the learner confirms it."""
+    def note_decision(self, row: Row, decision: Choice) -> None:
+        """Apply a stored decision to the local clocks until the learner confirms it, and note what was shown."""
+        self.history.note(row, decision)
         arm = self.arm_of(decision)
         if arm is not None and not self.is_warming_up:
-            arm.note_decision(position, decision)
+            arm.note_decision(row.seq, decision)
+
+    async def check_history(self) -> None:
+        """Look up whether a few of the visitors who are counted were forgotten, the next ones each time."""
+        for visitor, position in self.history.next_rows(CHECKED_AT_ONCE):
+            self.history.check_named(visitor, await self.ask(self._reader.row, position))
 
     def take_version(self, row: Row | None, version: int) -> None:
         """Take over an older version of a product from its row, if that is it."""
@@ -427,6 +440,7 @@ class Current(Projection):
     def apply(self, row: Row) -> None:
         """Read the next row, for models, rules and products: nothing is learned from it."""
         super().apply(row)
+        self.history.apply(row)
         self._replica.position = row.seq
 
     def on_product(self, row: Row, product: Product) -> None:

@@ -1,7 +1,7 @@
 """Feedback: what decisions earned, checked against what was shown, and logged once."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
@@ -11,7 +11,7 @@ from zoosim.serving.bodies import FeedbackBody, hash_of
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints
-from zoosim.serving.events import Choice, Feedback, Kind, NewRow, activation_key, feedback_key, pack
+from zoosim.serving.events import Choice, Feedback, Kind, NewRow, Row, activation_key, feedback_key, pack
 from zoosim.serving.ids import product_id
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.refusals import Acknowledgement, Conflict
@@ -57,7 +57,8 @@ class FeedbackLog:
         record = pack(Feedback(dict(body.rewards), slot))
         self._upkeep.note_feedback()
         # On the disk before it is acknowledged: a client that has its answer does not send it again.
-        (position,) = await self._writer.append([NewRow(now, Kind.FEEDBACK, key, record)], durable=True)
+        new_row = NewRow(now, Kind.FEEDBACK, key, record)
+        (position,) = await self._writer.append([new_row], durable=True)
         if position is None:
             # Only a row that is there can refuse feedback: so the log is asked after the append, and two requests at
             # once need no lock.
@@ -65,6 +66,7 @@ class FeedbackLog:
             if earlier is not None and earlier.body != record:
                 raise Conflict(f"feedback {shown(feedback_id)}: is the id of other feedback; give each its own")
             return Acknowledgement("duplicate")
+        self._note([new_row], [position])
         self.rewards.update({(decision.arm, name): reward for name, reward in body.rewards.items()})
         # A forecast for the caller. What counts is the time that the row got in the log, and the rules there.
         is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
@@ -81,6 +83,7 @@ class FeedbackLog:
             rows.append(NewRow(self._clock.now(), Kind.FEEDBACK, key, pack(Feedback(reward, slot))))
         self._upkeep.note_feedback()
         positions = await self._writer.append(rows, durable=True)
+        self._note(rows, positions)
         return Acknowledgement("duplicate" if None in positions else "accepted")
 
     async def activate(self, decision_id: str, known: bool = True) -> Acknowledgement:
@@ -90,7 +93,14 @@ class FeedbackLog:
         event = NewRow(self._clock.now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         self._upkeep.note_feedback()
         (position,) = await self._writer.append([event], durable=True)
+        self._note([event], [position])
         return Acknowledgement("duplicate" if position is None else "accepted")
+
+    def _note(self, rows: Sequence[NewRow], positions: Sequence[int | None]) -> None:
+        """Let what was stored just now count for visitors, before the log is read that far."""
+        for row, position in zip(rows, positions, strict=True):
+            if position is not None:
+                self._current.history.apply(Row(position, *row))
 
     async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
         """Return an id for values without one: that of the same values if they came just now, else a new one."""

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -25,6 +26,7 @@ from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
+from zoosim.serving.shop_rules.history import VISITOR_ROWS
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import LostRows, Store
@@ -42,6 +44,9 @@ SECONDS_BETWEEN_TRIES = 0.2
 """Between two tries to read a log that cannot be read."""
 
 ROWS_PER_SNAPSHOT = 10_000
+
+MOST_VISITOR_ROWS = 10_000
+"""Rows on visitors that one message holds, the newest: a learner that begins reads many that the ranker knows."""
 
 ROWS_OF_SILENCE = 20_000
 """Rows that are read again at a start, to know how much feedback is usual."""
@@ -172,6 +177,7 @@ class LogLearner:
         self._saved_at = self._passed()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
+        self._visitor_rows: deque[Row] = deque(maxlen=MOST_VISITOR_ROWS)
         self._newest: Row | None = None
         self._published = self._replica.position
         # So that a first message goes out even where no row follows the snapshot: the ranker waits for it before it
@@ -245,9 +251,15 @@ class LogLearner:
             # Handed on with the next message, so that the ranker need not read the log once more for these few rows.
             if row.kind in (Kind.START, Kind.PRODUCT):
                 self._rows.append(row)
+            elif row.kind in VISITOR_ROWS and self._tells_of_visitors():
+                self._visitor_rows.append(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()
         return len(rows)
+
+    def _tells_of_visitors(self) -> bool:
+        """Return whether the ranker counts what visitors of other services of the log see and buy, too."""
+        return bool(self._job.store.server) and self._replica.champion.rules.shop_rules.needs_history
 
     def _new_rows(self) -> list[Row]:
         """Return the rows behind what was read; raises `LostRows` where the log does not have that any more."""
@@ -275,7 +287,8 @@ class LogLearner:
                 after=self._published,
                 position=self._replica.position,
                 origin=arm.origin,
-                rows=self._rows,
+                # The champion's message comes first, and is the only one of which these are read.
+                rows=sorted([*self._rows, *self._visitor_rows]) if name == CHAMPION else self._rows,
                 counts={**arm.join.counts, **arm.counts, "open": len(arm.join)},
                 due=self._replica.due(),
                 time=0 if self._newest is None else self._newest.time,
@@ -286,6 +299,7 @@ class LogLearner:
             )
             self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
+        self._visitor_rows.clear()
         self._is_new = False
         self._published = self._replica.position
         self._published_at = self._passed()

@@ -235,7 +235,7 @@ class Service:
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
                 return await self._logged.earlier_answer(body, request)
-            self.current.note_decision(position, record)
+            self.current.note_decision(Row(position, *row), record)
             endpoint.note_stored(record)
         self.counts["decisions"] += 1
         if len(self.current.arms) > 1:
@@ -318,6 +318,7 @@ class Service:
     async def tick(self) -> None:
         """Append a tick row if one is due, move a launch, and let the schema grow where requests call for it."""
         await self.upkeep.tick()
+        await self.current.check_history()
         await self._keeper.look()
         self._watch.tick()
 

@@ -38,7 +38,7 @@ from zoosim.serving.ids import product_id, user_id_of
 from zoosim.serving.inputs import RequestInputs, refuse
 from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, can_fill, chances_of, check_slots, draw
-from zoosim.serving.shop_rules.candidates import RuledCandidates, VisitorPast, apply_rules, check_pins, with_request
+from zoosim.serving.shop_rules.candidates import RuledCandidates, apply_rules, check_pins, with_request
 from zoosim.serving.shop_rules.settings import ShopRules
 from zoosim.serving.unexpressed import unexpressed_in
 
@@ -365,13 +365,14 @@ class ProductEndpoint(Endpoint):
     ) -> RuledCandidates:
         """Return what rules leave of candidates; raises `PolicyError` where slots that differ cannot follow them."""
         encoder = arm.model.fitted.products
+        past = self._current.history.past(body.visitor_id, self._parts.clock.now())
         if not slots:
-            return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast())
+            return apply_rules(rules, candidates, encoder, len(to_fill), past)
         if rules.per_page or rules.pinned:
             raise PolicyError(
                 "slots: got slots that differ, for which per_page and pinned cannot hold; leave these out"
             )
-        return apply_rules(rules, candidates, encoder, len(to_fill), VisitorPast(), partial(can_fill, to_fill))
+        return apply_rules(rules, candidates, encoder, len(to_fill), past, partial(can_fill, to_fill))
 
     def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving.mock_time import MockTime
 from tests.serving.shop import make_model, running
 from tests.serving.test_service import visit
+from zoosim.core.errors import DataError
 from zoosim.serving import learner
-from zoosim.serving.bodies import DeploymentBody
+from zoosim.serving.bodies import DecideBody, DeploymentBody
+from zoosim.serving.events import decision_key
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.publishing import decode
@@ -74,5 +77,58 @@ def test_a_launch_older_than_the_log_is_watched_after_a_restart(tmp_path: Path) 
             report = after._monitor.report()
             assert report is not None
             assert report.number == service.start.number
+
+    asyncio.run(use())
+
+
+def test_a_decision_that_is_open_in_a_snapshot_stays_though_the_log_be_deleted(tmp_path: Path) -> None:
+    """Who begins with that snapshot reads it again when it closes."""
+    model = make_model(tmp_path)
+    time = MockTime()
+
+    async def use() -> None:
+        async with running(tmp_path / "service", model, clock=time.clock(), wait=30.0) as service:
+            await visit(service, 1)
+            time.pass_by(60.0)
+            await service.tick()
+            await service.decide(DecideBody(decision_id="open"))
+            time.pass_by(10.0)
+            for number in range(2):
+                await service.decide(DecideBody(decision_id=f"{number}"))
+                started = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+                started.begin()
+                started.end()
+            time.pass_by(100.0)
+            await service.upkeep.delete_log()
+            first = service._reader.read(0, 1)[0]
+            assert first.seq > 1
+            assert service._reader.find(decision_key("open")) is not None
+            again = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            await service.tick()
+            again.begin()
+            assert again._replica.champion.counts["gone"] == 0
+
+    asyncio.run(use())
+
+
+def test_a_learner_that_is_behind_what_was_removed_begins_anew(tmp_path: Path) -> None:
+    """Other learners have learned of those decisions, and their snapshots are shared."""
+    model = make_model(tmp_path)
+    time = MockTime()
+
+    async def use() -> None:
+        async with running(tmp_path / "service", model, clock=time.clock(), wait=30.0) as service:
+            await service.decide(DecideBody(decision_id="open"))
+            time.pass_by(20.0)
+            await service.decide(DecideBody(decision_id="later"))
+            behind = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            behind.begin()
+            newest = service._reader.last()
+            assert newest is not None
+            time.pass_by(20.0)
+            await service.tick()
+            assert service._store.remove_before(newest.time, 1_000)
+            with pytest.raises(DataError, match="decisions were removed before they were learned"):
+                behind.catch_up()
 
     asyncio.run(use())

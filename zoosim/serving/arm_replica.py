@@ -40,7 +40,10 @@ WAITING = "waiting for a schema"
 """The count of decisions that are over and that no policy has learned yet, as there is no schema."""
 
 FROZEN = "while learning was frozen"
-"""The count of decisions that are not learned since learning was frozen when they were made, or over."""
+"""The count of decisions that are not learned since learning, or that of their arm, was frozen by then."""
+
+GONE = "gone"
+"""The count of decisions that are over and not learned, as the log lacks their rows by then."""
 
 PINNED = "pinned"
 """The count of what is not learned since a rule of the shop showed it, and not a policy."""
@@ -284,8 +287,9 @@ class ArmReplica(Projection):
 
     def _learn(self, closing: Closing) -> None:
         """Update the policy with what a decision earned."""
-        # Also what was decided before: feedback that is lost is why learning is frozen, as where a pixel is broken.
-        if self.rules.frozen:
+        # Also what was decided before: feedback that is lost is why learning is frozen, as where a pixel is broken; and
+        # an arm that became a holdback stays as it was then.
+        if self.rules.frozen or not self.learns:
             self.counts[FROZEN] += 1
             return
         if self.is_warming_up:
@@ -296,7 +300,7 @@ class ArmReplica(Projection):
         # who it was.
         row = self._find_row(closing.seq)
         if row is None:
-            self.counts["gone"] += 1
+            self.counts[GONE] += 1
             return
         if not self.model.policy.learns_from_rewards:
             return

@@ -95,9 +95,9 @@ class Join:
     def __len__(self) -> int:
         return len(self._open)
 
-    def rows(self) -> set[int]:
-        """Return the positions of the decisions that are open."""
-        return {decision.seq for decision in self._open.values()}
+    def open_rows(self) -> list[int]:
+        """Return the positions of the decisions that are open, once per slot."""
+        return [slot.seq for slot in self._open.values()]
 
     def decide(self, row: Row, decision: Choice, is_learned: bool = True) -> None:
         """Enter a decision, learned or not: each product that it showed is a slot, and earns for itself."""

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
+from zoosim.serving.arm_replica import GONE
 from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
@@ -169,6 +170,7 @@ class LogLearner:
             lambda seq: self._insist(lambda: store.row(seq)),
             _complain,
         )
+        self._gone_before = self._gone_already()
         self._monitor = LaunchMonitor(lambda: self._replica.champion.model.fitted.weights)
         # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
@@ -208,6 +210,12 @@ class LogLearner:
         for arm in self._replica.arms.values():
             prepare_model(arm.model)
 
+    def _gone_already(self) -> int:
+        """Return how many decisions are gone, or will be once they are over, as the log lacks their rows already."""
+        open_rows = [seq for arm in self._replica.arms.values() for seq in arm.join.open_rows()]
+        first = self._insist(lambda: self._store.read(0, 1)) if open_rows else []
+        return self._replica.count_of(GONE) + sum(seq < first[0].seq for seq in open_rows if first)
+
     def _read_launch(self) -> None:
         """Read again what a launch has earned up to the snapshot, and how much feedback is usual."""
         position = self._replica.position
@@ -246,6 +254,9 @@ class LogLearner:
         rows = self._new_rows()
         for row in without_gap(rows, self._replica.position + 1):
             self._replica.apply(row)
+            # Other learners have learned of these, and the service that removed them shared a snapshot that has.
+            if row.kind is Kind.TICK and self._replica.count_of(GONE) > self._gone_before:
+                raise DataError("log of the service: decisions were removed before they were learned")
             self._monitor.apply(row)
             self._newest = row
             # Handed on with the next message, so that the ranker need not read the log once more for these few rows.

@@ -132,6 +132,10 @@ class Replica(Projection):
         for arm in self.arms.values():
             arm.on_tick(row)
 
+    def count_of(self, name: str) -> int:
+        """Return a count of what came of learning, of all arms together."""
+        return sum(arm.counts[name] for arm in self.arms.values())
+
     def due(self) -> int | None:
         """Return from when on a tick closes a decision of any arm: 0 for at once, None while none is open."""
         return min((due for arm in self.arms.values() if (due := arm.join.due()) is not None), default=None)

@@ -13,6 +13,7 @@ from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
 from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.events import Arm, Row, Start, row_checksum
+from zoosim.serving.join import JoinState
 from zoosim.serving.replica import Replica
 
 PACKING = Packing(b"zoosim state 1\n", "snapshot of a service", "remove it: the log holds all", "a service writes it")
@@ -98,13 +99,22 @@ def newest_replica(
     return Replica(load_model, find_row)
 
 
-def needed_position(folder: Path) -> int:
-    """Return the position behind which the log is still needed, should the newest snapshot turn out to be broken.
+def first_needed_row(folder: Path) -> int:
+    """Return the position of the first row that is still needed, should the newest snapshot turn out to be broken.
 
-    It is that of the newest but one, 0 where there are fewer.
+    What is behind the newest snapshot but one is read again from there, and a decision that is open in it is read again
+    when it closes. Returns 0 where there are fewer snapshots, or that one cannot be read.
     """
     paths = _snapshots(folder)
-    return int(paths[-2].name.removeprefix(PREFIX)) if len(paths) > 1 else 0
+    if len(paths) < 2:
+        return 0
+    try:
+        header, _ = read_packed(paths[-2], PACKING)
+        joins = [header["join"], *(arm["join"] for arm in header.get("others", {}).values())]
+        open_rows = [decision.seq for join in joins for decision in msgspec.convert(join, JoinState).open.values()]
+        return min([int(header["position"]), *open_rows])
+    except (DataError, msgspec.MsgspecError, LookupError, ValueError, TypeError, AttributeError):
+        return 0
 
 
 def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> Replica:

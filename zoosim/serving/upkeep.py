@@ -16,7 +16,7 @@ from zoosim.serving.events import CHOICES, Kind, NewRow
 from zoosim.serving.folder import SNAPSHOTS
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.retention import GAPS, gaps_in, old_before, with_gaps
-from zoosim.serving.snapshots import PREFIX, needed_position
+from zoosim.serving.snapshots import PREFIX, first_needed_row
 from zoosim.serving.store.base import Store
 from zoosim.serving.throttle import Throttle
 from zoosim.serving.writer import Writer
@@ -112,14 +112,14 @@ class Upkeep:
             return 0
         # Asked for before snapshots are shared: what is removed must be in one that other machines can have, should
         # this one and its folder be gone.
-        snapshot_row = await self._current.ask(self._reader.row, needed_position(self._snapshots))
+        needed = await asyncio.to_thread(first_needed_row, self._snapshots)
         await asyncio.to_thread(self.share_snapshots)
+        first_needed = await self._current.ask(self._reader.row, needed)
         newest = await self._current.ask(self._reader.last)
-        if snapshot_row is None or newest is None:
+        if first_needed is None or newest is None:
             return 0
         deleted_until = int(self._deleted().get("time", 0))
-        # Decisions whose wait is not over are read again when they close, so they stay, however old the rest may be.
-        before = min(max(deleted_until, self._old_before(newest.time)), newest.time - self._wait(), snapshot_row.time)
+        before = min(max(deleted_until, self._old_before(newest.time)), first_needed.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
 
     def _old_before(self, newest: int) -> int:

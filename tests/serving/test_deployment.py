@@ -21,6 +21,7 @@ from tests.serving.test_service import check_resumed, replayed, visit
 from tests.serving.valkey import valkey_server
 from tests.waiting import eventually
 from zoosim.core.errors import ConfigError, StoreError
+from zoosim.policies.base import Policy
 from zoosim.policies.persistence import packed_state
 from zoosim.serving import folder
 from zoosim.serving.arm_replica import ArmReplica
@@ -29,6 +30,7 @@ from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.client import ServiceError
 from zoosim.serving.deployment import deployed, models_in
 from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Start
+from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
@@ -50,7 +52,12 @@ def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learned_by(arm: ArmReplica) -> dict[str, bytes]:
     """Return what the policy of an arm has learned."""
-    return {name: np.ascontiguousarray(array).tobytes() for name, array in packed_state(arm.model.policy)[1].items()}
+    return learned_arrays(arm.model.policy)
+
+
+def learned_arrays(policy: Policy) -> dict[str, bytes]:
+    """Return what a policy has learned."""
+    return {name: np.ascontiguousarray(array).tobytes() for name, array in packed_state(policy)[1].items()}
 
 
 def deploy_by_command(folder: Path, *words: str) -> Ended:
@@ -232,6 +239,38 @@ def test_nothing_is_learned_while_learning_is_frozen(tmp_path: Path, model: Path
         assert not service.settings.frozen
 
     with_service(tmp_path, model, again)
+
+
+def test_an_arm_that_becomes_a_holdback_learns_nothing_of_what_was_open(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        await service.deploy(DeploymentBody("launch", "new", service.keep_model(model), 1.0))
+        answer = await service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+        await service.deploy(DeploymentBody("freeze", "new"))
+        await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+        await service.tick()
+
+    with_service(tmp_path, model, use)
+    counts = replayed(tmp_path).arms["new"].counts
+    assert (counts["learned"], counts["while learning was frozen"]) == (0, 1)
+
+
+def test_what_an_arm_learned_is_taken_though_it_has_another_name_by_then(
+    tmp_path: Path, model: Path, rival: Path
+) -> None:
+    """The learner may have read that it was promoted before the service has, and tells differences from then on."""
+
+    async def use(service: Service) -> None:
+        await service.deploy(DeploymentBody("launch", "new", service.keep_model(rival), 0.5))
+        arm = service.current.arms["new"]
+        learned: Any = zoosim.load(rival).policy
+        publishers = {"new": Publisher(), CHAMPION: Publisher()}
+        for name, part in (("new", "ridge.b"), (CHAMPION, "ridge.gram"), (CHAMPION, "ridge.theta")):
+            learned.change_state(lambda arrays, part=part: arrays[part].fill(0.5))
+            news = News(0, 0, arm.origin, arm=name)
+            service.current.take(decode(encode(publishers[name].message(learned, news))))
+            assert learned_arrays(arm.model.policy) == learned_arrays(learned)
+
+    with_service(tmp_path, model, use)
 
 
 def test_a_model_of_another_kind_is_not_launched(tmp_path: Path, model: Path) -> None:

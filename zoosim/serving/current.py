@@ -394,7 +394,7 @@ class Current(Projection):
 
     def _take_state(self, message: Message) -> None:
         news = message.news
-        arm = self.arms.get(news.arm)
+        arm = self._arm_in(news)
         if arm is None:
             return
         if not arm.take(message):
@@ -408,6 +408,16 @@ class Current(Projection):
         soon = self._clock.now() + FIRST_TICK
         if self.due is None or self.due > soon:
             self.due = soon
+
+    def _arm_in(self, news: News) -> ServedArm | None:
+        """Return the arm that news is of: it may have another name here, where a start is yet to be read or is ahead.
+
+        If news of it went to another arm, or to none, the next difference would be taken for one to what it has.
+        """
+        arm = self.arms.get(news.arm)
+        if arm is None or arm.origin != news.origin:
+            return next((other for other in self.arms.values() if other.origin == news.origin), arm)
+        return arm
 
     def _read_on(self) -> None:
         """Read what the learner knows and this does not, while requests go on."""

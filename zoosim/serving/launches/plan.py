@@ -1,6 +1,7 @@
 """The plan of a launch: its shares, for how long each, and by which rewards it goes on, waits, or is taken back."""
 
 import json
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -109,7 +110,7 @@ class Plan(Strict):
         return round(hours * 3_600 * MICROSECONDS)
 
 
-class Launch(msgspec.Struct):
+class Launch(msgspec.Struct, frozen=True):
     """State of a launch, as a start of the log says.
 
     Attributes:
@@ -139,13 +140,32 @@ class Launch(msgspec.Struct):
 
     def checked_plan(self) -> Plan:
         """Return its plan; raises `ConfigError` where the log holds none."""
-        plan: Plan = build(Plan, self.plan, "log of the service: launch")
-        return plan
+        return _checked_plan(msgspec.json.encode(self.plan, order="sorted"))
+
+
+@lru_cache(maxsize=8)
+def _checked_plan(packed: bytes) -> Plan:
+    # Kept, since the service and the learner ask some times a second, and to check a plan takes a millisecond.
+    plan: Plan = build(Plan, msgspec.json.decode(packed), "log of the service: launch")
+    return plan
 
 
 def launch_in(start: Start) -> Launch | None:
     """Return how the launch of a start stands; None where there was none."""
-    entry = json.loads(start.changes).get(LAUNCH)
+    launch = _logged_launch(start.changes)
+    if launch is None:
+        return None
+    # An arm's turn is the number of the start that began it. So an arm of this name that came later, as by
+    # `serve --arm`, is not taken for the one that was launched.
+    if launch.is_running and all((arm.name, arm.turn) != (launch.arm, launch.number) for arm in start.arms):
+        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason="its arm was ended")
+    return launch
+
+
+@lru_cache(maxsize=8)
+def _logged_launch(changes: bytes) -> Launch | None:
+    """Return the launch that the changes in a log name, rolled back where its plan cannot be read."""
+    entry = json.loads(changes).get(LAUNCH)
     if entry is None:
         return None
     launch = msgspec.convert(entry, Launch)
@@ -153,10 +173,6 @@ def launch_in(start: Start) -> Launch | None:
         launch.checked_plan()
     except ConfigError as error:  # of a release that knows other plans: the service goes on without the launch
         return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason=str(error))
-    # An arm's turn is the number of the start that began it. So an arm of this name that came later, as by
-    # `serve --arm`, is not taken for the one that was launched.
-    if launch.is_running and all((arm.name, arm.turn) != (launch.arm, launch.number) for arm in start.arms):
-        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason="its arm was ended")
     return launch
 
 

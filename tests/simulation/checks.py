@@ -2,18 +2,19 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 
 from tests.serving.state_digest import state_digest
-from tests.simulation.day import Day, Operation
+from tests.simulation.clients import Operation
+from tests.simulation.closings import Closed, expected_closings
+from tests.simulation.day import Day
 from zoosim.core.types import Context
 from zoosim.policies.persistence import packed_state
 from zoosim.policies.requests import dense_propensities
@@ -21,15 +22,12 @@ from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.bodies import DecisionAnswer, FeedbackBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.events import (
-    HOLDBACK,
     Feedback,
     Kind,
     ProductDecision,
     Row,
-    Start,
     activation_key,
     decision_key,
-    decision_of,
     feedback_key,
     unpack,
     unpack_floats,
@@ -37,22 +35,12 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.folder import MODELS, load_served_model
 from zoosim.serving.ids import user_id_of
-from zoosim.serving.join import order_of
 from zoosim.serving.recorded import context_of
 from zoosim.serving.refusals import Acknowledgement, Conflict, NotFound
 from zoosim.serving.replica import Replica
 
 ASKED_AGAIN = 10
 """Decisions of a day whose probabilities are computed anew."""
-
-
-class Closed(NamedTuple):
-    """A slot of a decision that was learned, by which arm, and its reward."""
-
-    arm: str
-    seq: int
-    slot: int
-    reward: float
 
 
 def violations_of(day: Day, folder: Path) -> Iterator[str]:
@@ -109,7 +97,7 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
     answered: dict[str, DecisionAnswer] = {}
     acknowledged: dict[str, float] = {}
     accepted = Counter[bytes]()
-    for operation in sorted(day.history, key=lambda operation: operation.end):
+    for operation in sorted(day.clients.history, key=lambda operation: operation.end):
         answer = operation.answer
         if isinstance(answer, DecisionAnswer):
             before = answered.setdefault(operation.id, answer)
@@ -119,7 +107,7 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
             acknowledged.setdefault(operation.id, operation.end)
             if operation.id:
                 yield from _flaws_of_answer(day, operation, known, records)
-        elif isinstance(answer, Conflict):
+        elif isinstance(answer, Conflict) and operation.kind != "deploy":
             yield from _flaws_of_conflict(operation, known, records)
         elif isinstance(answer, NotFound) and operation.kind in ("feedback", "activate"):
             row = known.rows.get(decision_key(operation.id))
@@ -180,9 +168,9 @@ def _flaws_of_conflict(operation: Operation, known: _Known, records: Mapping[int
 
 def _flaws_of_progress(day: Day, known: _Known, records: Mapping[int, Any]) -> Iterator[str]:
     """Yield where a service went back to an earlier state of one policy."""
-    asked = Counter(operation.id for operation in day.history if operation.kind == "decide")
+    asked = Counter(operation.id for operation in day.clients.history if operation.kind == "decide")
     states: dict[Any, list[tuple[int, int]]] = defaultdict(list)
-    for operation in day.history:
+    for operation in day.clients.history:
         row = known.rows.get(decision_key(operation.id))
         if operation.kind == "decide" and asked[operation.id] == 1 and row is not None:
             record = records[row.seq]
@@ -224,7 +212,7 @@ def _flaws_of_states(day: Day, rows: list[Row], records: Mapping[int, Any], fold
     closed: list[Closed] = []
     bounded: set[int] = set()
     is_within_bound = ArmReplica.is_within_bound
-    learn = ArmReplica._learn
+    teach = ArmReplica._teach
 
     def note_bound(arm: ArmReplica, row: Row, choice: Any) -> bool:
         is_within = is_within_bound(arm, row, choice)
@@ -232,13 +220,13 @@ def _flaws_of_states(day: Day, rows: list[Row], records: Mapping[int, Any], fold
             bounded.add(row.seq)
         return is_within
 
-    def note_closing(arm: ArmReplica, closing: Any) -> None:
+    def note_closing(arm: ArmReplica, choice: Any, closing: Any) -> None:
         closed.append(Closed(arm.name, closing.seq, closing.slot, closing.reward))
-        learn(arm, closing)
+        teach(arm, choice, closing)
 
     replica = Replica(partial(load_served_model, folder), day.log.archive.get)
     asked = _decisions_to_ask(day, records)
-    with patch.object(ArmReplica, "is_within_bound", note_bound), patch.object(ArmReplica, "_learn", note_closing):
+    with patch.object(ArmReplica, "is_within_bound", note_bound), patch.object(ArmReplica, "_teach", note_closing):
         for row in rows:
             replica.apply(row)
             for decision in asked.get(row.seq, ()):
@@ -314,97 +302,6 @@ def _flaws_of_propensities(day: Day, replica: Replica, decision: ProductDecision
     own = dense_propensities(arm.model.policy, Context({**context, "available": candidates.available}))
     logged = unpack_floats(decision.propensities)
     even = 1.0 / len(own)
-    if not any(np.allclose((1.0 - share) * own + share * even, logged, atol=1e-12) for share in day.explorations):
+    shares = day.troubles.explorations
+    if not any(np.allclose((1.0 - share) * own + share * even, logged, atol=1e-12) for share in shares):
         yield f"probabilities {logged} were not those of state {decision.state}: {own}"
-
-
-class _Slot:
-    """A slot of a decision that is not over."""
-
-    def __init__(self, seq: int, slot: int, due: int, is_active: bool) -> None:
-        self.seq = seq
-        self.slot = slot
-        self.due = due
-        self.is_active = is_active
-        self.is_touched = False
-        self.values: list[tuple[int, bytes, float]] = []
-
-
-AGGREGATES: dict[str, Callable[[list[float]], float]] = {
-    "earliest": lambda values: values[0],
-    "latest": lambda values: values[-1],
-    "sum": sum,
-    "average": lambda values: sum(values) / len(values),
-    "median": lambda values: float(median(values)),
-    "min": min,
-    "max": max,
-}
-
-
-def expected_closings(rows: list[Row], records: Mapping[int, Any], bounded: set[int]) -> Iterator[Closed]:
-    """Yield what is learned from a log, by a second account of what `zoosim.serving.join` does: slow and plain.
-
-    Args:
-        rows: The log.
-        records: The records of its rows.
-        bounded: Rows of decisions that are beyond the bounds of their visitors.
-    """
-    slots: dict[tuple[str, str], list[_Slot]] = {}
-    origins: dict[str, str] = {}
-    silent: set[str] = set()
-    rules: dict[str, Any] = {}
-    ticks = 0
-    for row in rows:
-        if row.kind is Kind.START:
-            start: Start = records[row.seq]
-            rules = json.loads(start.rules)
-            new_origins = {name: own.origin for name, own in start.by_arm().items()}
-            slots = {
-                (arm, name): each for (arm, name), each in slots.items() if origins.get(arm) == new_origins.get(arm)
-            }
-            origins = new_origins
-            silent = {arm.name for arm in start.arms if arm.role == HOLDBACK}
-        elif row.kind is Kind.DECISION:
-            decision: ProductDecision = records[row.seq]
-            if origins.get(decision.arm) == decision.origin and decision.arm not in silent:
-                due = row.time + round(rules["wait"] * 1e6)
-                slots[decision.arm, decision_of(row)] = [
-                    _Slot(row.seq, slot, due, not decision.deferred) for slot in range(len(decision.shown))
-                ]
-        elif row.kind in (Kind.FEEDBACK, Kind.ACTIVATION):
-            for (_, name), each in slots.items():
-                for slot in each if name == decision_of(row) else ():
-                    if row.time <= slot.due and (row.kind is Kind.ACTIVATION or records[row.seq].slot == slot.slot):
-                        slot.is_touched = True
-                        if row.kind is Kind.ACTIVATION:
-                            slot.is_active = True
-                        else:
-                            slot.values.append((ticks, order_of(row), records[row.seq].rewards.get("click", 0.0)))
-        elif row.kind is Kind.TICK:
-            ticks += 1
-            for arm in origins:
-                over = []
-                for (own_arm, name), each in slots.items():
-                    if own_arm != arm:
-                        continue
-                    closed = [slot for slot in each if _is_over(slot, row.time, rules)]
-                    over += closed
-                    slots[own_arm, name] = [slot for slot in each if slot not in closed]
-                    for slot in each:
-                        slot.is_touched = False
-                for slot in sorted(over, key=lambda slot: (slot.seq, slot.slot)):
-                    if slot.is_active and slot.seq not in bounded:
-                        yield Closed(arm, slot.seq, slot.slot, _reward(slot, rules))
-            slots = {key: each for key, each in slots.items() if each}
-
-
-def _is_over(slot: _Slot, time: int, rules: Mapping[str, Any]) -> bool:
-    is_answered = rules["aggregation"] == "earliest" and slot.is_touched and slot.is_active and bool(slot.values)
-    return is_answered or slot.due <= time
-
-
-def _reward(slot: _Slot, rules: Mapping[str, Any]) -> float:
-    if not slot.values:
-        return float(rules["default_reward"])
-    values = [value for _, _, value in sorted(slot.values)]
-    return float(min(max(float(AGGREGATES[rules["aggregation"]](values)), rules["lowest"]), rules["highest"]))

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
-
-from numpy.random import Generator
+from random import Random
 
 
 class Fault(StrEnum):
@@ -28,6 +27,7 @@ class Fault(StrEnum):
     SERVICE_PAUSED = "service paused"
     LEARNER_KILLED = "learner killed"
     LEARNER_PAUSED = "learner paused"
+    LEARNER_BEHIND = "rows removed that a learner had not learned"
     LATE_TICK = "late tick"
     CLOCK_FORWARD = "clock forward"
     CLOCK_BACK = "clock back"
@@ -48,7 +48,10 @@ class Fault(StrEnum):
     PRODUCT_NEW = "product that nobody knew"
     SETTINGS_CHANGED = "settings changed"
     MODEL_SWITCHED = "model switched"
-    ARMS_CHANGED = "arms changed"
+    ARMS_CHANGED = "arms of the settings changed"
+    DEPLOYED = "change of what decides asked for"
+    CHANGE_REPEATED = "same change asked for again"
+    CHANGE_ID_TAKEN = "id of a change with another body"
     LOG_DELETED = "log deleted"
     HEAVY_VISITOR = "visitor who decides far more often than others"
 
@@ -65,7 +68,7 @@ class Faults:
         now: Returns the time of the day.
     """
 
-    def __init__(self, rng: Generator) -> None:
+    def __init__(self, rng: Random) -> None:
         """Draw which faults the day has at all."""
         self.counts: Counter[Fault] = Counter()
         self.is_calm = False

@@ -4,19 +4,20 @@ import asyncio
 import contextlib
 import contextvars
 import errno
+import math
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from numpy.random import Generator
-
 from tests.simulation.faults import Fault, Faults
-from tests.simulation.loop import Process, SimulatedLoop, SimulatedWorker, _process
+from tests.simulation.loop import Call, Process, SimulatedLoop, SimulatedWorker, _process
 from tests.simulation.store import MemoryLog, MemoryStore
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import StoreError
+from zoosim.core.errors import DataError, StoreError
+from zoosim.monitoring.difference import DifferenceTest
 from zoosim.serving import learner, writer
 from zoosim.serving.clock import Clock
 from zoosim.serving.folder import SNAPSHOTS
@@ -31,8 +32,21 @@ from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import LostRows
 from zoosim.serving.writer import Writer
 
+SECONDS_TO_CLEAN = 600.0
+"""Seconds between two times at which a service shares its snapshots, and removes what is old."""
+
 BEGIN = 1_800_000_000 * MICROSECONDS
 """What wall clocks say at first."""
+
+
+class Models(NamedTuple):
+    """The files of models, all of one schema: the first one, and others that may follow it or decide beside it.
+
+    `has_clocks` says whether their policies have clocks, which decisions move at once.
+    """
+
+    files: list[Path]
+    has_clocks: bool
 
 
 class World(NamedTuple):
@@ -43,15 +57,15 @@ class World(NamedTuple):
         rng: What is left to chance.
         faults: What goes wrong.
         log: The server of the log.
-        model: The file of the first model.
+        models: The files of models.
         violations: What must not happen, and did.
     """
 
     loop: SimulatedLoop
-    rng: Generator
+    rng: Random
     faults: Faults
     log: MemoryLog
-    model: Path
+    models: Models
     violations: list[str]
 
 
@@ -60,6 +74,9 @@ class Host:
 
     Attributes:
         service: The service; None while there is none.
+        process: Its process.
+        context: In which steps of that process are called.
+        seconds_to_tick: Returns the seconds until the next tick.
         is_ready: Whether it takes requests.
         incarnation: How often it was started.
         running: How many requests it answers now.
@@ -87,13 +104,14 @@ class Host:
         self.incarnation = 0
         self.running: set[asyncio.Task[Any]] = set()
         self.learner: Learner | None = None
-        self._tick = tick
+        self.seconds_to_tick = tick
         self._off = 0
         self._boot = 1_000
-        self._jobs: list[asyncio.Task[None]] = []
+        self._cleaning: asyncio.Task[None] | None = None
         self._messages_at = 0.0
         self._pause = 0.1
-        self._context = contextvars.copy_context()
+        self._next_tick: Call | None = None
+        self.context = contextvars.copy_context()
 
     def set_wall(self, seconds: float) -> None:
         """Set the wall clock by so many seconds."""
@@ -103,9 +121,9 @@ class Host:
         """Start the service."""
         self.incarnation += 1
         self.process = Process(f"{self.name}.{self.incarnation}")
-        self._context = contextvars.copy_context()
-        self._context.run(_process.set, self.process)
-        self.world.loop.call_soon(self._begin, context=self._context)
+        self.context = contextvars.copy_context()
+        self.context.run(_process.set, self.process)
+        self.world.loop.call_soon(self._begin, context=self.context)
 
     def machine(self, process: Process) -> Machine:
         """Return what a process runs on."""
@@ -122,13 +140,13 @@ class Host:
             clock,
             open_store,
             lambda name, handle: SimulatedWorker(loop, handle),
-            lambda size: self.world.rng.bytes(size),
+            lambda size: self.world.rng.randbytes(size),
         )
 
     def _begin(self) -> None:
         world = self.world
         try:
-            self.service = Service(self.settings, world.model, world.loop, self.machine(self.process))
+            self.service = Service(self.settings, world.models.files[0], world.loop, self.machine(self.process))
         except StoreError:
             world.faults.note(Fault.START_FAILED)
             self.process.is_alive = False
@@ -140,7 +158,8 @@ class Host:
         self._pause = 0.1
         self.start_learner()
         self.service.current.ask_learner = self._ask_learner
-        self._jobs = [world.loop.create_task(job) for job in (self._tick_on(), self._clean_on())]
+        self._next_tick = world.loop.call_later(world.rng.random(), self._tick)
+        self._cleaning = world.loop.create_task(self._clean_on())
         world.loop.call_later(30.0, self._get_ready)
 
     def _get_ready(self) -> None:
@@ -159,7 +178,7 @@ class Host:
         """Hand on a message of the learner, through a pipe that keeps their order."""
         loop = self.world.loop
         self._messages_at = max(self._messages_at, loop.time() + loop.delay())
-        loop.call_at(self._messages_at, self._take, learner, content, context=self._context)
+        loop.call_at(self._messages_at, self._take, learner, content, context=self.context)
 
     def _take(self, learner: "Learner", content: bytes) -> None:
         if self.service is not None and learner is self.learner:
@@ -170,7 +189,7 @@ class Host:
     def learner_ended(self, learner: "Learner", has_lost_rows: bool) -> None:
         """Start another learner after a pause, as the watcher of a service does."""
         loop = self.world.loop
-        loop.call_later(self._pause, self._restart_learner, learner, has_lost_rows, context=self._context)
+        loop.call_later(self._pause, self._restart_learner, learner, has_lost_rows, context=self.context)
         self._pause = min(2 * self._pause, 30.0)
 
     def _restart_learner(self, learner: "Learner", has_lost_rows: bool) -> None:
@@ -180,18 +199,28 @@ class Host:
             self.service.refuse_to_write("the log has lost rows; start again")
         self.start_learner()
 
-    async def _tick_on(self) -> None:
-        while True:
-            seconds = self._tick()
-            if self.world.faults.happens(Fault.LATE_TICK, 0.01):
-                seconds += float(self.world.rng.uniform(5.0, 100.0))
-            await asyncio.sleep(seconds)
-            assert self.service is not None
-            await self.tried(self.service.tick)
+    def hurry(self) -> None:
+        """Tick soon, and more often: visitors come."""
+        if self._next_tick is not None and not self._next_tick.is_cancelled:
+            self._next_tick.cancel()
+            self._next_tick = self.world.loop.call_later(self.world.rng.random(), self._tick, context=self.context)
+
+    def _tick(self) -> None:
+        self._next_tick = None
+        self.world.loop.create_task(self._tick_once())
+
+    async def _tick_once(self) -> None:
+        if self.service is None:
+            return
+        await self.tried(self.service.tick)
+        seconds = self.seconds_to_tick()
+        if self.world.faults.happens(Fault.LATE_TICK, 0.01):
+            seconds += self.world.rng.uniform(5.0, 100.0)
+        self._next_tick = self.world.loop.call_later(seconds, self._tick)
 
     async def _clean_on(self) -> None:
         while True:
-            await asyncio.sleep(200 * self._tick())
+            await asyncio.sleep(SECONDS_TO_CLEAN)
             assert self.service is not None
             await self.tried(self.service.upkeep.clean)
 
@@ -223,8 +252,12 @@ class Host:
         self.is_ready = False
         if self.running:
             await asyncio.wait(self.running, timeout=5.0)
-        for task in [*self._jobs, *self.running]:
+        for task in self.running:
             task.cancel()
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+        if self._next_tick is not None:
+            self._next_tick.cancel()
         if service is None:
             return
         await self.tried(service.tick)
@@ -277,10 +310,10 @@ class Learner:
         self._host = host
         self._service = host.process
         self.process = Process(f"learner of {host.process.name}")
-        self._next: asyncio.TimerHandle | None = None
-        self._context = contextvars.copy_context()
-        self._context.run(_process.set, self.process)
-        host.world.loop.call_later(0.5, self._run, self._begin, context=self._context)
+        self._next: Call | None = None
+        self.context = contextvars.copy_context()
+        self.context.run(_process.set, self.process)
+        host.world.loop.call_later(0.5, self._run, self._begin, context=self.context)
 
     def send(self, content: bytes) -> None:
         """Send a message to the service."""
@@ -312,7 +345,7 @@ class Learner:
             if self._next.when() <= when:
                 return
             self._next.cancel()
-        self._next = loop.call_at(when, self._run, self._step, context=self._context)
+        self._next = loop.call_at(when, self._run, self._step, context=self.context)
 
     def _begin(self) -> None:
         machine = self._host.machine(self.process)
@@ -333,7 +366,8 @@ class Learner:
                 self.learner.end()
             self.has_ended = True
         else:
-            self.wake(0.01 if rows else self._host._tick() * 2)
+            # Where there were rows, a message is due soon; until then nothing is to be done.
+            self.wake(learner.SECONDS_BETWEEN_MESSAGES if rows else self._host.seconds_to_tick() * 2)
 
     def _run(self, step: Callable[[], None]) -> None:
         world = self._host.world
@@ -345,6 +379,11 @@ class Learner:
             pass
         except LostRows:
             has_lost_rows = True
+        except DataError as error:
+            if "before" not in str(error):  # a learner that is far behind begins anew with a later snapshot
+                world.violations.append(f"{self.process.name} ends: {error!r}")
+            else:
+                world.faults.note(Fault.LEARNER_BEHIND)
         except Exception as error:
             if not self.process.is_alive:
                 return
@@ -374,5 +413,10 @@ def faulty_parts(faults: Faults) -> Iterator[None]:
             faults.note(Fault.FULL_BATCH)
         commit(self, batch)
 
-    with patch.object(learner, "write_snapshot", write_or_fail), patch.object(Writer, "_commit", commit_and_count):
+    with (
+        patch.object(learner, "write_snapshot", write_or_fail),
+        patch.object(Writer, "_commit", commit_and_count),
+        # Which takes most of the time of a report, and nothing depends on.
+        patch.object(DifferenceTest, "remaining", lambda test, claim, share: math.inf),
+    ):
         yield

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.serving.shop import make_model
-from tests.simulation.day import Models
+from tests.simulation.hosts import Models
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, FloatArray, PolicySpec
 from zoosim.policies.base import Policy
@@ -81,4 +81,4 @@ def make_models(folder: Path, has_clocks: bool) -> Models:
     for rate in (0.2, 0.4, 0.1):
         trained.policy = Recency(trained.policy.spec, np.random.default_rng(0), rate=rate, has_clocks=has_clocks)
         files.append(save_model(trained, folder / f"recency-{rate}-{has_clocks}.zoosim"))
-    return Models(files[0], files[1:], has_clocks)
+    return Models(files, has_clocks)

@@ -12,8 +12,9 @@ from tempfile import mkdtemp
 from time import process_time
 
 from tests.simulation.checks import violations_of
-from tests.simulation.day import Day, Models
+from tests.simulation.day import Day
 from tests.simulation.faults import Fault
+from tests.simulation.hosts import Models
 from tests.simulation.policy import known_policy, make_models
 from zoosim.serving.bodies import DecisionAnswer
 from zoosim.serving.refusals import Acknowledgement
@@ -77,10 +78,10 @@ def _run_day(seed: int) -> Report:
         report.seconds = process_time() - began
         report.faults = day.faults.counts
         report.rows = len(day.log.archive)
-        answers = [operation.answer for operation in day.history]
+        answers = [operation.answer for operation in day.clients.history]
         report.decisions = sum(isinstance(answer, DecisionAnswer) for answer in answers)
         report.feedbacks = sum(isinstance(answer, Acknowledgement) for answer in answers)
-        said = [*day.log.archive.values(), *(str(operation) for operation in day.history)]
+        said = [*day.log.archive.values(), *(str(operation) for operation in day.clients.history)]
         report.digest = hashlib.sha256(repr(said).encode()).hexdigest()
         day.close()
     finally:

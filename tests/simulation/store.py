@@ -14,7 +14,7 @@ from zoosim.core.errors import StoreError
 from zoosim.serving.events import NewRow, Row
 from zoosim.serving.store.base import LostRows, place
 
-LEASE_SECONDS = 240.0
+LEASE_SECONDS = 900.0
 """Seconds for which a service leads after it has renewed its lease, which it does twice in them."""
 
 

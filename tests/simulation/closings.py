@@ -62,7 +62,7 @@ def expected_closings(rows: list[Row], records: Mapping[int, Any], bounded: set[
     rules: dict[str, Any] = {}
     ticks = 0
     for row in rows:
-        record = records.get(row.seq)
+        record: Any = records.get(row.seq)
         if row.kind is Kind.START:
             arms = _arms_after(arms, record)
             rules = json.loads(record.rules)

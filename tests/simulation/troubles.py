@@ -205,7 +205,7 @@ class Troubles:
             return
         self._faults.note(Fault.ARMS_CHANGED)
         rng = self._rng
-        roles = rng.sample(["challenger", "holdback"], 2)
+        roles: list[Any] = rng.sample(["challenger", "holdback"], 2)
         arms = [
             ArmSetting(name=name, model=str(model), share=rng.choice([0.1, 0.4]), role=role)
             for name, model, role in zip(["new", "held"], self._world.models.files[1:], roles, strict=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.serving import damage, kills, propensities, requests
+from benchmarks.serving import damage, kills, propensities, requests, rollback
 
 
 class Proof(NamedTuple):
@@ -26,6 +26,7 @@ PROOFS = {
     "coverage": Proof(propensities.coverage, 30),
     "damage": Proof(damage.main, 10_000),
     "schema-requests": Proof(requests.of_the_right_form, 10_000),
+    "rollback": Proof(rollback.main, 20),
     "random-requests": Proof(requests.at_random, 100_000),
 }
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from studies.guardrails.growthbook import interval_half_width
-from studies.launches.visitors import Visitors
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.monitoring.launch import Event, State, new_tests, next_event, next_state, verdict_of
+from zoosim.playground.visitors import Visitors
 from zoosim.serving.launches.plan import Plan
 from zoosim.serving.rules import Rules
 

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from studies.launches.courses import clicks_lost, planned_course, ramp_course
-from studies.launches.visitors import DAYS, draw_visitors
 from studies.work import rows_by_seed
 from zoosim.core.checks import check_whole
 from zoosim.core.config import build
 from zoosim.core.types import Progress
 from zoosim.monitoring.launch import State
+from zoosim.playground.visitors import DAYS, draw_visitors
 from zoosim.serving.launches.plan import Plan
 
 EFFECTS = (-0.2, -0.05, 0.0, 0.1, 0.2)

@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 
 from studies.guardrails.page import median
 from studies.launches.measuring import EFFECTS, METHODS, PLAN, RAMP, Run
-from studies.launches.visitors import PER_DAY, RATE
 from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval, mean_interval, share_intervals
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.launch import State
 from zoosim.monitoring.sample_size import events_needed, fixed_test_events
+from zoosim.playground.visitors import PER_DAY, RATE
 from zoosim.report.drawing import COLORS, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
 from zoosim.serving.launches.plan import Plan

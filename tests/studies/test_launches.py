@@ -8,9 +8,9 @@ import pytest
 from studies.launches import build_page, measure
 from studies.launches.courses import Course, clicks_lost, planned_course, ramp_course
 from studies.launches.measuring import EFFECTS, METHODS, PLAN, Run
-from studies.launches.visitors import Visitors, draw_visitors
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import State
+from zoosim.playground.visitors import Visitors, draw_visitors
 from zoosim.serving.launches.plan import Plan
 
 

@@ -22,6 +22,9 @@ FIRST_PAUSE = 0.1
 """Seconds before a request is sent again; each further pause is twice as long, or as long as the service asks for."""
 
 LONGEST_PAUSE = 5.0
+CHAMPION = "champion"
+"""The arm that decides where an answer names none."""
+
 PASSING = (429, 502, 503, 504)
 """Statuses of what may go well a little later."""
 
@@ -49,6 +52,7 @@ class Decision:
         propensities: The propensity of each candidate for the top.
         ignored: Ids of candidates that could not be shown: unknown ones without a description, and hidden ones.
         warnings: Lines on what of the request the model was not made for, such as a column that it does not know.
+        arm: The arm that decided.
     """
 
     id: str
@@ -57,6 +61,7 @@ class Decision:
     propensities: Mapping[str, float]
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    arm: str = CHAMPION
 
     @property
     def product(self) -> str:
@@ -85,6 +90,7 @@ class Ranking:
         density: That of the boosts; None where they were not drawn.
         ignored: Ids of candidates that the model does not know, so that they are not ranked.
         warnings: Lines on what of the request the model was not made for.
+        arm: The arm that decided.
     """
 
     id: str
@@ -93,6 +99,7 @@ class Ranking:
     density: float | None
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    arm: str = CHAMPION
 
 
 @dataclass(frozen=True)
@@ -487,6 +494,7 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         propensities=content["propensities"],
         ignored=tuple(content.get("ignored", ())),
         warnings=tuple(content.get("warnings", ())),
+        arm=content.get("arm", CHAMPION),
     )
 
 
@@ -498,4 +506,5 @@ def _ranking(content: Mapping[str, Any]) -> Ranking:
         density=content["density"],
         ignored=tuple(content.get("ignored", ())),
         warnings=tuple(content.get("warnings", ())),
+        arm=content.get("arm", CHAMPION),
     )

@@ -285,8 +285,9 @@ class Current(Projection):
                 await asyncio.to_thread(self._share, start)
                 # What is over by now is learned by the rules and the model of before: the start takes effect where it
                 # stands in the log, and a new model forgets what is open.
-                await writer.append([NewRow(self._clock.now(), Kind.TICK, None, b"")])
-                (position,) = await writer.append([self._start_row(start)], durable=True)
+                tick = NewRow(self._clock.now(), Kind.TICK, None, b"")
+                # In one commit, since requests are decided as before until it is there.
+                _, position = await writer.append([tick, self._start_row(start)], durable=True)
                 await self.catch_up(position)
                 if position is not None:  # else another service went on from the same start
                     return

@@ -23,6 +23,7 @@ from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
+from zoosim.serving.machine import Machine
 from zoosim.serving.origins import OriginCheck
 from zoosim.serving.protocol import BoundedProtocol, Connections, allow_connections
 from zoosim.serving.publishing import decode
@@ -47,13 +48,16 @@ SECONDS_PER_THREAD = 0.0005
 logger = logging.getLogger("zoosim.serving")
 
 
-def serve(settings: Settings, model_file: Path | None, announce: Callable[[str], None]) -> None:
+def serve(
+    settings: Settings, model_file: Path | None, announce: Callable[[str], None], machine: Machine | None = None
+) -> None:
     """Serve a model until SIGTERM or Ctrl-C.
 
     Args:
         settings: How the service runs.
         model_file: The model; None for the one that the store knows, or to grow one.
         announce: Called with a line once requests are answered.
+        machine: What it runs on; this machine by default.
 
     Raises:
         ConfigError: the store or the port cannot be used.
@@ -64,16 +68,20 @@ def serve(settings: Settings, model_file: Path | None, announce: Callable[[str],
     # First, so that a port that is taken refuses the start before a store is made, or locked.
     listener = _listener(settings)
     try:
-        uvloop.run(_serve(settings, model_file, listener, announce))
+        uvloop.run(_serve(settings, model_file, listener, announce, machine))
     finally:
         listener.close()
 
 
 async def _serve(
-    settings: Settings, model_file: Path | None, listener: socket.socket, announce: Callable[[str], None]
+    settings: Settings,
+    model_file: Path | None,
+    listener: socket.socket,
+    announce: Callable[[str], None],
+    machine: Machine | None,
 ) -> None:
     loop = asyncio.get_running_loop()
-    service = Service(settings, model_file, loop)
+    service = Service(settings, model_file, loop, machine)
     learner = LearnerProcess(service, loop)
     service.current.ask_learner = learner.ask_for_whole
     stopping = asyncio.Event()

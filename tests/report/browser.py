@@ -62,12 +62,12 @@ class Browser:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def open(self, page: Path, width: int, scheme: Literal["light", "dark"] = "light") -> None:
-        """Open a page at a width in px, and wait until its scripts have run."""
+    def open(self, page: Path | str, width: int, scheme: Literal["light", "dark"] = "light") -> None:
+        """Open a page, a file or an address, at a width in px, and wait until its scripts have run."""
         self.resize(width)
         self.dress(scheme)
         self.events.clear()
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next_message())
 
@@ -95,15 +95,13 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", answer))
         return answer["result"].get("value")
 
-    def complaints(self) -> list[str]:
-        """List what the page asked of the network, and its errors and warnings, since it was opened."""
+    def complaints(self, own: str = "file:") -> list[str]:
+        """List what the page asked of others than its `own` address, its errors and warnings, since it was opened."""
         found = []
         for event in self.events:
             details = event.get("params", {})
             match event.get("method"):
-                case "Network.requestWillBeSent" if not details["request"]["url"].startswith(
-                    ("file:", "data:", "blob:")
-                ):
+                case "Network.requestWillBeSent" if not details["request"]["url"].startswith((own, "data:", "blob:")):
                     found.append(f"request: {details['request']['url']}")
                 case "Runtime.exceptionThrown":
                     found.append(details["exceptionDetails"]["exception"]["description"])

@@ -6,7 +6,7 @@ from zoosim.core.errors import ConfigError
 
 EXTRAS = {
     "lab": ("gymnasium", "jinja2", "plotly", "sklearn"),
-    "serve": ("apsw", "httptools", "httpx2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
+    "serve": ("apsw", "httptools", "httpx2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
     "redis": ("hiredis", "redis"),
     "torch": ("torch",),
     "minari": ("PIL", "gymnasium", "h5py", "minari"),

@@ -26,6 +26,7 @@ from zoosim.serving.bodies import (
     ProductBody,
     openapi_schemas,
 )
+from zoosim.serving.console.routes import Console
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
@@ -53,9 +54,11 @@ _encode = msgspec.json.Encoder().encode
 class Application:
     """Routes of the API, each to a method of the service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, stopping: asyncio.Event | None = None) -> None:
+        """Answer for a service, until it is `stopping`."""
         self._service = service
         self._access = Access(service.settings.keys, service.settings.rate)
+        self._console = Console(service, self._access, stopping or asyncio.Event())
         self._metrics = Metrics(service)
         self._personalizer = Personalizer(service, self._access, self._metrics)
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
@@ -83,6 +86,7 @@ class Application:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
+            *self._console.routes(),
         ]
         return Starlette(routes=routes, middleware=[Middleware(Tracing)])
 

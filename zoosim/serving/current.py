@@ -18,6 +18,7 @@ from zoosim.serving.arm_replica import WARM_UP, ArmReplica, rules_of
 from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
+from zoosim.serving.console.series import Series
 from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
@@ -131,6 +132,7 @@ class Current(Projection):
         launch_report: How a launch stands, by the learner's newest report.
         launch_reported_at: When that came, by the clock's `passed`.
         history: What visitors were shown and bought, as far as the rules of the shop ask for it.
+        series: What the log holds over time, by the learner's newest message.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
@@ -151,6 +153,7 @@ class Current(Projection):
         self.last_feedback = 0
         self.launch_report: LaunchReport | None = None
         self.launch_reported_at = -math.inf
+        self.series = Series()
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
         self.history = VisitorHistory(reader.find)
@@ -345,6 +348,8 @@ class Current(Projection):
             if message.news.launch is not None:
                 self.launch_report = message.news.launch
                 self.launch_reported_at = self._clock.passed()
+            if message.news.series is not None:
+                self.series = message.news.series
         # Rows first: the state may be that of a model which one of them starts.
         self._take_rows(message.news)
         self._take_state(message)

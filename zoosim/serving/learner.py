@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.arm_replica import GONE
+from zoosim.serving.console.series import Series, SeriesProjection, load_series, save_series
 from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
@@ -36,7 +37,7 @@ SECONDS_BETWEEN_MESSAGES = 0.1
 """Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
 
 SECONDS_BETWEEN_REPORTS = 1.0
-"""Between two reports on a launch."""
+"""Between two reports on a launch, and on what the log holds over time, which take milliseconds."""
 
 PAUSE = 0.01
 """Seconds between two looks at a log that has nothing new."""
@@ -172,6 +173,7 @@ class LogLearner:
         )
         self._gone_before = self._gone_already()
         self._monitor = LaunchMonitor(lambda: self._replica.champion.model.fitted.weights)
+        self._series = SeriesProjection(load_series(self._folder / SNAPSHOTS, self._replica.position))
         # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
         # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
@@ -186,6 +188,7 @@ class LogLearner:
         # announces that it serves.
         self._is_new = True
         self._published_at = -math.inf
+        self._reported = -1
         self._reported_at = -math.inf
         self._bounded = 0
 
@@ -217,7 +220,7 @@ class LogLearner:
         return self._replica.count_of(GONE) + sum(seq < first[0].seq for seq in open_rows if first)
 
     def _read_launch(self) -> None:
-        """Read again what a launch has earned up to the snapshot, and how much feedback is usual."""
+        """Read again what a launch has earned up to the snapshot, how much feedback is usual, and the newest series."""
         position = self._replica.position
         after = max(position - ROWS_OF_SILENCE, 0)
         launch = None if self._replica.start is None else launch_in(self._replica.start)
@@ -228,6 +231,7 @@ class LogLearner:
             for row in rows:
                 if row.seq <= position:
                     self._monitor.apply(row)
+                    self._series.apply(row)
             after = rows[-1].seq
         if self._replica.start is not None and self._monitor.launch != launch:
             self._monitor.begin(self._replica.start)
@@ -258,6 +262,7 @@ class LogLearner:
             if row.kind is Kind.TICK and self._replica.count_of(GONE) > self._gone_before:
                 raise DataError("log of the service: decisions were removed before they were learned")
             self._monitor.apply(row)
+            self._series.apply(row)
             self._newest = row
             # Handed on with the next message, so that the ranker need not read the log once more for these few rows.
             if row.kind in (Kind.START, Kind.PRODUCT):
@@ -292,7 +297,13 @@ class LogLearner:
         publishers = {} if self._ranker.wants_whole else self._publishers
         self._ranker.wants_whole = False
         self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
-        report = self._launch_report()
+        report: LaunchReport | None = None
+        series: Series | None = None
+        if self._report_is_due():
+            report = self._monitor.report()
+            series = self._series.series
+            self._reported = self._replica.position
+            self._reported_at = self._passed()
         for name, arm in arms.items():
             news = News(
                 after=self._published,
@@ -307,6 +318,7 @@ class LogLearner:
                 last_feedback=self._monitor.last_feedback,
                 silence=self._monitor.silence() if name == CHAMPION else None,
                 launch=report if name == CHAMPION else None,
+                series=series if name == CHAMPION else None,
             )
             self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
@@ -315,12 +327,9 @@ class LogLearner:
         self._published = self._replica.position
         self._published_at = self._passed()
 
-    def _launch_report(self) -> LaunchReport | None:
-        """Return how a launch stands, at most once a second, since it takes milliseconds; else None."""
-        if self._passed() - self._reported_at < SECONDS_BETWEEN_REPORTS:
-            return None
-        self._reported_at = self._passed()
-        return self._monitor.report()
+    def _report_is_due(self) -> bool:
+        is_new = self._reported != self._replica.position
+        return is_new and self._passed() - self._reported_at >= SECONDS_BETWEEN_REPORTS
 
     def _tell_of_bounds(self) -> None:
         """Say that visitors are bounded, and again once it is ten times as much."""
@@ -333,7 +342,8 @@ class LogLearner:
             self._bounded = bounded
 
     def _message_is_due(self) -> bool:
-        is_new = self._is_new or self._published != self._replica.position
+        # A report is due once more after the last rows of a busy time: the one before it may lack some of them.
+        is_new = self._is_new or self._published != self._replica.position or self._report_is_due()
         if not is_new or self._replica.start is None:
             return False
         return self._passed() - self._published_at >= SECONDS_BETWEEN_MESSAGES
@@ -345,6 +355,7 @@ class LogLearner:
     def _save(self) -> None:
         try:
             write_snapshot(self._folder / SNAPSHOTS, self._replica)
+            save_series(self._folder / SNAPSHOTS, self._series.series)
         except OSError as error:
             _complain(f"snapshot: cannot be written ({error.strerror}); the log holds all")
         # Also after a failure, so that a full disk is tried again after as long, and not with every row.

@@ -16,6 +16,7 @@ from zoosim.core.state import saves_by_itself
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.persistence import packed_state, unpack_state
+from zoosim.serving.console.series import Series
 from zoosim.serving.events import CHAMPION, Row
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
 
@@ -46,7 +47,8 @@ class News(msgspec.Struct, array_like=True):
     `rows` are what was said there of models, rules and products, `origin` is what the policy of the `arm` began from,
     `counts` say what came of its decisions, `due` is the time at which the next one of any arm is over: 0 for at once,
     None for never, and `time` is that of the newest row that was read, 0 where none was. `last_feedback` is when
-    feedback came last, `silence` says what is wrong where it has ceased, and `launch` how a launch stands.
+    feedback came last, `silence` says what is wrong where it has ceased, `launch` how a launch stands, and `series`
+    what the log holds over time.
     """
 
     after: int
@@ -60,6 +62,7 @@ class News(msgspec.Struct, array_like=True):
     last_feedback: int = 0
     silence: FailedCheck | None = None
     launch: LaunchReport | None = None
+    series: Series | None = None
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):

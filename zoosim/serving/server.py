@@ -98,7 +98,7 @@ async def _serve(
         gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
         announce(f"serving on http://{host}:{port}, {service.address.text()}; {service.knowledge()}")
 
-    server = _Server(_configuration(service), get_ready)
+    server = _Server(_configuration(service, stopping), get_ready)
     jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service.upkeep), _stop(server, stopping))]
     try:
         await server.serve(sockets=[listener])
@@ -264,10 +264,10 @@ async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
     server.should_exit = True
 
 
-def _configuration(service: Service) -> uvicorn.Config:
+def _configuration(service: Service, stopping: asyncio.Event) -> uvicorn.Config:
     settings = service.settings
     most_connections = allow_connections(settings.most_connections)
-    application = Application(service).starlette()
+    application = Application(service, stopping).starlette()
     return uvicorn.Config(
         application if any(settings.keys.values()) else OriginCheck(application, settings.host, settings.hosts),
         http=functools.partial(BoundedProtocol, Connections(most_connections)),  # type: ignore[arg-type]

@@ -1,0 +1,384 @@
+"""What the console says of a service: its sentences, tiles and tables, as plain values for the template."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from zoosim.core.durations import DAY, HOUR, MICROSECONDS
+from zoosim.monitoring.launch import Role
+from zoosim.policies.base import policy_name
+from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
+from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
+from zoosim.serving.events import CHAMPION, HOLDBACK
+from zoosim.serving.service import Service
+
+MISSING = "\u2013"
+TABLE_ROWS = 25
+"""Rows of the table behind a chart, and of the other long ones."""
+
+SIZES = ((720, 240), (360, 220))
+"""Sizes of a chart: for wide and for narrow screens."""
+
+RUNNING = ("running", "cannot tell yet", "paused")
+"""States of a launch in which it splits the visitors."""
+
+MOST_ACTIONS = 10
+"""Products whose shares are listed."""
+
+
+class Tile(NamedTuple):
+    """How one reward of a launch stands: numbers as texts, and its band in parts of the band's width."""
+
+    reward: str
+    role: str
+    difference: str
+    interval: str
+    baseline: str
+    margin: str
+    verdict: str
+    band: "Band | None"
+
+
+class Band(NamedTuple):
+    """An interval on a line of width 100: where it begins, its width, the estimate, zero and the margin."""
+
+    left: float
+    width: float
+    estimate: float
+    zero: float
+    margin: float
+
+
+class ArmRow(NamedTuple):
+    """An arm: who decides, for whom, and what it earned of each reward per decision."""
+
+    name: str
+    place: int
+    role: str
+    share: str
+    policy: str
+    model: str
+    decisions: str
+    learned: str
+    rewards: list[str]
+
+
+class Finding(NamedTuple):
+    """A line on the health of a service: whether all is well, and what is looked at."""
+
+    is_well: bool
+    what: str
+    sentence: str
+
+
+class Curve(NamedTuple):
+    """A figure: what it shows, a sentence on it, its charts by size, and the table behind it."""
+
+    name: str
+    title: str
+    caption: str
+    charts: list[Chart]
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def sentence(service: Service) -> str:
+    """Say in one sentence how the service does, and what it waits for."""
+    if service.failure:
+        return f"The log cannot be written: {service.failure}. Nothing is decided until it can."
+    if service.is_warming_up:
+        return f"{service.knowledge().capitalize()}."
+    current = service.current
+    if current.settings.frozen:
+        why = current.silence.sentence if current.silence else "somebody froze it"
+        return f"Learning is frozen: {why.rstrip('.')}. Decisions are made, and logged."
+    launch = service.deployment()["launch"]
+    if launch is not None and launch["state"] in RUNNING:
+        share = current.assignment.shares.get(launch["arm"], 0.0)
+        report = launch["report"]
+        words = report["sentence"] if report else "no visitor counts yet"
+        state = words[:1].lower() + words[1:].rstrip(".")
+        return f"{launch['arm'].capitalize()} decides for {share:.0%} of the visitors: {state}."
+    policy = policy_name(type(service.model.policy))
+    learned = current.champion.learned.get("learned", 0)
+    shares = current.assignment.shares
+    others = [f"{name} for {share:.0%}" for name, share in shares.items() if share and name != CHAMPION]
+    beside = f", {' and '.join(others)}" if others else ""
+    who = f"{policy} decides for {shares[CHAMPION]:.0%} of the visitors{beside}"
+    return f"{who}; it has learned from {learned:,} decisions."
+
+
+def tiles(launch: Mapping[str, Any] | None) -> list[Tile]:
+    """Return how each reward of a launch stands."""
+    report = launch["report"] if launch else None
+    return [_tile(metric) for metric in report["metrics"]] if report and report["visitors"] else []
+
+
+def _tile(metric: Mapping[str, Any]) -> Tile:
+    low, high = metric["low"], metric["high"]
+    margin = metric["margin"]
+    known = None not in (low, high, metric["difference"], margin)
+    return Tile(
+        reward=metric["reward"],
+        role=metric["role"],
+        difference=_signed(metric["difference"]),
+        interval=f"{_signed(low)} to {_signed(high)}" if known else MISSING,
+        baseline=_number(metric["champion"]),
+        margin=_number(margin),
+        verdict=_verdict(metric) if known else "no evidence yet",
+        band=_band(low, high, metric["difference"], margin) if known else None,
+    )
+
+
+def _verdict(metric: Mapping[str, Any]) -> str:
+    """Say what an interval says, by itself; the launch's own test may know more."""
+    if metric["low"] > 0.0:
+        return "better"
+    if metric["high"] < -metric["margin"]:
+        return "worse than the margin allows"
+    if metric["low"] > -metric["margin"]:
+        return "not worse than the margin allows"
+    return "cannot tell yet"
+
+
+def _band(low: float, high: float, estimate: float, margin: float) -> Band:
+    reach = max(abs(low), abs(high), margin) or 1.0
+
+    def place(value: float) -> float:
+        return round(50.0 + 48.0 * value / reach, 1)
+
+    return Band(place(low), round(place(high) - place(low), 1), place(estimate), place(0.0), place(-margin))
+
+
+def arm_rows(service: Service) -> list[ArmRow]:
+    """Return the arms, the champion first."""
+    earned = totals(service.current.series.periods)
+    rewards = list(service.model.fitted.weights)
+    rows = []
+    for place, (name, arm) in enumerate(service.deployment()["arms"].items()):
+        own = earned.get(name, ArmPeriod())
+        rows.append(
+            ArmRow(
+                name=name,
+                place=place,
+                role=arm["role"],
+                share=f"{arm['share']:.1%}",
+                policy=arm["policy"],
+                model=arm["model"][:8],
+                decisions=f"{own.decisions:,}",
+                learned=f"{arm['learned'].get('learned', 0):,}",
+                rewards=[_rate(own, reward) for reward in rewards],
+            )
+        )
+    return rows
+
+
+def _rate(arm: ArmPeriod, reward: str) -> str:
+    return _number(arm.rewards.get(reward, 0.0) / arm.decisions) if arm.decisions else MISSING
+
+
+def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[str, int]) -> Curve:
+    """Return the figure of what each arm earned per decision over time."""
+
+    def value(arm: ArmPeriod) -> float:
+        earned = sum(weights.get(name, 0.0) * amount for name, amount in sorted(arm.rewards.items()))
+        return earned / arm.decisions if arm.decisions else math.nan
+
+    objective = "earned per decision, by arm"
+    caption = (
+        f"One point is {_span(series.length)}. Rewards count when their decision was made, so the last points still "
+        "rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
+    )
+    lines = [
+        Line(
+            name, place, [(period.begin, value(period.arms[name])) for period in series.periods if name in period.arms]
+        )
+        for name, place in places.items()
+    ]
+    marks = [Mark(change.time, number) for number, change in numbered_changes(series)]
+    charts = [chart for width, height in SIZES if (chart := draw_chart(lines, marks, width, height)) is not None]
+    rows = [
+        [_time(period.begin), *(_cell(period, name, value) for name in places)]
+        for period in list(reversed(series.periods))[:TABLE_ROWS]
+    ]
+    return Curve("earned", objective.capitalize(), caption, charts, ["from", *places], rows)
+
+
+def _cell(period: Period, name: str, value: Any) -> str:
+    arm = period.arms.get(name)
+    return MISSING if arm is None else f"{_number(value(arm))} ({arm.decisions:,})"
+
+
+def numbered_changes(series: Series) -> list[tuple[int, Any]]:
+    """Return the changes of what decides with their numbers, from the oldest to the newest."""
+    return list(enumerate(series.changes, 1))
+
+
+def history(series: Series) -> list[list[str]]:
+    """Return the newest changes first: number, time, person, reason, shares."""
+    rows = []
+    for number, change in reversed(numbered_changes(series)):
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in change.shares.items())
+        rows.append([f"{number}", _time(change.time), change.who or MISSING, change.why, shares or MISSING])
+    return rows[:TABLE_ROWS]
+
+
+def findings(service: Service) -> list[Finding]:
+    """Return the health of a service: of its log, its learner, its feedback, its launch, and what is asked of it."""
+    current = service.current
+    lag = service.lag()
+    report = current.launch_report
+    launch = service.deployment()["launch"]
+    checks = report.checks if report is not None and launch is not None and launch["state"] in RUNNING else []
+    deviations = sum(count for _, count in service.inputs.by_key())
+    silence = current.silence
+    return [
+        Finding(not service.failure, "Log", service.failure or "is written"),
+        Finding(lag < 10_000, "Learner", f"{lag:,} rows behind the log"),
+        Finding(silence is None, "Feedback", silence.sentence if silence else _feedback_sentence(service)),
+        *(Finding(False, f"Launch: {check.check}", check.sentence) for check in checks),
+        Finding(
+            not deviations,
+            "Requests",
+            f"{deviations:,} held what the model was not made for"
+            if deviations
+            else "hold what the model was made for",
+        ),
+    ]
+
+
+def _feedback_sentence(service: Service) -> str:
+    arms = totals(service.current.series.periods).values()
+    decisions = sum(arm.decisions for arm in arms)
+    rewarded = sum(arm.rewarded for arm in arms)
+    if not decisions:
+        return "no decision yet"
+    newest = service.current.last_feedback
+    since = f"; the newest came at {_time(newest)}" if newest else ""
+    return f"{rewarded:,} feedbacks to {decisions:,} decisions{since}"
+
+
+def judging_sentence(series: Series) -> str:
+    """Say how well the log can judge policies that never decided."""
+    decisions = sum(arm.decisions for arm in totals(series.periods).values())
+    if not series.squares:
+        return "No decision on products yet, so nothing can be judged by this log."
+    effective = series.effective_decisions()
+    return (
+        f"This log of {decisions:,} decisions judges a policy that shows all candidates alike as well as "
+        f"{effective:,.0f} decisions at random would."
+    )
+
+
+def action_rows(series: Series) -> list[list[str]]:
+    """Return the products that were shown most, with their shares."""
+    total = sum(series.products.values())
+    most = sorted(series.products.items(), key=lambda item: (-item[1], item[0]))[:MOST_ACTIONS]
+    return [[name or "others", f"{count:,}", f"{count / total:.1%}"] for name, count in most]
+
+
+def delay_rows(series: Series, wait: float) -> tuple[str, list[list[str]]]:
+    """Return a sentence on how late feedback comes beside the wait, and the counts by delay."""
+    total = sum(series.delays)
+    if not total:
+        return "No feedback yet.", []
+    bounds = [_span(bound * MICROSECONDS) for bound in DELAYS]
+    names = [f"up to {bound}" for bound in bounds] + [f"later than {bounds[-1]}"]
+    rows = [
+        [name, f"{count:,}", f"{count / total:.1%}"] for name, count in zip(names, series.delays, strict=True) if count
+    ]
+    half = total / 2
+    passed = 0
+    middle = names[-1]
+    for name, count in zip(names, series.delays, strict=True):
+        passed += count
+        if passed >= half:
+            middle = name
+            break
+    return (
+        f"Half of the feedback comes {middle} after its decision; the service waits {_span(wait * MICROSECONDS)}.",
+        rows,
+    )
+
+
+def model_rows(models: Mapping[str, Any]) -> list[list[str]]:
+    """Return where models came from, the newest first."""
+    newest = sorted(models.items(), key=lambda item: -float(item[1]["came"]))
+    return [
+        [
+            digest[:8],
+            model["state"],
+            model["policy"],
+            model["who"] or MISSING,
+            str(model["parent"])[:8],
+            f"{model['rows']:,}",
+            _time(model["came"] * MICROSECONDS),
+            _judged(model.get("verdict") or {}),
+        ]
+        for digest, model in newest[:TABLE_ROWS]
+    ]
+
+
+def _judged(verdict: Mapping[str, Any]) -> str:
+    policies = verdict.get("policies")
+    return f"on {verdict['rows']:,} rows" if policies and "rows" in verdict else MISSING
+
+
+def _signed(value: float | None) -> str:
+    return MISSING if value is None else f"{value + 0.0:+.3g}".replace("-", "\u2212")
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None or not math.isfinite(value) else f"{value:.4g}".replace("-", "\u2212")
+
+
+def _time(time: float) -> str:
+    return f"{datetime.fromtimestamp(time / MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _span(length: float) -> str:
+    """Return a length of time in microseconds in words."""
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (60 * MICROSECONDS, "min")):
+        if length >= unit:
+            return f"{length / unit:.3g} {name}"
+    return f"{length / MICROSECONDS:.3g} s"
+
+
+def values(service: Service) -> dict[str, Any]:
+    """Return all that the template shows."""
+    series = service.current.series
+    deployment = service.deployment()
+    launch = deployment["launch"]
+    places = {name: place for place, name in enumerate(deployment["arms"])}
+    delay_sentence, delays = delay_rows(series, service.settings.wait)
+    return {
+        "sentence": sentence(service),
+        "launch": launch,
+        "steps": _steps(launch),
+        "tiles": tiles(launch),
+        "rewards": list(service.model.fitted.weights),
+        "arms": arm_rows(service),
+        "curve": earned_curve(series, service.model.fitted.weights, places),
+        "findings": findings(service),
+        "judging": judging_sentence(series),
+        "actions": action_rows(series),
+        "delay_sentence": delay_sentence,
+        "delays": delays,
+        "models": model_rows(deployment["models"]),
+        "history": history(series),
+        "has_holdback": any(arm["role"] == HOLDBACK for arm in deployment["arms"].values()),
+        "roles": [role.value for role in Role],
+    }
+
+
+def _steps(launch: Mapping[str, Any] | None) -> Sequence[tuple[str, str]]:
+    """Return the shares of a launch's plan, and of each whether it is past, current or to come."""
+    if launch is None:
+        return []
+    current = launch["step"]
+    states = [
+        "past" if step < current else "current" if step == current else "to come"
+        for step in range(len(launch["plan"]["steps"]))
+    ]
+    return [(f"{share:.0%}", state) for share, state in zip(launch["plan"]["steps"], states, strict=True)]

@@ -343,7 +343,7 @@ def test_a_model_is_launched_promoted_and_taken_back_over_http(
             stop.set()
             asking.join()
         assert set(statuses) == {200}
-        for name, content, message in (("none", None, "cannot be read"), ("bad", b"nothing", "model: ")):
+        for name, content, message in (("none", None, "cannot be read"), ("bad", b"nothing", "is no model")):
             file = tmp_path / f"{name}.zoosim"
             if content is not None:
                 file.write_bytes(content)

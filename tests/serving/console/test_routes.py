@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -24,7 +25,7 @@ TIME = 1_700_000_000 * MICROSECONDS
 
 
 def asked(
-    folder: Path, use: Callable[[Service, httpx2.AsyncClient], Awaitable[None]], model: Path, **settings: object
+    folder: Path, use: Callable[[Service, httpx2.AsyncClient], Awaitable[None]], model: Path, **settings: Any
 ) -> None:
     """Use a service and a client of its application."""
 

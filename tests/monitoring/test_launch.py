@@ -1,6 +1,7 @@
 """The states of a launch, and the rule that ships or takes back."""
 
 import math
+from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
@@ -41,6 +42,7 @@ ALLOWED = {
         "taken back by a person": "rolled back",
     },
     "cannot tell yet": {
+        "no verdict in all the time there was": "rolled back",
         "shipped": "completed",
         "held by a signal or check": "paused",
         "paused by a person": "paused",
@@ -77,16 +79,19 @@ VERDICTS_AND_ACTIONS = list(product(State, Verdict, [(), *((action,) for action 
 def test_what_happens_next_is_possible_and_nothing_ships_by_chance(
     state: State, verdict: Verdict, actions: tuple[Action, ...]
 ) -> None:
-    for step_is_over, is_last_step, by_person in product((False, True), repeat=3):
+    for step_is_over, is_last_step, is_expired, by_person in product((False, True), repeat=4):
         event = next_event(
             state,
             verdict,
             actions,
             step_is_over=step_is_over,
             is_last_step=is_last_step,
+            is_expired=is_expired,
             paused_by_person=by_person,
         )
         assert event is None or event in TRANSITIONS[state]
+        if event is Event.EXPIRED:
+            assert (verdict, is_last_step, is_expired) == (Verdict.CANNOT_TELL, True, True)
         if event is Event.SHIPPED:
             assert verdict is Verdict.SHIP
             assert is_last_step
@@ -118,6 +123,9 @@ def test_a_launch_from_the_start_to_its_end_and_back() -> None:
     assert waiting is State.CANNOT_TELL
     assert follow(waiting, Verdict.CANNOT_TELL, over=True, last=True) is State.CANNOT_TELL
     assert follow(waiting, Verdict.SHIP, over=True, last=True) is State.COMPLETED
+    expired = next_event(waiting, Verdict.CANNOT_TELL, (), step_is_over=True, is_last_step=True, is_expired=True)
+    assert expired is Event.EXPIRED
+    assert next_state(waiting, expired) is State.ROLLED_BACK
     assert follow(State.COMPLETED, Verdict.ROLL_BACK) is State.COMPLETED
     assert next_state(State.COMPLETED, Event.TAKEN_BACK) is State.ROLLED_BACK
 
@@ -165,6 +173,12 @@ def test_it_says_what_it_waits_for() -> None:
     assert judgement.sentence == f"Cannot tell yet: about {events} more decisions."
     timed = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, per_hour=judgement.remaining / 2.0)
     assert timed.sentence == f"Cannot tell yet: about {events} more decisions (2.0 hours)."
+    now = datetime(2025, 11, 24, 23, tzinfo=UTC)
+    for hours, day in [(2.0, "2.0 hours: 2025-11-25 01:00 UTC"), (72.0, "72.0 hours: Thursday, 2025-11-27")]:
+        dated = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, per_hour=judgement.remaining / hours, now=now)
+        assert dated.sentence == f"Cannot tell yet: about {events} more decisions ({day})."
+    rare = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, per_hour=judgement.remaining / 1e9, now=now)
+    assert rare.sentence.endswith("(1,000,000,000.0 hours).")
 
 
 def test_it_says_beforehand_what_a_guardrail_needs() -> None:

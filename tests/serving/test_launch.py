@@ -15,6 +15,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.monitoring import State
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
+from zoosim.serving.forecasts import forecasts_in
 from zoosim.serving.launches.monitor import LaunchMonitor, Silence
 from zoosim.serving.launches.plan import Launch, Plan, launch_in, with_launch
 from zoosim.serving.launches.report import LaunchReport
@@ -152,6 +153,46 @@ def test_a_launch_alike_neither_ships_nor_is_taken_back(tmp_path: Path, model: P
         assert 'zoosim_arm_share{arm="new"} 0.45' in metrics
         assert 'zoosim_rewards{arm="new",reward="click"}' in metrics
         assert "more decisions" in report.sentence
+
+    with_shop(tmp_path, model, use)
+
+
+def test_a_launch_says_beforehand_how_long_it_takes_and_tells_the_day(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+        [said] = shop.service.deployment()["launch"]["said"]
+        assert said.startswith("How long it takes cannot be said beforehand: got 0 visitors whose rewards are known")
+        await shop.service.deploy(DeploymentBody("rollback", "new"))
+        await shop.visits(200, {CHAMPION: 0.4, "new": 0.4})
+        await launch(shop, model)
+        lift, drop = forecasts_in(shop.service.start)
+        assert (lift.about, drop.about) == ("a lift of 50.0%", "a drop of 50.0%")
+        assert 190 < drop.rows <= 200
+        assert 0 < drop.low < drop.value < drop.high < 1_000
+        said = shop.service.deployment()["launch"]["said"]
+        assert [line.partition(" is found after about ")[0] for line in said] == [
+            "objective: a lift of 50.0%",
+            "objective: a drop of 50.0%",
+        ]
+        assert f"visitors ({drop.value / 3_600:.1f} hours: " in said[1], "3,600 visitors come per hour"
+        await shop.visits(100, {CHAMPION: 0.4, "new": 0.4})
+        report = shop.monitor.report()
+        assert report is not None
+        assert report.per_hour == pytest.approx(3_600, rel=0.05)
+        assert " hours: " in report.sentence
+
+    with_shop(tmp_path, model, use)
+
+
+def test_what_cannot_be_told_in_the_days_of_the_plan_is_taken_back(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model, most_days=0.005)  # 432 seconds, after the 36 of the last share
+        await shop.visits(400, {CHAMPION: 0.4, "new": 0.4})
+        assert shop.state == "cannot tell yet"
+        await shop.visits(200, {CHAMPION: 0.4, "new": 0.4})
+        assert shop.state == "rolled back"
+        assert shop.service.current.assignment.shares == {"new": 0.0, CHAMPION: 1.0}
+        assert "could not be told in all the days" in (await shop.service.history())[0]["why"]
 
     with_shop(tmp_path, model, use)
 

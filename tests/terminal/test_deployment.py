@@ -27,7 +27,9 @@ def deployment(**launch: Any) -> dict[str, Any]:
         "since": 1_764_000_000_000_000,
     }
     names = Launch.__struct_fields__
-    standing = {"number": 2, "arm": "new", "by_person": False, "reason": "", "report": REPORT, **fields, **launch}
+    ended = {"verdict": "", "visitors": 0}
+    standing = {"number": 2, "arm": "new", "model": "b" * 32, "said": [], **ended, **fields}
+    standing |= {"by_person": False, "reason": "", "report": REPORT, **launch}
     assert set(standing) == {*names, "report"}
     arm = {"model": "a" * 32, "policy": "adaptive", "share": 0.95, "role": "champion", "state": 3, "learned": {}}
     change = {"time": 1.764e9, "who": "ann\x1b[31m", "why": "better\n2026: by bob: promoted", "shares": {"new": 0.05}}
@@ -48,7 +50,12 @@ def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureF
     assert "No visitor counts yet." in printed(capsys, report=None)
     early = {**REPORT, "visitors": 0, "checks": [{"sentence": "no traffic: new has decided nothing."}]}
     assert "no traffic: new has decided nothing." in printed(capsys, report=early)
-    assert "as soon as the evidence is there" in printed(capsys, step=4, state="cannot tell yet")
+    waiting = printed(capsys, step=4, state="cannot tell yet")
+    assert "as soon as the evidence is there" in waiting
+    assert "waits for ever, here since 2025-11-24 16:00 UTC: `zoosim deploy promote new` or `rollback new`" in waiting
+    plan = Plan.model_validate({**PLAN, "most_days": 7.0}).model_dump(mode="json")
+    assert "At 2025-12-01 18:00 UTC it is taken back" in printed(capsys, step=4, state="cannot tell yet", plan=plan)
+    assert "Said beforehand: click: soon" in printed(capsys, said=["click: soon"])
     assert "`zoosim deploy resume`" in printed(capsys, state="paused", by_person=True, reason="a holiday")
     over = printed(capsys, state="rolled back", reason="fewer orders")
     assert "Why: fewer orders." in over

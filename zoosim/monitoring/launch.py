@@ -10,12 +10,16 @@ Nothing here reads a clock or changes traffic: a ramp asks `next_event` and obey
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.difference import BETTER, HARM, NOT_WORSE, DifferenceTest, Reward
 from zoosim.monitoring.health import Action
 from zoosim.monitoring.sample_size import events_needed
+
+HOURS_PER_YEAR = 8_760.0
+"""Hours beyond which no day is told."""
 
 
 class Role(StrEnum):
@@ -56,6 +60,7 @@ class Event(StrEnum):
     TAKEN_BACK = "taken back by a person"
     STEPPED = "next share"
     TIME_OVER = "time over without a verdict"
+    EXPIRED = "no verdict in all the time there was"
     SHIPPED = "shipped"
     HARMED = "harm shown"
     HELD = "held by a signal or check"
@@ -80,7 +85,8 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.HARMED: State.ROLLED_BACK,
         Event.TAKEN_BACK: State.ROLLED_BACK,
     },
-    State.CANNOT_TELL: {  # it waits at its last share for evidence, however long that takes
+    State.CANNOT_TELL: {  # it waits at its last share for evidence, for as long as its plan lets it
+        Event.EXPIRED: State.ROLLED_BACK,
         Event.SHIPPED: State.COMPLETED,
         Event.HELD: State.PAUSED,
         Event.PAUSED: State.PAUSED,
@@ -188,9 +194,11 @@ def said_beforehand(
     shown = events_needed(not_worse, variance, share, test.levels[NOT_WORSE], tests=guardrails)
     drop = f"{reward.drop:.3g}" if not reward.relative else f"{reward.drop:.1%}"
     margin = f"{reward.margin:.3g}" if not reward.relative else f"{reward.margin:.1%}"
+    until_found = events_in_words(found, per_hour)
+    until_shown = events_in_words(shown, per_hour)
     return (
-        f"{reward.name}: a drop of {drop} is found after about {_time(found, per_hour)}; that it is not worse by "
-        f"{margin} is shown after about {_time(shown, per_hour)}."
+        f"{reward.name}: a drop of {drop} is found after about {until_found}; that it is not worse by {margin} is "
+        f"shown after about {until_shown}."
     )
 
 
@@ -234,6 +242,7 @@ def judge(
     share: float,
     per_hour: float = 0.0,
     held: bool = False,
+    now: datetime | None = None,
 ) -> Judgement:
     """Return the verdict of all metrics and its reason; where it cannot be told, after how many events.
 
@@ -241,6 +250,7 @@ def judge(
         metrics, tests, held: As those of `verdict_of`.
         share: Chance that an event is the new policy's, given that it is one of the two arms.
         per_hour: Events of both arms per hour, 0 where nobody knows.
+        now: The time, to say when that will be.
     """
     verdict, test = verdict_of(metrics, tests, held=held)
     if test is not None:
@@ -254,7 +264,7 @@ def judge(
         for test in by_role[Role.GUARDRAIL]
     ]
     needed.append(min(test.remaining(BETTER, share) for test in by_role[Role.SUCCESS]))
-    return Judgement(verdict, _waits(max(needed), per_hour), max(needed))
+    return Judgement(verdict, _waits(max(needed), per_hour, now), max(needed))
 
 
 def _by_role(metrics: Sequence[Metric], tests: Sequence[DifferenceTest]) -> dict[Role, list[DifferenceTest]]:
@@ -278,16 +288,30 @@ def _told(test: DifferenceTest, claim: str) -> str:
     return f"{test.reward.name} {claim} ({figures}; holdback {estimate.holdback:.4g})."
 
 
-def _waits(remaining: float, per_hour: float) -> str:
+def _waits(remaining: float, per_hour: float, now: datetime | None) -> str:
     if remaining == float("inf"):
         return "Cannot tell yet: nothing was earned so far."
-    return f"Cannot tell yet: about {_time(remaining, per_hour, 'more decisions')}."
+    return f"Cannot tell yet: about {events_in_words(remaining, per_hour, 'more decisions', now)}."
 
 
-def _time(events: float, per_hour: float, noun: str = "decisions") -> str:
-    """Return events in words, with the hours that they take."""
-    hours = f" ({events / per_hour:,.1f} hours)" if per_hour > 0.0 else ""
-    return f"{_rounded(events):,} {noun}{hours}"
+def events_in_words(events: float, per_hour: float = 0.0, noun: str = "decisions", now: datetime | None = None) -> str:
+    """Return a number of events in words, with the hours that they take, and when these are over.
+
+    Args:
+        events: How many.
+        per_hour: How many there are per hour, 0 where nobody knows.
+        noun: What they are called.
+        now: The time from which the hours count; None where the day is not told.
+    """
+    words = f"{_rounded(events):,} {noun}"
+    if not per_hour > 0.0:
+        return words
+    hours = events / per_hour
+    if now is None or hours > HOURS_PER_YEAR:
+        return f"{words} ({hours:,.1f} hours)"
+    over = now + timedelta(hours=hours)
+    day = f"{over:%A}, {over:%Y-%m-%d}" if hours >= 24.0 else f"{over:%Y-%m-%d %H:%M} UTC"
+    return f"{words} ({hours:,.1f} hours: {day})"
 
 
 def _rounded(number: float) -> int:
@@ -302,6 +326,7 @@ def next_event(
     *,
     step_is_over: bool,
     is_last_step: bool,
+    is_expired: bool = False,
     paused_by_person: bool = False,
 ) -> Event | None:
     """Return what happens to a launch now, None for nothing; what undoes harm comes first, shipping after all checks.
@@ -312,6 +337,7 @@ def next_event(
         actions: Actions of the health checks that fail.
         step_is_over: Whether the time of its share is over.
         is_last_step: Whether no larger share follows.
+        is_expired: Whether that had all the time there was to be told.
         paused_by_person: Whether a person paused it; then only a person resumes it.
     """
     possible = TRANSITIONS[state]
@@ -327,4 +353,6 @@ def next_event(
         return Event.STEPPED if step_is_over and Event.STEPPED in possible else None
     if verdict is Verdict.SHIP:
         return Event.SHIPPED
+    if is_expired and Event.EXPIRED in possible:
+        return Event.EXPIRED
     return Event.TIME_OVER if step_is_over and Event.TIME_OVER in possible else None

@@ -18,10 +18,12 @@ from scipy.special import ndtri
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.forecasts import PER_VISIT, Forecast, checked_forecasts, forecasts_path, read_forecasts
+from zoosim.core.forecasts import PER_VISIT, UNTIL_FOUND, Forecast, checked_forecasts, forecasts_path, read_forecasts
 from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.monitoring.launch import Verdict
 from zoosim.serving.events import Kind, Start, unpack
+from zoosim.serving.launches.plan import Launch, launch_in
 from zoosim.serving.projection import rows_of
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.store.address import Address, open_store
@@ -108,6 +110,9 @@ class Decided:
         return (len(self) - 1) * DAY / span if span else 0.0
 
 
+NOTHING = Decided({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass(frozen=True)
 class Score:
     """A forecast, and what came of it.
@@ -171,6 +176,26 @@ def score(forecast: Forecast, decided: Decided) -> Score:
     return Score(forecast, HELD if low <= mean <= high else MISSED, n, mean, error)
 
 
+def score_of_launch(forecast: Forecast, launch: Launch | None) -> Score:
+    """Return what came of a forecast of when a launch finds a drop or a lift of some size.
+
+    A larger one is found sooner. So it holds where the launch found one by the upper end of the interval.
+
+    Args:
+        forecast: The forecast.
+        launch: The newest launch; None for none.
+    """
+    if launch is None or launch.model != forecast.model:
+        return Score(forecast, UNKNOWN, reason="another launch followed")
+    if launch.is_running:
+        return Score(forecast, EARLY, reason=f"the launch is {launch.state}")
+    expected = Verdict.SHIP if "lift" in forecast.about else Verdict.ROLL_BACK
+    if launch.verdict != expected:
+        return Score(forecast, UNKNOWN, launch.visitors, reason=f"the launch ended without it: {launch.reason}")
+    outcome = HELD if launch.visitors <= forecast.high else MISSED
+    return Score(forecast, outcome, launch.visitors, float(launch.visitors))
+
+
 def _mean_and_error(rewards: FloatArray, visitors: IntArray) -> tuple[float, float]:
     """Return the mean of rewards and its standard error, where those of one visitor may be alike."""
     mean = float(rewards.mean())
@@ -188,14 +213,24 @@ def scores_in(address: Address) -> list[Score]:
     """Return the forecasts in a log, each with what came of it; raises as reading the log does."""
     start = _newest_start(address)
     forecasts = [] if start is None else forecasts_in(start)
-    if not forecasts:
+    if start is None or not forecasts:
         return []
+    launch = launch_in(start)
+    unreadable = ""
+    decided: Mapping[str, Decided] = {}
     try:
         decided = _decided_by_model(address)
     except (ConfigError, DataError) as error:  # none is over yet, or they are on other things than products
-        return [Score(forecast, UNKNOWN, reason=str(error)) for forecast in forecasts]
-    nothing = Decided({}, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return [score(each, decided.get(each.model, nothing).since(each.made)) for each in forecasts]
+        unreadable = str(error)
+    scores = []
+    for forecast in forecasts:
+        if forecast.quantity == UNTIL_FOUND:
+            scores.append(score_of_launch(forecast, launch))
+        elif unreadable:
+            scores.append(Score(forecast, UNKNOWN, reason=unreadable))
+        else:
+            scores.append(score(forecast, decided.get(forecast.model, NOTHING).since(forecast.made)))
+    return scores
 
 
 def _newest_start(address: Address) -> Start | None:

@@ -6,12 +6,14 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from zoosim import __version__
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
@@ -27,6 +29,7 @@ from zoosim.serving.deployment import deployed, is_launch, models_in, registered
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import (
     CHAMPION,
+    EVENT,
     HOLDBACK,
     VISITOR,
     Choice,
@@ -52,6 +55,7 @@ from zoosim.serving.forecasts import checked_of_model, forecasts_in, with_foreca
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.inputs import InputCounts
+from zoosim.serving.launches.beforehand import ROWS, Baseline, Beforehand, said_of, with_said
 from zoosim.serving.launches.changes import plan_of, with_change
 from zoosim.serving.launches.keeper import LaunchKeeper
 from zoosim.serving.launches.plan import OBJECTIVE, Plan, launch_in
@@ -60,6 +64,7 @@ from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.log_reports import LogReports, drift_report, forecast_report
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.machine import Machine
+from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import SALT_BYTES, check_alike, first_start
@@ -483,9 +488,11 @@ class Service:
         model = await asyncio.to_thread(self._launched_model, body) if body.action == "launch" else None
         forecasts = checked_of_model(body.forecasts, body.model)
         held_back = ""
+        beforehand = None
         if is_launch(body):
             plan = plan_of(body)
             _check_rewards(plan, self.model.fitted.weights)
+            beforehand = await self._beforehand(plan, body)
             if plan.holdback and not any(arm.role == HOLDBACK for arm in self.start.arms):
                 with _room():
                     held_back = self.keep(self.model)  # here, where no message of the learner changes it meanwhile
@@ -502,11 +509,29 @@ class Service:
             if held_back:
                 after = with_holdback(after, held_back, plan_of(body).holdback)
             after = with_change(start, after, body, self.clock.now())
+            after = after if beforehand is None else with_said(after, beforehand)
             return after if after.salt or not after.arms else msgspec.structs.replace(after, salt=salt)
 
         await self.current.switch(self._writer, changed)
         self.counts[f"deployments: {body.action}"] += 1
         return self.deployment()
+
+    async def _beforehand(self, plan: Plan, body: DeploymentBody) -> Beforehand:
+        """Return what a launch says beforehand, by the newest rows of the log."""
+        window = round((plan.window or self.settings.wait) * MICROSECONDS)
+        baseline = Baseline(plan, window, self.model.fitted.weights, body.sticky == EVENT)
+        newest = await self.current.ask(self._reader.last)
+        position = 0 if newest is None else max(newest.seq - ROWS, 0)
+        while rows := await self.current.ask(self._reader.read, position, ROWS_AT_ONCE):
+            for row in rows:
+                baseline.apply(row)
+            position = rows[-1].seq
+        shares = [arm.share for arm in self.start.arms if arm.name != (body.arm or body.role)]
+        if not any(arm.role == HOLDBACK for arm in self.start.arms):
+            shares.append(plan.holdback)
+        now = datetime.fromtimestamp(self.clock.seconds(), UTC)
+        made = {"model": body.model, "version": __version__, "policy": body.arm or body.role}
+        return said_of(plan, baseline, max(1.0 - sum(shares), 0.0), now, **made)
 
     def _launch(self) -> dict[str, Any] | None:
         """Return how the launch stands, and what the learner says of it, as plain values; None where there was none."""

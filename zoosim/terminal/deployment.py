@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from zoosim.core.durations import HOUR, MICROSECONDS
+from zoosim.core.durations import DAY, HOUR, MICROSECONDS
 from zoosim.core.errors import printable
+from zoosim.core.number_format import counted
 from zoosim.core.tables import table_of_rows
 from zoosim.terminal.output import print_lines, print_table
 
@@ -13,7 +14,8 @@ CHANGES = 5
 """Changes that are printed, the newest."""
 
 PAUSED = "paused"
-RUNNING = ("running", "cannot tell yet", PAUSED)
+CANNOT_TELL = "cannot tell yet"
+RUNNING = ("running", CANNOT_TELL, PAUSED)
 """States of a launch in which it splits the visitors."""
 
 DIGITS = 8
@@ -33,6 +35,8 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     if deployment["launch"] is not None:
         launched = deployment["arms"].get(deployment["launch"]["arm"], {})
         _print_launch(deployment["launch"], "decisions" if launched.get("sticky") == "event" else "visitors", wide)
+    if deployment.get("forecasts"):
+        print_lines([f"{counted(deployment['forecasts'], 'forecast')}: `zoosim forecasts` says what came of them."])
     models = [(digest[:DIGITS], *_facts(model)) for digest, model in deployment["models"].items()]
     if models:
         heads = ("model", "state", "policy", "rows", "who", "came")
@@ -50,6 +54,7 @@ def _print_launch(launch: Mapping[str, Any], units: str, wide: bool) -> None:
         lines.append(f"Why: {launch['reason'].rstrip('.')}.")
     if launch["state"] in RUNNING:
         lines += [report["sentence"] if report else f"No {units[:-1]} counts yet.", *_next_share(launch, units)]
+        lines += [f"Said beforehand: {sentence}" for sentence in launch.get("said", [])]
     print_lines([*map(printable, lines), ""])
     if report is None:
         return
@@ -74,7 +79,22 @@ def _next_share(launch: Mapping[str, Any], units: str) -> list[str]:
     after = f"{earliest} at the earliest, and after {plan['least']:,} {units} ({so_far:,} so far)"
     if step + 1 < len(plan["steps"]):
         return [f"Next: share {plan['steps'][step + 1]:.1%}, {after}."]
-    return ["It is the last share: it ships, or is taken back, as soon as the evidence is there."]
+    return [_last_share(launch)]
+
+
+def _last_share(launch: Mapping[str, Any]) -> str:
+    """Return in a sentence how a launch at its last share ends."""
+    plan = launch["plan"]
+    line = "It is the last share: it ships, or is taken back, as soon as the evidence is there."
+    if plan.get("most_days"):
+        hours = plan["hours"][-1] if isinstance(plan["hours"], list) else plan["hours"]
+        end = launch["since"] + hours * HOUR + plan["most_days"] * DAY
+        return f"{line} At {_micro(end)} it is taken back where that cannot be told by then."
+    if launch["state"] != CANNOT_TELL:
+        return line
+    arm = launch["arm"]
+    wait = f"What is as good as the champion waits for ever, here since {_micro(launch['since'])}"
+    return f"{line} {wait}: `zoosim deploy promote {arm}` or `rollback {arm}` ends it, `most_days` in a plan by itself."
 
 
 def _micro(time: float) -> str:

@@ -43,7 +43,8 @@ def with_change(before: Start, after: Start, body: DeploymentBody, now: int) -> 
     launch = launch_in(before)
     if is_launch(body):
         arm = body.arm or body.role
-        begun = Launch(before.number + 1, arm, plan_of(body).model_dump(mode="json"), State.RUNNING, 0, now)
+        plan = plan_of(body).model_dump(mode="json")
+        begun = Launch(before.number + 1, arm, plan, State.RUNNING, 0, now, model=body.model)
         share = share_of(after, begun)
         if share <= 0.0:
             raise ConfigError("launch: got no visitors, as other arms have them all; give those smaller shares first")

@@ -1,7 +1,8 @@
 """The hand that moves a launch: it gives shares, ships, takes back and freezes, as reports and checks say."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,7 @@ LAUNCH, CHECKS = "launch", "checks"
 SENTENCES = {
     Event.STEPPED: "nothing speaks against a larger share",
     Event.TIME_OVER: "the shares are through, and it cannot be told yet",
+    Event.EXPIRED: "it could not be told in all the days that the plan gives it (most_days)",
     Event.CLEARED: "what held it is over",
 }
 """Why a launch moves, where its report does not say so."""
@@ -75,11 +77,13 @@ class LaunchKeeper:
         if event is None or (event is not Event.HARMED and is_old):
             return
         why = SENTENCES.get(event) or _reason(event, report)
-        await self._switch(lambda start: self._moved(start, launch, event, why), LAUNCH, f"{launch.arm}: {why}")
+        told = {"reason": why, "verdict": report.verdict, "visitors": report.visitors}
+        await self._switch(lambda start: self._moved(start, launch, event, told), LAUNCH, f"{launch.arm}: {why}")
 
     def _due_event(self, launch: Launch, report: LaunchReport) -> Event | None:
         plan = launch.checked_plan()
-        is_over = self._clock.now() - launch.since >= plan.duration(launch.step)
+        passed = self._clock.now() - launch.since
+        is_over = passed >= plan.duration(launch.step)
         # A report of the share before says nothing of how many came since.
         has_enough = report.step == launch.step and report.step_visitors >= plan.least
         return next_event(
@@ -88,11 +92,19 @@ class LaunchKeeper:
             {check.action for check in report.checks},
             step_is_over=is_over and has_enough,
             is_last_step=launch.step == len(plan.steps) - 1,
+            is_expired=plan.is_expired(passed),
             paused_by_person=launch.by_person,
         )
 
-    def _moved(self, start: Start, seen: Launch, event: Event, why: str) -> Start:
-        """Return the start after an event; the same one where the launch has moved since it was seen."""
+    def _moved(self, start: Start, seen: Launch, event: Event, told: Mapping[str, Any]) -> Start:
+        """Return the start after an event; the same one where the launch has moved since it was seen.
+
+        Args:
+            start: The start before.
+            seen: The launch when the event was found.
+            event: The event.
+            told: Why, by which verdict, and of how many visitors, as fields of a launch.
+        """
         launch = launch_in(start)
         if launch != seen:
             return start
@@ -102,11 +114,11 @@ class LaunchKeeper:
             state=next_state(launch.state, event),
             step=step,
             since=self._clock.now() if step != launch.step else launch.since,
-            reason=why,
+            **told,
         )
         if event is Event.SHIPPED:
             start = promoted(start, launch.arm)
-        elif event is Event.HARMED:
+        elif event in (Event.HARMED, Event.EXPIRED):
             start = with_share(start, launch.arm, 0.0)
         elif event is Event.STEPPED:
             start = with_share(start, launch.arm, share_of(start, after))

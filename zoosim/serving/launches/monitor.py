@@ -6,7 +6,6 @@ their later decisions are no draws of their own. Where it is drawn for each deci
 decision to the champion. A visitor's rewards are summed over a window from the first decision on, the same for all.
 """
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
 from zoosim.monitoring import health
 from zoosim.monitoring.difference import DifferenceTest
@@ -33,12 +31,11 @@ from zoosim.serving.events import (
     decision_of,
     unpack_floats,
 )
-from zoosim.serving.launches.plan import OBJECTIVE, Launch, MetricPlan, Plan, launch_in
+from zoosim.serving.launches.plan import Launch, MetricPlan, Plan, launch_in
 from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport
+from zoosim.serving.launches.traffic import Traffic
+from zoosim.serving.launches.windows import VisitorWindows
 from zoosim.serving.projection import Projection
-
-MOST_VISITORS = 2_000_000
-"""Visitors of a launch that are told apart; further ones do not count."""
 
 SHARE_OF_ONE_PRODUCT = 0.9
 """The largest part of the new model's decisions that one product may have."""
@@ -63,24 +60,6 @@ FADING, FADING_OF_SILENCES = 2_000.0, 50_000.0
 
 LEAST_DECISIONS = 200.0
 """Decisions after which it is known how much feedback is usual."""
-
-
-class _Visitor:
-    """A visitor whose window is open: the arm, the chance of it, the decisions, and what was earned by reward."""
-
-    __slots__ = ("decisions", "is_new", "rewards", "share")
-
-    def __init__(self, is_new: bool, share: float) -> None:
-        self.is_new = is_new
-        self.share = share
-        self.decisions: list[bytes] = []
-        self.rewards: Counter[str] = Counter()
-
-    def earned(self, reward: str, weights: Mapping[str, float]) -> float:
-        """Return what was earned of a reward, or of the objective."""
-        if reward == OBJECTIVE:
-            return sum(weights.get(name, 0.0) * value for name, value in sorted(self.rewards.items()))
-        return float(self.rewards[reward])
 
 
 class Silence:
@@ -158,6 +137,7 @@ class LaunchMonitor(Projection):
         self.launch = launch if launch is not None and launch.is_running else None
         if self.launch is None:
             return
+        self._by_event = any(arm.name == self.launch.arm and arm.sticky == EVENT for arm in start.arms)
         # Beside another champion what was earned so far says nothing.
         if before is None or before.number != self.launch.number or self._champion != start.origin:
             self._champion = start.origin
@@ -166,7 +146,6 @@ class LaunchMonitor(Projection):
             self._step_visitors = 0
         self._window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
         self._assignment = Assignment(start)
-        self._by_event = any(arm.name == self.launch.arm and arm.sticky == EVENT for arm in start.arms)
         shares = self._assignment.shares
         both = shares[self.launch.arm] + shares[CHAMPION]
         self._share = shares[self.launch.arm] / both if both else 0.0  # others may have all
@@ -176,10 +155,8 @@ class LaunchMonitor(Projection):
         self._metrics = [each.metric for each in self._plan.metrics]
         self._tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
         self._split = SplitTest(2)
-        self._open: dict[int, _Visitor] = {}
-        self._dues: list[tuple[int, int, int]] = []
-        self._visitor_of: dict[bytes, int] = {}
-        self._seen: set[int] = set()
+        self._windows = VisitorWindows(self._by_event)
+        self._traffic = Traffic()
         self._mixed: set[int] = set()
         self._step_visitors = 0
         self._left = 0
@@ -200,8 +177,7 @@ class LaunchMonitor(Projection):
         if arm not in (self.launch.arm, CHAMPION):
             return
         is_new = arm == self.launch.arm
-        who = "" if self._by_event else choice.visitor_id
-        visitor = _number(who or f"decision {decision_id}")
+        visitor = self._windows.number_of(row, choice)
         if choice.arm == self.launch.arm:
             self._last_decision = row.time
             self._left = 0
@@ -212,23 +188,11 @@ class LaunchMonitor(Projection):
                 self._mixed.add(visitor)
         # Where one of both gets all visitors, none is drawn, and nothing is learned of the difference.
         is_drawn = 0.0 < self._share < 1.0
-        if is_drawn and self._is_first(visitor):
-            self._open[visitor] = _Visitor(is_new, self._share)
-            heapq.heappush(self._dues, (row.time + self._window, row.seq, visitor))
+        if is_drawn and self._windows.is_first(visitor):
+            self._windows.open(row, visitor, self._window, is_new, self._share)
+            self._traffic.come(row.time)
             self._split.update(np.array([is_new, not is_new], np.int64), [self._share, 1.0 - self._share])
-        if visitor in self._open:
-            name = short_hash(decision_id.encode(), 8)
-            self._visitor_of[name] = visitor
-            self._open[visitor].decisions.append(name)
-
-    def _is_first(self, visitor: int) -> bool:
-        """Return whether a visitor is to count who comes now, and remember that."""
-        if self._by_event:
-            return True  # each decision comes once
-        if visitor in self._seen or len(self._seen) >= MOST_VISITORS:
-            return False
-        self._seen.add(visitor)
-        return True
+        self._windows.enter(row, visitor)
 
     def _check(self, choice: Choice) -> None:
         """Check what the new model decided."""
@@ -240,26 +204,17 @@ class LaunchMonitor(Projection):
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a visitor earned whose window is open."""
         self._silence.earn(row.time)
-        if self.launch is None:
-            return
-        visitor = self._open.get(self._visitor_of.get(short_hash(decision_of(row).encode(), 8), -1))
-        if visitor is not None:
-            visitor.rewards.update(feedback.rewards)
+        if self.launch is not None:
+            self._windows.earn(row, feedback)
 
     def on_tick(self, row: Row) -> None:
         """Take the visitors whose windows are over into the tests, in the order in which they came."""
         if self.launch is None:
             return
-        over = []
-        while self._dues and self._dues[0][0] <= row.time:
-            over.append(self._open.pop(heapq.heappop(self._dues)[2]))
+        over = self._windows.close(row.time)
         if not over:
             return
         self._step_visitors += len(over)
-        for visitor in over:
-            for name in visitor.decisions:
-                # An id that is free again, as its row was removed, may have come twice.
-                self._visitor_of.pop(name, None)
         weights = self._weights()
         is_new = np.array([visitor.is_new for visitor in over], float)
         shares = np.array([visitor.share for visitor in over])
@@ -281,7 +236,10 @@ class LaunchMonitor(Projection):
         """Return how the launch stands; None without one."""
         if self.launch is None:
             return None
-        judgement = judge(self._metrics, self._tests, share=self._share, held=self._is_held)
+        per_hour = self._traffic.per_hour(self._time)
+        judgement = judge(
+            self._metrics, self._tests, share=self._share, per_hour=per_hour, held=self._is_held, now=self._now()
+        )
         self._is_held = judgement.verdict is Verdict.HOLD
         return LaunchReport(
             number=self.launch.number,
@@ -293,7 +251,12 @@ class LaunchMonitor(Projection):
             step_visitors=self._step_visitors,
             metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._tests, strict=True)],
             checks=[_failed(finding) for finding in self._findings()],
+            per_hour=per_hour,
         )
+
+    def _now(self) -> datetime:
+        """Return the time of the newest row."""
+        return datetime.fromtimestamp(self._time / MICROSECONDS, UTC)
 
     def _findings(self) -> Iterable[health.Finding]:
         """Return the checks that fail now."""
@@ -303,18 +266,13 @@ class LaunchMonitor(Projection):
         most_minutes = math.inf if self._left < MOST_LEFT else -1.0
         findings = (
             health.split_ratio(self._split, (self.launch.arm, CHAMPION)),
-            health.double_exposure(len(self._mixed), len(self._seen), MOST_DOUBLE),
+            health.double_exposure(len(self._mixed), len(self._windows.seen), MOST_DOUBLE),
             health.propensities(self._wrong, self._decisions),
             health.product_share(product, shown, self._decisions, SHARE_OF_ONE_PRODUCT),
             health.no_traffic(self.launch.arm, minutes, most_minutes),
         )
-        now = datetime.fromtimestamp(self._time / MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        self._standing = health.standing(self._standing, findings, now)
+        self._standing = health.standing(self._standing, findings, self._now().strftime("%Y-%m-%d %H:%M UTC"))
         return self._standing.values()
-
-
-def _number(visitor: str) -> int:
-    return int.from_bytes(short_hash(visitor.encode(), 8), "big")
 
 
 def _failed(finding: health.Finding) -> FailedCheck:

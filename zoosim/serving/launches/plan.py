@@ -8,7 +8,7 @@ import msgspec
 from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Strict, build
-from zoosim.core.durations import MICROSECONDS
+from zoosim.core.durations import DAY, HOUR
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.monitoring.difference import Reward
@@ -83,6 +83,8 @@ class Plan(Strict):
             that of a reward that is no success.
         ship_level: Probability of ever shipping what improves nothing; with one success, also of shipping what lowers
             that.
+        most_days: Days that the last share takes at most before it can be told; then the launch is taken back. 0 for as
+            long as it takes.
     """
 
     steps: Annotated[list[Share], Field(min_length=1, max_length=20, default_factory=lambda: [*STEPS])]
@@ -93,6 +95,7 @@ class Plan(Strict):
     holdback: Annotated[float, Field(ge=0, le=0.5)] = 0.05
     level: Annotated[float, Field(gt=0, lt=0.5)] = 0.01
     ship_level: Annotated[float, Field(gt=0, lt=0.5)] = 0.1
+    most_days: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Plan":
@@ -107,7 +110,11 @@ class Plan(Strict):
     def duration(self, step: int) -> int:
         """Return how long a share stays at least, in microseconds."""
         hours = self.hours[step] if isinstance(self.hours, list) else self.hours
-        return round(hours * 3_600 * MICROSECONDS)
+        return round(hours * HOUR)
+
+    def is_expired(self, passed: int) -> bool:
+        """Return whether so many microseconds are more than the last share may take before it can be told."""
+        return bool(self.most_days) and passed >= self.duration(len(self.steps) - 1) + self.most_days * DAY
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -122,6 +129,10 @@ class Launch(msgspec.Struct, frozen=True):
         since: When that share began, in microseconds since 1970.
         by_person: Whether a person paused it.
         reason: Why it is where it is.
+        said: What it said before it began, on when it finds what it is set to find, in sentences.
+        model: The digest of its model.
+        verdict: That of the metrics by which it was shipped or taken back; empty where they did not say so.
+        visitors: Visitors that counted by then.
     """
 
     number: int
@@ -132,6 +143,10 @@ class Launch(msgspec.Struct, frozen=True):
     since: int
     by_person: bool = False
     reason: str = ""
+    said: list[str] = []
+    model: str = ""
+    verdict: str = ""
+    visitors: int = 0
 
     @property
     def is_running(self) -> bool:

@@ -41,6 +41,7 @@ class LaunchReport(msgspec.Struct, array_like=True):
         visitors: Visitors of the new model and of the champion that count so far, and since its share began.
         metrics: How each metric stands.
         checks: The checks that fail.
+        per_hour: Such visitors who come per hour, 0 where nobody knows.
     """
 
     number: int
@@ -52,6 +53,7 @@ class LaunchReport(msgspec.Struct, array_like=True):
     step_visitors: int
     metrics: list[MetricReport]
     checks: list[FailedCheck]
+    per_hour: float = 0.0
 
 
 def described(report: LaunchReport) -> dict[str, Any]:

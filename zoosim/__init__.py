@@ -11,6 +11,7 @@ if _COMMAND.endswith("/zoosim") or (_COMMAND == "-m" and "zoosim" in sys.orig_ar
 from importlib import import_module  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from zoosim.core.version import VERSION  # noqa: E402
 from zoosim.envs import register_envs  # noqa: E402
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
     from zoosim.worlds.episodes import Next
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "AsyncClient",
     "CandidateSource",

@@ -146,15 +146,15 @@ def evaluate(
 
 def _keep_forecasts(evaluation: "Evaluation", files: Mapping[str, Path], log: "Log") -> dict[str, tuple[str, ...]]:
     """Add what is forecast of models to the files beside theirs; return notes on those for which it cannot be."""
-    from zoosim import __version__
     from zoosim.core.forecasts import add_forecasts, forecasts_path
+    from zoosim.core.version import VERSION
     from zoosim.off_policy.forecasts import forecasts_of
     from zoosim.policies.model import model_digest
 
     notes: dict[str, tuple[str, ...]] = {}
     for name, path in files.items():
         try:
-            made = {"by": "zoosim evaluate", "version": __version__, "model": model_digest(path)}
+            made = {"by": "zoosim evaluate", "version": VERSION, "model": model_digest(path)}
             add_forecasts(forecasts_path(path), forecasts_of(evaluation, name, log, **made))
         except (OSError, DataError) as error:
             reason = error.strerror if isinstance(error, OSError) else error

@@ -120,8 +120,8 @@ def train(
 
 def _save(training: "Training", kept: "Kept", out: "Path") -> None:
     """Write a model, and what the later rows forecast of it: what was forecast of the model before is removed."""
-    from zoosim import __version__
     from zoosim.core.forecasts import forecasts_path, write_forecasts
+    from zoosim.core.version import VERSION
     from zoosim.policies.model import model_digest, save_model
 
     save_model(training.model, out)
@@ -129,7 +129,7 @@ def _save(training: "Training", kept: "Kept", out: "Path") -> None:
     if training.evaluation is not None:
         from zoosim.off_policy.forecasts import forecasts_of
 
-        made = {"by": "zoosim train", "version": __version__, "model": model_digest(out)}
+        made = {"by": "zoosim train", "version": VERSION, "model": model_digest(out)}
         forecasts = forecasts_of(training.evaluation, kept.best, kept.later, **made)
     write_forecasts(forecasts_path(out), forecasts)
 

@@ -253,15 +253,15 @@ def recommend(
 
 def _keep_forecasts(recommendation: Recommendation, log: "Log") -> None:
     """Add what the rehearsal forecasts of trained models to the files beside theirs."""
-    from zoosim import __version__
     from zoosim.core.forecasts import add_forecasts, forecasts_path
+    from zoosim.core.version import VERSION
     from zoosim.off_policy.forecasts import digest_of
     from zoosim.policies.model import model_digest
     from zoosim.rehearsal.forecasts import forecast_of
 
     rehearsal = recommendation.rehearsal
     rehearsed = {} if rehearsal is None else rehearsal.values
-    basis = {"version": __version__, "log": log.source[-300:], "log_digest": digest_of(log), "rows": len(log)}
+    basis = {"version": VERSION, "log": log.source[-300:], "log_digest": digest_of(log), "rows": len(log)}
     for name, file in recommendation.models.items():
         values = rehearsed.get(name)
         if values is not None and len(values) > 1:

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from zoosim import __version__
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.core.parameters import unknown
+from zoosim.core.version import VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import SUFFIX, Model
 from zoosim.serving.arm_replica import GROWN_FROM, rules_of
@@ -530,7 +530,7 @@ class Service:
         if not any(arm.role == HOLDBACK for arm in self.start.arms):
             shares.append(plan.holdback)
         now = datetime.fromtimestamp(self.clock.seconds(), UTC)
-        made = {"model": body.model, "version": __version__, "policy": body.arm or body.role}
+        made = {"model": body.model, "version": VERSION, "policy": body.arm or body.role}
         return said_of(plan, baseline, max(1.0 - sum(shares), 0.0), now, **made)
 
     def _launch(self) -> dict[str, Any] | None:

@@ -1,0 +1,3 @@
+"""The version of zoosim, which all packages may name."""
+
+VERSION = "0.1.0"

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from zoosim.monitoring.shadow import Judged, ShadowEvidence
 from zoosim.serving.launches.plan import Launch, Plan
+from zoosim.serving.shadows.report import report_of
 from zoosim.terminal.deployment import print_deployment
 
 PLAN = {"steps": [0.01, 0.05, 0.1, 0.25, 0.5], "hours": 2.0, "least": 100}
@@ -33,7 +36,14 @@ def deployment(**launch: Any) -> dict[str, Any]:
     assert set(standing) == {*names, "report"}
     arm = {"model": "a" * 32, "policy": "adaptive", "share": 0.95, "role": "champion", "state": 3, "learned": {}}
     change = {"time": 1.764e9, "who": "ann\x1b[31m", "why": "better\n2026: by bob: promoted", "shares": {"new": 0.05}}
-    return {"arms": {"champion": arm}, "frozen": False, "models": {}, "launch": standing, "history": [change]}
+    return {
+        "arms": {"champion": arm},
+        "frozen": False,
+        "models": {},
+        "launch": standing,
+        "shadows": {},
+        "history": [change],
+    }
 
 
 def printed(capsys: pytest.CaptureFixture[str], **launch: Any) -> str:
@@ -60,6 +70,29 @@ def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureF
     over = printed(capsys, state="rolled back", reason="fewer orders")
     assert "Why: fewer orders." in over
     assert "Next" not in over
+
+
+def test_a_shadow_says_how_often_it_chooses_alike_and_what_it_would_have_earned(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    evidence = ShadowEvidence()
+    rng = np.random.default_rng(0)
+    print_deployment(
+        {**deployment(), "shadows": {"new": report_of("new", "a/1", 0, 0, evidence.estimate()).as_plain()}}
+    )
+    assert "Cannot tell yet: no decision is over." in capsys.readouterr().out
+    for _ in range(3_000):
+        weight = float(rng.choice([0.5, 1.5]))
+        evidence.update(Judged(int(rng.integers(2**63)), float(rng.random() < 0.3 * weight), weight, 0.75, 0.0))
+    report = report_of("new", "a/1", 0, 0, evidence.estimate())
+    print_deployment({**deployment(), "shadows": {"new": report.as_plain()}})
+    out = capsys.readouterr().out
+    assert "Shadow new: 3,000 decisions of the champion, objective per decision" in out
+    assert "75.0%" in out
+    assert f"{report.earned:.4g}" in out
+    assert f"{report.difference:.4g} ({report.low:.4g} to {report.high:.4g})" in out
+    assert "It would earn more than the champion: +0.0" in out
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])

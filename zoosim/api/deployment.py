@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +15,8 @@ from zoosim.core.extras import needs_extra
 from zoosim.core.files import MOST_BYTES, read_content
 from zoosim.core.parameters import shown, unknown
 
-STATUS, LAUNCH = "status", "launch"
-ACTIONS = (STATUS, LAUNCH, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire")
+STATUS, LAUNCH, SHADOW = "status", "launch", "shadow"
+ACTIONS = (STATUS, LAUNCH, SHADOW, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire")
 """What may be done with a service; `status` changes nothing."""
 
 STICKY = ("visitor", "event")
@@ -43,11 +44,12 @@ def deploy(
     """Change what a running service decides by. Each change is a row of its log, with who made it and why.
 
     Args:
-        action: "launch" a model as a new arm, give an arm another "share", "promote" it to be the champion, "rollback"
-            to the champion of before, or take the share of the challenger that is named, "retire" an arm for good,
-            "pause" and "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all;
-            "status" changes nothing.
-        what: The file of the model to launch, else the name of the arm.
+        action: "launch" a model as a new arm, let it be a "shadow", which decides for nobody, but it is said what it
+            would have earned, give an arm another "share", "promote" it to be the champion, "rollback" to the
+            champion of before, or take the share of the challenger that is named, "retire" an arm for good, "pause" and
+            "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all; "status"
+            changes nothing.
+        what: The file of the model to launch, or the name of the shadow, else the name of the arm.
         url: Where the service listens. Its key is read from the variable `ZOOSIM_SERVE_KEY`.
         arm: The name of a new arm; its role by default.
         share: The share of the visitors for whom the arm decides, from 0 to 1. A challenger that is launched without
@@ -60,7 +62,7 @@ def deploy(
 
     Returns:
         What decides then: `arms` by name with their model, policy, share and role, `models` with where each came from,
-        and `history`, the newest changes first.
+        and `history`, the newest changes first; `launch` and `shadows` with how they stand.
 
     Raises:
         ConfigError: the action is unknown, or lacks what it needs.
@@ -73,19 +75,26 @@ def deploy(
     from zoosim.serving.client import KEY, Client
 
     change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
-    if action == LAUNCH:
+    launches_shadow = action == LAUNCH and _is_name(what)
+    if launches_shadow and arm is not None:
+        raise ConfigError(f"launch: got {shown(what)}, which is no file, and the name {shown(arm)}; leave one out")
+    if action in (LAUNCH, SHADOW):
         # Before the model is sent, which takes its time.
         if sticky not in (None, *STICKY):
             raise ConfigError(unknown("sticky: unknown", str(sticky), list(STICKY)))
-        change |= {"arm": arm, "plan": None if plan is None else _plan(plan), "sticky": sticky}
+        change |= {
+            "arm": what if launches_shadow else arm,
+            "plan": None if plan is None else _plan(plan),
+            "sticky": sticky,
+        }
     else:
         _check_alone(action, what, arm, {"plan": plan, "sticky": sticky})
         change["arm"] = arm if what is None else os.fspath(what)
     with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         if action != STATUS:
-            if action == LAUNCH:
+            if action in (LAUNCH, SHADOW) and not launches_shadow:
                 change["forecasts"] = _forecasts(what)
-                change["model"] = client.keep_model(_content(what))
+                change["model"] = client.keep_model(_content(action, what))
             client.deploy(action, **change)
         return client.deployment()
 
@@ -111,9 +120,14 @@ def _check_alone(action: str, what: Any, arm: str | None, of_launches: Mapping[s
         )
 
 
-def _content(model: str | os.PathLike[str] | None) -> bytes:
+def _is_name(what: str | os.PathLike[str] | None) -> bool:
+    """Return whether what is to be launched is the name of a shadow, and no file."""
+    return isinstance(what, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,40}", what) is not None and not Path(what).exists()
+
+
+def _content(action: str, model: str | os.PathLike[str] | None) -> bytes:
     if model is None:
-        raise ConfigError("launch: got no model, expected the file of one, as zoosim train writes it")
+        raise ConfigError(f"{action}: got no model, expected the file of one, as zoosim train writes it")
     try:
         return read_content(model, MOST_BYTES)
     except OSError as error:

@@ -179,11 +179,13 @@ class DeploymentBody(Body):
     """A change of what decides.
 
     Fields:
-        action: "launch" a model as a new arm, give an arm another "share", "promote" it to be the champion, "rollback"
-            to the champion of before, or take the share of a challenger, "retire" an arm, "freeze" and "unfreeze"
-            learning, of one arm or of all, or "pause" and "resume" the launch.
+        action: "launch" a model as a new arm, let it be a "shadow", which decides for nobody, give an arm another
+            "share", "promote" it to be the champion, "rollback" to the champion of before, or take the share of a
+            challenger, "retire" an arm, "freeze" and "unfreeze" learning, of one arm or of all, or "pause" and "resume"
+            the launch.
         arm: The name of the arm; of a new one its role where it is left out.
-        model: The digest of the model to launch, as `POST /v1/models` answers it.
+        model: The digest of the model to launch, as `POST /v1/models` answers it; that of the shadow which `arm` names
+            where it is left out.
         share: The share of the visitors for whom the arm decides; a challenger that is launched without one gets the
             shares of the plan, as long as the guardrails hold.
         role: The role of a new arm: "challenger", or "holdback", which learns nothing.
@@ -195,7 +197,9 @@ class DeploymentBody(Body):
         forecasts: What is forecast of the model to launch, as in `zoosim.core.forecasts.Forecast`.
     """
 
-    action: Literal["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
+    action: Literal[
+        "launch", "shadow", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"
+    ]
     arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}\Z")] = ""
     model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}\Z")] = ""
     share: Annotated[float, Meta(ge=0, le=1)] | None = None

@@ -302,7 +302,8 @@ class Client(_Requests):
         """Change what the service decides by; a call counts once, however often its request is sent again.
 
         Args:
-            action: "launch", "share", "promote", "rollback", "retire", "freeze" or "unfreeze".
+            action: "launch", "shadow", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause" or
+                "resume".
             **change: `arm`, `model`, `share`, `role`, `who` and `why`, as far as the action takes them; see
                 `zoosim.serving.bodies.DeploymentBody`.
 

@@ -19,12 +19,13 @@ from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.console.series import Series
-from zoosim.serving.events import CHAMPION, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import CHAMPION, SHADOW, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
 from zoosim.serving.settings import Settings, changed_settings
+from zoosim.serving.shadows.report import ShadowReport
 from zoosim.serving.shop_rules.history import VisitorHistory
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
@@ -131,6 +132,7 @@ class Current(Projection):
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
         launch_report: How a launch stands, by the learner's newest report.
         launch_reported_at: When that came, by the clock's `passed`.
+        shadow_reports: What shadows would have earned, by the learner's newest reports, by the name of the arm.
         history: What visitors were shown and bought, as far as the rules of the shop ask for it.
         series: What the log holds over time, by the learner's newest message.
         waiting: How many wait for an answer of the store.
@@ -154,6 +156,7 @@ class Current(Projection):
         self.launch_report: LaunchReport | None = None
         self.launch_reported_at = -math.inf
         self.series = Series()
+        self.shadow_reports: dict[str, ShadowReport] = {}
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
         self.history = VisitorHistory(reader.find)
@@ -220,6 +223,12 @@ class Current(Projection):
         """The arms that decide for somebody, by name, and the champion, to which others leave what they cannot."""
         shares = self.assignment.shares
         return {name: arm for name, arm in self.arms.items() if name == CHAMPION or shares[name] > 0.0}
+
+    @property
+    def takers(self) -> dict[str, ServedArm]:
+        """The arms that may decide, if for nobody now, by name: all but shadows."""
+        shadows = {arm.name for arm in self.start.arms if arm.role == SHADOW}
+        return {name: arm for name, arm in self.arms.items() if name not in shadows}
 
     @property
     def origins(self) -> dict[str, str]:
@@ -350,6 +359,8 @@ class Current(Projection):
                 self.launch_reported_at = self._clock.passed()
             if message.news.series is not None:
                 self.series = message.news.series
+            if message.news.shadows is not None:
+                self.shadow_reports = {report.arm: report for report in message.news.shadows}
         # Rows first: the state may be that of a model which one of them starts.
         self._take_rows(message.news)
         self._take_state(message)

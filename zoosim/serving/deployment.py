@@ -17,7 +17,7 @@ from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.bodies import DeploymentBody, hash_of
 from zoosim.serving.current import SETTINGS
-from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
+from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, SHADOW, Arm, Start
 from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.refusals import Conflict
 
@@ -50,10 +50,30 @@ def launch(start: Start, body: DeploymentBody) -> Start:
     arms = [arm for arm in start.arms if arm.name != name or arm.share]
     if name in (CHAMPION, PREVIOUS) or any(arm.name == name for arm in arms):
         raise ConfigError(f"arm: got {shown(name)}, which is there already; give the new one another name")
-    if not body.model:
-        raise ConfigError("model: got none, expected the digest of a model that the service keeps")
     share = 0.0 if body.share is None else body.share
-    return _with_arms(start, [*arms, Arm(name, body.model, share, body.role, start.number + 1, body.sticky)])
+    model = launched_digest(start, body)
+    return _with_arms(start, [*arms, Arm(name, model, share, body.role, start.number + 1, body.sticky)])
+
+
+def launched_digest(start: Start, body: DeploymentBody) -> str:
+    """Return the digest of the model that a change brings: of the shadow that it names, where it names no model."""
+    if body.model:
+        return body.model
+    shadow_arm = next((arm for arm in start.arms if arm.role == SHADOW and arm.name == body.arm), None)
+    if body.action != "launch" or shadow_arm is None:
+        of_shadow = f", and {shown(body.arm)} is no shadow" if body.arm else ""
+        raise ConfigError(f"model: got none{of_shadow}, expected the digest of a model that the service keeps")
+    return shadow_arm.model
+
+
+def add_shadow(start: Start, body: DeploymentBody) -> Start:
+    """Return a start with a new arm that decides for nobody, and of which it is said what it would have earned."""
+    name = body.arm or SHADOW
+    if name in (CHAMPION, PREVIOUS) or any(arm.name == name for arm in start.arms):
+        raise ConfigError(f"arm: got {shown(name)}, which is there already; give the shadow another name, or retire it")
+    if body.share is not None:
+        raise ConfigError("shadow: got a share, and a shadow decides for nobody; launch the model, or leave it out")
+    return _with_arms(start, [*start.arms, Arm(name, launched_digest(start, body), 0.0, SHADOW, start.number + 1)])
 
 
 def is_launch(body: DeploymentBody) -> bool:
@@ -63,7 +83,7 @@ def is_launch(body: DeploymentBody) -> bool:
 
 def change_share(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which an arm has another share."""
-    arm = _arm_in(start, body.arm)
+    arm = _deciding_arm(start, body)
     if body.share is None:
         raise ConfigError("share: got none, expected that of the arm, from 0 to 1")
     if arm.role == PREVIOUS and body.share:
@@ -73,7 +93,7 @@ def change_share(start: Start, body: DeploymentBody) -> Start:
 
 def promote(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which an arm is the champion; the champion of before can come back."""
-    return promoted(start, body.arm)
+    return promoted(start, _deciding_arm(start, body).name)
 
 
 def roll_back(start: Start, body: DeploymentBody) -> Start:
@@ -83,7 +103,7 @@ def roll_back(start: Start, body: DeploymentBody) -> Start:
         if previous is None:
             raise ConfigError("arm: got none, and there is no champion of before; name the challenger to take back")
         return promoted(start, previous.name)
-    return with_share(start, body.arm, 0.0)
+    return with_share(start, _deciding_arm(start, body).name, 0.0)
 
 
 def retire(start: Start, body: DeploymentBody) -> Start:
@@ -96,7 +116,7 @@ def freeze(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which an arm is a holdback, as it is by now; without a name one in which no arm learns."""
     if not body.arm:
         return with_frozen(start, True)
-    arm = _arm_in(start, body.arm)
+    arm = _deciding_arm(start, body)
     running = launch_in(start)
     if running is not None and running.is_running and running.arm == arm.name:
         # A holdback draws its visitors by another hash, so they would not be those that the launch counts.
@@ -108,7 +128,7 @@ def unfreeze(start: Start, body: DeploymentBody) -> Start:
     """Return a start in which arms learn again; a holdback that is named becomes a challenger."""
     if not body.arm:
         return with_frozen(start, False)
-    arm = _arm_in(start, body.arm)
+    arm = _deciding_arm(start, body)
     return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=CHALLENGER)))
 
 
@@ -119,6 +139,7 @@ def unchanged(start: Start, body: DeploymentBody) -> Start:
 
 ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
     "launch": launch,
+    "shadow": add_shadow,
     "share": change_share,
     "promote": promote,
     "rollback": roll_back,
@@ -252,6 +273,15 @@ def with_holdback(start: Start, model: str, share: float) -> Start:
     if any(arm.name == HOLDBACK for arm in start.arms):
         raise ConfigError(f"arm: got {HOLDBACK!r}, as the plan names the arm that learns nothing; give another name")
     return _with_arms(start, [Arm(HOLDBACK, model, share, HOLDBACK, start.number + 1), *start.arms])
+
+
+def _deciding_arm(start: Start, body: DeploymentBody) -> Arm:
+    """Return the arm that a change is about; raises `ConfigError` where it is none, or a shadow."""
+    arm = _arm_in(start, body.arm)
+    if arm.role == SHADOW:
+        remedy = f"launch it first (zoosim deploy launch {arm.name}), or retire it"
+        raise ConfigError(f"{body.action}: {arm.name} is a shadow, which decides for nobody; {remedy}")
+    return arm
 
 
 def _arm_in(start: Start, name: str) -> Arm:

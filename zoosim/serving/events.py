@@ -50,9 +50,10 @@ class Row(NamedTuple):
     body: bytes
 
 
-CHAMPION, CHALLENGER, HOLDBACK, PREVIOUS = "champion", "challenger", "holdback", "previous"
-"""Roles of arms, of which the first and the last are names, too: the champion decides for whom the others leave, a
-challenger is tried, a holdback learns nothing, and the previous champion decides for nobody, and can come back."""
+CHAMPION, CHALLENGER, HOLDBACK, PREVIOUS, SHADOW = "champion", "challenger", "holdback", "previous", "shadow"
+"""Roles of arms, of which the first and the fourth are names, too: the champion decides for whom the others leave, a
+challenger is tried, a holdback learns nothing, the previous champion decides for nobody, and can come back, and of a
+shadow, which decides for nobody either, it is said what it would have earned."""
 
 ROLES = (CHALLENGER, HOLDBACK)
 """Roles of an arm beside the champion that decides."""

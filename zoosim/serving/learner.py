@@ -28,6 +28,7 @@ from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
+from zoosim.serving.shadows.watch import ShadowWatch
 from zoosim.serving.shop_rules.history import VISITOR_ROWS
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address
@@ -174,6 +175,13 @@ class LogLearner:
         self._gone_before = self._gone_already()
         self._monitor = LaunchMonitor(lambda: self._replica.champion.model.fitted.weights)
         self._series = SeriesProjection(load_series(self._folder / SNAPSHOTS, self._replica.position))
+        self._shadows = ShadowWatch(
+            self._replica,
+            lambda after: self._insist(lambda: store.read(after, ROWS_AT_ONCE)),
+            lambda key: self._insist(lambda: store.find(key)),
+            lambda seq: self._insist(lambda: store.row(seq)),
+            self._passed,
+        )
         # Models stay for as long as this process lives, so no collection need look through them.
         gc.freeze()
         # Empty, so that the first message of each arm is whole: a new learner does not know what the ranker has.
@@ -239,6 +247,7 @@ class LogLearner:
     def step(self) -> int:
         """Learn from what is new in the log, tell the ranker, and write a snapshot, where due; return the rows read."""
         rows_read = self.catch_up()
+        self._shadows.step()
         if self._message_is_due():
             self._publish()
             self._tell_of_bounds()
@@ -304,6 +313,7 @@ class LogLearner:
             series = self._series.series
             self._reported = self._replica.position
             self._reported_at = self._passed()
+        shadows = self._shadows.reports()
         for name, arm in arms.items():
             news = News(
                 after=self._published,
@@ -319,6 +329,7 @@ class LogLearner:
                 silence=self._monitor.silence() if name == CHAMPION else None,
                 launch=report if name == CHAMPION else None,
                 series=series if name == CHAMPION else None,
+                shadows=shadows if name == CHAMPION else None,
             )
             self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
         self._rows = []
@@ -343,7 +354,8 @@ class LogLearner:
 
     def _message_is_due(self) -> bool:
         # A report is due once more after the last rows of a busy time: the one before it may lack some of them.
-        is_new = self._is_new or self._published != self._replica.position or self._report_is_due()
+        has_report = self._report_is_due() or self._shadows.has_news
+        is_new = self._is_new or self._published != self._replica.position or has_report
         if not is_new or self._replica.start is None:
             return False
         return self._passed() - self._published_at >= SECONDS_BETWEEN_MESSAGES

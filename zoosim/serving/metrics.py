@@ -69,6 +69,7 @@ class Metrics:
             shares.add_metric([arm], share)
         yield shares
         yield from self._launch()
+        yield from self._shadows()
         agreement = service.agreement().get("agreement")
         if agreement is not None:
             description = "Share of decisions in apprentice mode that the policy would have made like the shop."
@@ -83,6 +84,22 @@ class Metrics:
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
         yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))
+
+    def _shadows(self) -> Iterator[Metric]:
+        """Yield what shadows would have earned, as the learner told last."""
+        reports = self._service.shadow_reports()
+        if not reports:
+            return
+        what = "Shadow less champion, per decision, in units of the objective."
+        differences = GaugeMetricFamily("zoosim_shadow_difference", what, labels=["arm", "bound"])
+        agreements = GaugeMetricFamily("zoosim_shadow_agreement", "Part that both choose alike.", labels=["arm"])
+        effective = GaugeMetricFamily("zoosim_shadow_effective", "Effective sample size.", labels=["arm"])
+        for arm, report in reports.items():
+            for bound in ("low", "difference", "high"):
+                differences.add_metric([arm, bound], getattr(report, bound))
+            agreements.add_metric([arm], report.agreement)
+            effective.add_metric([arm], report.effective)
+        yield from (differences, agreements, effective)
 
     def _launch(self) -> Iterator[Metric]:
         """Yield how a launch stands, as the learner told last."""

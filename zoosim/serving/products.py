@@ -141,7 +141,7 @@ class ProductFinder:
             self._check_model()
             origins = self._current.origins
             new_products = [
-                (arm, product) for arm in self._current.arms.values() if (product := self._changed(arm, name, body))
+                (arm, product) for arm in self._current.takers.values() if (product := self._changed(arm, name, body))
             ]
             if not new_products:
                 raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
@@ -178,7 +178,7 @@ class ProductFinder:
         is_described = not names.isdisjoint(columns.keys() - {ID})
         is_shown = catalogue.may_be_shown(name)
         version = catalogue.version_of(name)
-        if any(each.catalogue.is_hidden(name) for each in self._current.arms.values()):
+        if any(each.catalogue.is_hidden(name) for each in self._current.takers.values()):
             hidden = "which may not be shown (available: false); PUT /v1/products/ID with available: true shows it"
             raise PolicyError(f"candidates: got {shown(name)}, {hidden}")
         if is_shown and not is_described:

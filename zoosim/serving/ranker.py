@@ -73,7 +73,7 @@ def draw(
     slots: Sequence[Slot],
     candidates: RequestCandidates,
     exploration: float,
-    unit: "Units",
+    unit: Callable[[int], float],
     caps: Sequence[PageCap] = (),
 ) -> Drawn:
     """Draw what to show in each slot, from what the slots above leave; the same state and units give the same.
@@ -85,7 +85,7 @@ def draw(
         slots: What to fill, from the top: one at least.
         candidates: K products.
         exploration: The share of draws that is spread evenly over the candidates.
-        unit: The numbers that settle the draws.
+        unit: Returns the number in [0, 1) that settles the draw of a slot, as `Units` do.
         caps: Caps on the page; they leave something for the top, and slots below it exclude nothing then.
 
     Raises:

@@ -1,6 +1,6 @@
 """Decisions of the models that a model grew from, as the grown one sees them: in features of its own schema."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,22 +75,32 @@ class Recorded:
         features = unpack_floats(decision.visitor_in(slot))
         return self._model.fitted.visitors.carry_over(before, features, values)
 
+    def candidates_in(self, decision: ProductDecision, candidates: RequestCandidates) -> RequestCandidates:
+        """Return all candidates of a decision, which are those of another schema."""
+        rest = dict(unpack_unexpressed(decision.unexpressed).candidates)
+        pairs = zip(candidates.names, candidates.versions.tolist(), strict=True)
+        rows = [self._features_in(decision, name, version, rest.get(name, {})) for name, version in pairs]
+        features = np.array(rows, float).reshape(len(rows), -1)
+        return RequestCandidates(candidates.versions, candidates.names, candidates.ids, frozen(features))
+
     def _product_in(self, decision: ProductDecision, slot: int) -> RequestCandidates:
         name = decision.products[slot]
-        values: dict[str, Any] = {ID: name}
-        for candidate, rest in unpack_unexpressed(decision.unexpressed).candidates:
-            if candidate == name:
-                values |= rest
+        rest = dict(unpack_unexpressed(decision.unexpressed).candidates).get(name, {})
+        version = int(unpack_whole(decision.versions)[decision.shown[slot]])
+        features = np.array(self._features_in(decision, name, version, rest), float).reshape(1, -1)
+        names = (name,)
+        return RequestCandidates(np.zeros(1, np.int64), names, product_ids(names), frozen(features))
+
+    def _features_in(
+        self, decision: ProductDecision, name: str, version: int, unexpressed: Mapping[str, Any]
+    ) -> FloatArray:
+        """Return the features `(d_p,)` of a version of a product in a decision."""
+        values = {ID: name, **unexpressed}
         encoder = self._model.fitted.products
-        features = self._features_of(decision, int(unpack_whole(decision.versions)[decision.shown[slot]]))
+        features = self._features_of(decision, version)
         place = self._model.catalogue.place(name)
         if features is not None:
-            features = encoder.carry_over(self._schemas.of(decision.model).products, features, values)
-        elif place is not None:
-            features = self._model.catalogue.features[place]
-        else:
-            features = encoder.encode_one(values)
-        names = (name,)
-        return RequestCandidates(
-            np.zeros(1, np.int64), names, product_ids(names), frozen(np.array(features, float).reshape(1, -1))
-        )
+            return encoder.carry_over(self._schemas.of(decision.model).products, features, values)
+        if place is not None:
+            return np.asarray(self._model.catalogue.features[place])
+        return encoder.encode_one(values)

@@ -6,7 +6,7 @@ from functools import partial
 from zoosim.core.errors import DataError
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import EARLIER, ArmReplica
-from zoosim.serving.events import CHAMPION, HOLDBACK, Choice, Feedback, Product, Row, Start, row_checksum
+from zoosim.serving.events import CHAMPION, HOLDBACK, SHADOW, Choice, Feedback, Product, Row, Start, row_checksum
 from zoosim.serving.projection import Projection
 
 
@@ -65,7 +65,7 @@ class Replica(Projection):
             else:
                 hidden = arms[CHAMPION].catalogue.hidden() if arms else ()
                 arms[name] = self._new_arm(name, own_start, hidden=hidden)
-            arms[name].learns = roles.get(name) != HOLDBACK
+            arms[name].learns = roles.get(name) not in (HOLDBACK, SHADOW)
         self.arms = arms
         self.start = start
 
@@ -81,9 +81,11 @@ class Replica(Projection):
                 old_name = next((old for old, arm in left.items() if arm.origin == start.origin), None)
                 if old_name is not None:
                     going_on[name] = left.pop(old_name)
-        # What is left changes its model, and keeps what it knows of visitors, products and counts.
+        # What is left changes its model, and keeps what it knows of visitors, products and counts; but a shadow, which
+        # knows of none, begins anew where it is launched.
+        shadows = {arm.name for arm in self.start.arms if arm.role == SHADOW} if self.start else set()
         for name in starts:
-            if name not in going_on and name in left:
+            if name not in going_on and name in left and name not in shadows:
                 going_on[name] = left.pop(name)
         return going_on
 

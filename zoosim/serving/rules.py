@@ -23,7 +23,7 @@ Reward = Annotated[float, Field(ge=-1e9, le=1e9)]
 
 
 class Rules(Strict):
-    """Rules by which a service learns and shows. Changes are rows of its log, so that all can be computed anew.
+    """Rules by which a service explores, learns and shows; changes are rows of its log, so all can be computed anew.
 
     Args:
         wait: Seconds after a decision in which its feedback counts. What comes later is logged, and not learned.
@@ -35,6 +35,8 @@ class Rules(Strict):
         per_visitor: How many decisions of a visitor are learned for sure, those of earlier days counted half as much
             with each day. Further ones are learned as far as many visitors make as many, and else logged alone, so
             that nobody moves the policy alone; 0 learns all.
+        exploration: The share of decisions that is spread evenly over all candidates, so that the log can judge other
+            policies.
         frozen: Whether nothing is learned for now, of any arm: what is decided meanwhile is logged alone.
         mode: "online": the policy decides and learns; "apprentice": the first candidate is shown and the policy learns
             what it earns; "logging-only": the first candidate is shown and nothing is learned.
@@ -47,6 +49,7 @@ class Rules(Strict):
     lowest: Reward = 0.0
     highest: Reward = 1.0
     per_visitor: Annotated[int, Field(ge=0, le=1_000)] = 3
+    exploration: Annotated[float, Field(ge=0, le=1)] = 0.05
     frozen: bool = False
     mode: Literal["online", "apprentice", "logging-only"] = "online"
     shop_rules: ShopRules = ShopRules()

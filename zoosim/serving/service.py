@@ -24,13 +24,14 @@ from zoosim.serving.arm_replica import GROWN_FROM, rules_of
 from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.current import Current
-from zoosim.serving.deployment import deployed, is_launch, models_in, registered, with_holdback
+from zoosim.serving.current import Current, ServedArm
+from zoosim.serving.deployment import deployed, is_launch, launched_digest, models_in, registered, with_holdback
 from zoosim.serving.endpoints.base import Endpoints, ServiceParts
 from zoosim.serving.events import (
     CHAMPION,
     EVENT,
     HOLDBACK,
+    SHADOW,
     VISITOR,
     Choice,
     NewRow,
@@ -67,7 +68,8 @@ from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.settings import Settings
-from zoosim.serving.starting import SALT_BYTES, check_alike, first_start
+from zoosim.serving.shadows.report import ShadowReport
+from zoosim.serving.starting import SALT_BYTES, check_arm, first_start
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
 
@@ -462,9 +464,10 @@ class Service:
             if instead_of:
                 is_outdated = start.origin != instead_of or any(arm.share for arm in start.arms)
                 # What grew has another schema, by which no arm that decided before can decide again.
-                return start if is_outdated else msgspec.structs.replace(after, arms=[])
-            if start.arms and schema != _schema_of(self.model):
-                names = ", ".join(arm.name for arm in start.arms)
+                shadows = [arm for arm in start.arms if arm.role == SHADOW]  # which may have another schema
+                return start if is_outdated else msgspec.structs.replace(after, arms=shadows)
+            names = ", ".join(arm.name for arm in start.arms if arm.role != SHADOW)
+            if names and schema != _schema_of(self.model):
                 remedy = "give one with the schema of the champion, or end the arms first (zoosim deploy retire NAME)"
                 raise ConfigError(f"model: got one with another schema than that of the arms {names}; {remedy}")
             return after
@@ -485,7 +488,7 @@ class Service:
             DataError: the model is broken, or not kept here.
             StoreError: the log cannot be written.
         """
-        model = await asyncio.to_thread(self._launched_model, body) if body.action == "launch" else None
+        model = await asyncio.to_thread(self._launched_model, body) if body.action in ("launch", SHADOW) else None
         forecasts = checked_of_model(body.forecasts, body.model)
         held_back = ""
         beforehand = None
@@ -503,8 +506,9 @@ class Service:
             if after == start:
                 return start
             if model is not None:
-                check_alike(body.arm or body.role, model, self.model)
-                after = registered(after, body.model, model, body.who, self.clock.seconds())
+                role = SHADOW if body.action == SHADOW else body.role
+                check_arm(body.arm or role, role, model, self.model)
+                after = registered(after, launched_digest(start, body), model, body.who, self.clock.seconds())
                 after = with_forecasts(after, forecasts)
             if held_back:
                 after = with_holdback(after, held_back, plan_of(body).holdback)
@@ -542,14 +546,18 @@ class Service:
         is_of_it = report is not None and report.number == launch.number
         return {**msgspec.to_builtins(launch), "report": described(report) if is_of_it and report else None}
 
+    def shadow_reports(self) -> dict[str, ShadowReport]:
+        """Return what shadows would have earned, by the learner's newest reports; no more of those that are gone."""
+        reports = self.current.shadow_reports
+        return {name: reports[name] for name, arm in self.current.arms.items() if _is_of(reports.get(name), arm)}
+
     def _launched_model(self, body: DeploymentBody) -> Model:
-        if not body.model:
-            raise ConfigError("model: got none, expected the digest of a model that the service keeps")
-        path = model_path(Path(), body.model)
+        digest = launched_digest(self.start, body)
+        path = model_path(Path(), digest)
         self._store.fetch(self.folder, path.as_posix())  # another service of the log may have got it
         if not (self.folder / path).exists():
-            raise ConfigError(f"model: got {body.model}, which is not kept here; send its file to /v1/models first")
-        return load_served_model(self.folder, body.model)
+            raise ConfigError(f"model: got {digest}, which is not kept here; send its file to /v1/models first")
+        return load_served_model(self.folder, digest)
 
     def deployment(self) -> dict[str, Any]:
         """Return what decides for which share of the visitors, and where models came from, as plain values."""
@@ -559,6 +567,7 @@ class Service:
             "models": models_in(self.start),
             "launch": self._launch(),
             "forecasts": len(forecasts_in(self.start)),
+            "shadows": {name: report.as_plain() for name, report in self.shadow_reports().items()},
             "who": self.start.who,
             "why": self.start.why,
         }
@@ -645,6 +654,10 @@ def _check_rewards(plan: Plan, weights: Mapping[str, float]) -> None:
     for metric in plan.metrics:
         if metric.reward != OBJECTIVE and metric.reward not in weights:
             raise ConfigError(unknown("plan of the launch: reward", metric.reward, [OBJECTIVE, *weights]))
+
+
+def _is_of(report: ShadowReport | None, arm: ServedArm) -> bool:
+    return report is not None and report.origin == arm.origin
 
 
 def _schema_of(model: Model) -> tuple[str, str]:

@@ -70,8 +70,6 @@ class Settings(Rules):
         host, port: Where it listens. Beyond this machine it listens with keys alone.
         store: Where its log, snapshots and models lie: `sqlite:FOLDER`, or `redis://HOST:PORT/DB?name=LOOP&folder=FOLDER`
             for a log on a Redis or Valkey server.
-        exploration: The share of decisions that is spread evenly over all candidates, so that the log can judge other
-            policies.
         key: The key that opens everything; clients send it as `Authorization: Bearer KEY`.
         decide_key, feedback_key, admin_key: Keys that open one part.
         sync: "feedback": feedback is on the disk before it is acknowledged, decisions are in the hands of the operating
@@ -98,7 +96,6 @@ class Settings(Rules):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8100
     store: Annotated[str, Field(min_length=1)] = "sqlite:zoosim-service"
-    exploration: Annotated[float, Field(ge=0, le=1)] = 0.05
     key: str = ""
     decide_key: str = ""
     feedback_key: str = ""

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import ConfigError
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import WARM_UP
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
-from zoosim.serving.events import Arm, Start
+from zoosim.serving.events import SHADOW, Arm, Start
 from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
 from zoosim.serving.forecasts import forecasts_of_file, with_forecasts
 from zoosim.serving.fresh import warm_up_model
@@ -100,7 +101,18 @@ def _check_arms(current: Current, champion: str, arms: Sequence[Arm]) -> None:
         return
     expected = load_served_model(current.folder, champion)
     for arm in arms:
-        check_alike(arm.name, load_served_model(current.folder, arm.model), expected)
+        check_arm(arm.name, arm.role, load_served_model(current.folder, arm.model), expected)
+
+
+def check_arm(name: str, role: str, model: Model, champion: Model) -> None:
+    """Refuse a model for an arm of a role beside the champion: `ConfigError`."""
+    if role != SHADOW:
+        check_alike(name, model, champion)
+        return
+    for whose, each in (("the shadow's", model), ("the champion's", champion)):
+        if each.action_space != PRODUCTS or WARM_UP in each.facts:
+            kind = "none yet" if WARM_UP in each.facts else f"one of {each.action_space}"
+            raise ConfigError(f"shadow {name}: {whose} model is {kind}, expected one of products; launch it instead")
 
 
 def check_alike(name: str, model: Model, champion: Model) -> None:

@@ -35,6 +35,8 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     if deployment["launch"] is not None:
         launched = deployment["arms"].get(deployment["launch"]["arm"], {})
         _print_launch(deployment["launch"], "decisions" if launched.get("sticky") == "event" else "visitors", wide)
+    for name, shadow in deployment["shadows"].items():
+        _print_shadow(name, shadow, wide)
     if deployment.get("forecasts"):
         print_lines([f"{counted(deployment['forecasts'], 'forecast')}: `zoosim forecasts` says what came of them."])
     models = [(digest[:DIGITS], *_facts(model)) for digest, model in deployment["models"].items()]
@@ -64,6 +66,19 @@ def _print_launch(launch: Mapping[str, Any], units: str, wide: bool) -> None:
         title = f"{report['visitors']:,} {units}, figures per {units[:-1]}"
         print_table(table_of_rows(title, heads, rows, n_text=2, essential=4), wide=wide)
     print_lines([check["sentence"] for check in report["checks"]])
+
+
+def _print_shadow(name: str, shadow: Mapping[str, Any], wide: bool) -> None:
+    """Print how often a shadow would choose alike, and what it would have earned."""
+    figures = {key: _number(shadow[key]) for key in ("earned", "value", "difference", "effective")}
+    value = f"{figures['value']} ({_number(shadow['value_low'])} to {_number(shadow['value_high'])})"
+    difference = f"{figures['difference']} ({_number(shadow['low'])} to {_number(shadow['high'])})"
+    alike = "-" if shadow["agreement"] is None else f"{shadow['agreement']:.1%}"
+    row = (value, figures["earned"], difference, alike, f"{shadow['effective']:,.0f}")
+    heads = ("shadow", "champion", "difference", "alike", "effective\nsample")
+    title = f"Shadow {name}: {shadow['decisions']:,} decisions of the champion, objective per decision"
+    print_table(table_of_rows(title, heads, [row], n_text=0, essential=3), wide=wide)
+    print_lines([shadow["sentence"], ""])
 
 
 def _next_share(launch: Mapping[str, Any], units: str) -> list[str]:

@@ -269,11 +269,12 @@ class ProductEndpoint(Endpoint):
     def try_requests(self) -> None:
         """Decide among a few products, and among all of them."""
         visitor: dict[str, Value] = dict.fromkeys(self._current.model.fitted.visitors.names, TRIAL_VALUE)
-        trials = [_trial_candidates(arm) for arm in self._current.arms.values()]
+        arms = self._current.takers
+        trials = [_trial_candidates(arm) for arm in arms.values()]
         for candidates in zip(*trials, strict=False):
             names = candidates[0].names
             body = DecideBody(visitor, list(names), count=min(2, len(names)))
-            offers = {name: _Offer(each, []) for name, each in zip(self._current.arms, candidates, strict=True)}
+            offers = {name: _Offer(each, []) for name, each in zip(arms, candidates, strict=True)}
             inputs = RequestInputs.of(body, (), self._current.model.fitted)
             record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
             pack(record)

@@ -1,0 +1,1 @@
+"""Shadows: models that decide for nobody, and what they would have earned, in the process that learns."""

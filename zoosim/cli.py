@@ -596,8 +596,8 @@ def deploy(
     """Change what a running service decides by: launch a model, promote it, take it back.
 
     ACTION is launch MODEL.zoosim, shadow MODEL.zoosim, launch SHADOW, share ARM, promote ARM, rollback [ARM], pause,
-    resume, retire ARM, freeze [ARM] or unfreeze [ARM]. A model that is launched without --share gets larger shares step
-    by step, and is taken back where a guardrail says so; a shadow decides for nobody.
+    resume, retire ARM, freeze [ARM], unfreeze [ARM] or rules RULES.yaml. A model that is launched without --share gets
+    larger shares step by step, and is taken back where a guardrail says so; a shadow decides for nobody.
     Without one, what decides is printed. Requests go on meanwhile, and each change is a row of the log.
     """
     from zoosim.api.deployment import deploy as change

@@ -358,7 +358,11 @@ Arms = Annotated[
 ]
 DeployAction = Annotated[str, typer.Argument(metavar="[ACTION]", help="What to do [default: status].")]
 Deployed = Annotated[
-    str | None, typer.Argument(metavar="[MODEL.zoosim|ARM]", help="File of the model to launch, else the arm's name.")
+    str | None,
+    typer.Argument(
+        metavar="[MODEL.zoosim|RULES.yaml|ARM]",
+        help="File of the model to launch, or of the rules, else the arm's name.",
+    ),
 ]
 RunningService = Annotated[
     str, typer.Option("--url", metavar="URL", help="Where the service listens; its key is in ZOOSIM_SERVE_KEY.")

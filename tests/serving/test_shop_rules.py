@@ -12,7 +12,7 @@ from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, with_service
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.serving.arm_replica import PINNED as NOT_LEARNED
-from zoosim.serving.bodies import DecideBody, FeedbackBody, SlotBody
+from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody, SlotBody
 from zoosim.serving.events import CHOICES, ProductDecision, unpack, unpack_floats
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.log_reader import CAPPED_PAGE, PINNED, LoggedDecision
@@ -122,6 +122,34 @@ def test_searches_refuse_rules(tmp_path: Path) -> None:
         ConfigError, match="shop_rules: this model ranks searches by boosts; they hold for decisions on"
     ):
         with_service(tmp_path, make_boost_model(tmp_path), None, shop_rules={"most_shown": 1})  # type: ignore[arg-type]
+
+
+def test_a_running_service_takes_other_rules_and_keeps_them(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        body = DeploymentBody("rules", rules={"pinned": {"1": "p3"}}, who="ann", why="campaign")
+        assert (await service.deploy(body))["rules"] == {"pinned": {"1": "p3"}}
+        assert (await service.decide(DecideBody())).shown[0].product == "p3"
+        newest = (await service.history())[0]
+        assert (newest["who"], newest["why"]) == ("ann", "campaign")
+        for rules, message in (
+            (None, "rules: got none"),
+            ({"most_shown": "x"}, "rules.most_shown: got 'x'"),
+            ({"not_bought": "sale"}, "shop_rules.not_bought: unknown reward 'sale'"),
+            ({"most_shown": 1, "shown_days": 100.0}, "shown_days: got 100, expected at most keep_days"),
+        ):
+            with pytest.raises(ConfigError, match=message):
+                await service.deploy(DeploymentBody("rules", rules=rules))
+        assert service.deployment()["rules"] == {"pinned": {"1": "p3"}}
+        assert service.counts["decisions with pinned products"] == 1
+
+    with_service(tmp_path, model, use)
+
+    async def again(service: Service) -> None:
+        assert service.deployment()["rules"] == {"pinned": {"1": "p3"}}
+        assert (await service.deploy(DeploymentBody("rules", rules={})))["rules"] == {}
+        assert (await service.decide(DecideBody())).pinned == []
+
+    with_service(tmp_path, model, again, shop_rules={"forbidden": ["p1"]})  # what was deployed stays over settings
 
 
 def test_what_is_pinned_teaches_nothing(tmp_path: Path, model: Path) -> None:

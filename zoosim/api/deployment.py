@@ -15,8 +15,11 @@ from zoosim.core.extras import needs_extra
 from zoosim.core.files import MOST_BYTES, read_content
 from zoosim.core.parameters import shown, unknown
 
-STATUS, LAUNCH, SHADOW = "status", "launch", "shadow"
-ACTIONS = (STATUS, LAUNCH, SHADOW, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire")
+STATUS, LAUNCH, SHADOW, RULES = "status", "launch", "shadow", "rules"
+ACTIONS = (
+    *(STATUS, LAUNCH, SHADOW, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire"),
+    RULES,
+)
 """What may be done with a service; `status` changes nothing."""
 
 STICKY = ("visitor", "event")
@@ -47,9 +50,9 @@ def deploy(
         action: "launch" a model as a new arm, let it be a "shadow", which decides for nobody, but it is said what it
             would have earned, give an arm another "share", "promote" it to be the champion, "rollback" to the
             champion of before, or take the share of the challenger that is named, "retire" an arm for good, "pause" and
-            "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all; "status"
-            changes nothing.
-        what: The file of the model to launch, or the name of the shadow, else the name of the arm.
+            "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all, or set the
+            "rules" of the shop; "status" changes nothing.
+        what: The file of the model to launch, or that of the rules, or the name of the shadow, else the name of the arm.
         url: Where the service listens. Its key is read from the variable `ZOOSIM_SERVE_KEY`.
         arm: The name of a new arm; its role by default.
         share: The share of the visitors for whom the arm decides, from 0 to 1. A challenger that is launched without
@@ -89,7 +92,10 @@ def deploy(
         }
     else:
         _check_alone(action, what, arm, {"plan": plan, "sticky": sticky})
-        change["arm"] = arm if what is None else os.fspath(what)
+        if action == RULES:
+            change["rules"] = _rules(what)
+        else:
+            change["arm"] = arm if what is None else os.fspath(what)
     with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         if action != STATUS:
             if action in (LAUNCH, SHADOW) and not launches_shadow:
@@ -106,6 +112,16 @@ def _plan(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(plan) if isinstance(plan, Mapping) else read_yaml(Path(plan))
     build(Plan, fields, "plan" if isinstance(plan, Mapping) else os.fspath(plan))
     return fields
+
+
+def _rules(path: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """Return the rules of a shop in a file; raises `ConfigError` where it holds none."""
+    from zoosim.serving.shop_rules.settings import ShopRules
+
+    if path is None:
+        raise ConfigError("rules: got no file, expected a YAML file of the rules of the shop")
+    rules: ShopRules = build(ShopRules, read_yaml(Path(path)), os.fspath(path))
+    return rules.model_dump(mode="json", exclude_defaults=True)
 
 
 def _check_alone(action: str, what: Any, arm: str | None, of_launches: Mapping[str, Any]) -> None:

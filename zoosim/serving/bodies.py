@@ -181,8 +181,8 @@ class DeploymentBody(Body):
     Fields:
         action: "launch" a model as a new arm, let it be a "shadow", which decides for nobody, give an arm another
             "share", "promote" it to be the champion, "rollback" to the champion of before, or take the share of a
-            challenger, "retire" an arm, "freeze" and "unfreeze" learning, of one arm or of all, or "pause" and "resume"
-            the launch.
+            challenger, "retire" an arm, "freeze" and "unfreeze" learning, of one arm or of all, "pause" and "resume"
+            the launch, or set the "rules" of the shop.
         arm: The name of the arm; of a new one its role where it is left out.
         model: The digest of the model to launch, as `POST /v1/models` answers it; that of the shadow which `arm` names
             where it is left out.
@@ -195,10 +195,11 @@ class DeploymentBody(Body):
         plan: The plan of a launch, as in `zoosim.serving.launches.plan.Plan`; its defaults where it is left out.
         sticky: What a new arm is drawn for: a "visitor", who keeps it, or each "event", that is each decision, anew.
         forecasts: What is forecast of the model to launch, as in `zoosim.core.forecasts.Forecast`.
+        rules: The rules of the shop, as in `zoosim.serving.shop_rules.settings.ShopRules`: they take the place of all.
     """
 
     action: Literal[
-        "launch", "shadow", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"
+        "launch", "shadow", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume", "rules"
     ]
     arm: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}\Z")] = ""
     model: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,64}\Z")] = ""
@@ -210,6 +211,7 @@ class DeploymentBody(Body):
     plan: dict[str, Any] | None = None
     sticky: Literal["visitor", "event"] = "visitor"
     forecasts: list[dict[str, Any]] = []
+    rules: dict[str, Any] | None = None
 
 
 class ErrorAnswer(msgspec.Struct):

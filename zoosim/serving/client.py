@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -53,6 +53,9 @@ class Decision:
         ignored: Ids of candidates that could not be shown: unknown ones without a description, and hidden ones.
         warnings: Lines on what of the request the model was not made for, such as a column that it does not know.
         arm: The arm that decided.
+        pinned: Places, 1 being the top, that show pinned products.
+        barred: Ids of candidates that a rule of the shop kept back, by rule.
+        lifted: Rules that did not hold, since they left nothing.
     """
 
     id: str
@@ -62,6 +65,9 @@ class Decision:
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     arm: str = CHAMPION
+    pinned: tuple[int, ...] = ()
+    barred: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lifted: tuple[str, ...] = ()
 
     @property
     def product(self) -> str:
@@ -165,9 +171,15 @@ class _Requests:
         decision_id: str | None,
         visitor_id: str,
         defer: bool,
+        pinned: Mapping[int, str] | None,
+        forbidden: Sequence[str],
     ) -> _Call:
         body = _asked(visitor, decision_id, visitor_id, defer)
         body["count"] = count
+        if pinned:
+            body["pinned"] = dict(pinned)
+        if forbidden:
+            body["forbidden"] = list(forbidden)
         if candidates is not None:
             body["candidates"] = list(candidates)
         return _Call("/v1/decisions", body)
@@ -215,6 +227,8 @@ class Client(_Requests):
         decision_id: str | None = None,
         visitor_id: str = "",
         defer: bool = False,
+        pinned: Mapping[int, str] | None = None,
+        forbidden: Sequence[str] = (),
     ) -> Decision:
         """Return what to show.
 
@@ -226,11 +240,15 @@ class Client(_Requests):
             decision_id: An id of your own; made where left out.
             visitor_id: Who the visitor is.
             defer: Let the decision count only once it is activated.
+            pinned: Ids of products that stand at a place whatever the policy says, by place, 1 being the top.
+            forbidden: Ids of products that may not be shown.
 
         Raises:
             ServiceError: the service refused, or could not be reached in `TRIES` tries.
         """
-        return _decision(self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
+        return _decision(
+            self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer, pinned, forbidden))
+        )
 
     def rank(
         self,
@@ -364,9 +382,15 @@ class AsyncClient(_Requests):
         decision_id: str | None = None,
         visitor_id: str = "",
         defer: bool = False,
+        pinned: Mapping[int, str] | None = None,
+        forbidden: Sequence[str] = (),
     ) -> Decision:
         """Return what to show; see `Client.decide`."""
-        return _decision(await self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
+        return _decision(
+            await self._send(
+                self._decide(visitor, candidates, count, decision_id, visitor_id, defer, pinned, forbidden)
+            )
+        )
 
     async def rank(
         self,
@@ -496,6 +520,9 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         ignored=tuple(content.get("ignored", ())),
         warnings=tuple(content.get("warnings", ())),
         arm=content.get("arm", CHAMPION),
+        pinned=tuple(content.get("pinned", ())),
+        barred=content.get("barred", {}),
+        lifted=tuple(content.get("lifted", ())),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
 from zoosim.policies.base import policy_name
@@ -20,6 +21,7 @@ from zoosim.serving.current import SETTINGS
 from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, SHADOW, Arm, Start
 from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.refusals import Conflict
+from zoosim.serving.shop_rules.settings import ShopRules
 
 MODELS = "models"
 """The part of the changes in a log that says where models came from, by digest."""
@@ -132,6 +134,14 @@ def unfreeze(start: Start, body: DeploymentBody) -> Start:
     return _with_arms(start, _replaced(start, msgspec.structs.replace(arm, role=CHALLENGER)))
 
 
+def set_rules(start: Start, body: DeploymentBody) -> Start:
+    """Return a start with other rules of the shop."""
+    if body.rules is None:
+        raise ConfigError("rules: got none, expected those of the shop, such as {most_shown: 3}; {} for none at all")
+    shop_rules: ShopRules = build(ShopRules, body.rules, "rules")
+    return _with_setting(start, "shop_rules", shop_rules)
+
+
 def unchanged(start: Start, body: DeploymentBody) -> Start:
     """Return the start: the launch alone changes."""
     return start
@@ -148,6 +158,7 @@ ACTIONS: dict[str, Callable[[Start, DeploymentBody], Start]] = {
     "unfreeze": unfreeze,
     "pause": unchanged,
     "resume": unchanged,
+    "rules": set_rules,
 }
 """What may be done, by name."""
 
@@ -236,8 +247,14 @@ def with_frozen(start: Start, is_frozen: bool, since: int = 0) -> Start:
     """
     changes = json.loads(start.changes)
     changes[FROZEN_SINCE] = since
-    changes[SETTINGS] = {**changes.get(SETTINGS, {}), "frozen": is_frozen}
-    rules = checked_rules(start).model_copy(update={"frozen": is_frozen})
+    return _with_setting(msgspec.structs.replace(start, changes=_packed(changes)), "frozen", is_frozen)
+
+
+def _with_setting(start: Start, name: str, value: Any) -> Start:
+    """Return a start with another value of a setting that is one of its rules."""
+    rules = checked_rules(start).model_copy(update={name: value})
+    changes = json.loads(start.changes)
+    changes[SETTINGS] = {**changes.get(SETTINGS, {}), name: rules.model_dump(mode="json")[name]}
     return msgspec.structs.replace(start, rules=rules.model_dump_json().encode(), changes=_packed(changes))
 
 

@@ -20,7 +20,7 @@ from zoosim.core.parameters import unknown
 from zoosim.core.version import VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import SUFFIX, Model
-from zoosim.serving.arm_replica import GROWN_FROM, rules_of
+from zoosim.serving.arm_replica import GROWN_FROM, checked_rules, rules_of
 from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
@@ -69,6 +69,7 @@ from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.refusals import Acknowledgement, Busy
 from zoosim.serving.settings import Settings
 from zoosim.serving.shadows.report import ShadowReport
+from zoosim.serving.shop_rules.settings import check_shop_rules
 from zoosim.serving.starting import SALT_BYTES, check_arm, first_start
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
@@ -505,6 +506,8 @@ class Service:
             after = deployed(start, body)
             if after == start:
                 return start
+            if body.action == "rules":
+                check_shop_rules(checked_rules(after).shop_rules, self.model, self.settings.keep_days)
             if model is not None:
                 role = SHADOW if body.action == SHADOW else body.role
                 check_arm(body.arm or role, role, model, self.model)
@@ -564,6 +567,7 @@ class Service:
         return {
             "arms": self._arms(),
             "frozen": bool(self.settings.frozen),
+            "rules": self.settings.shop_rules.model_dump(mode="json", exclude_defaults=True),
             "models": models_in(self.start),
             "launch": self._launch(),
             "forecasts": len(forecasts_in(self.start)),

@@ -145,15 +145,6 @@ class Settings(Rules):
                 raise ValueError(f"{name}: got {len(key)} characters, expected at least 16 that nobody guesses")
         return self
 
-    @model_validator(mode="after")
-    def _keeps_what_counts(self) -> "Settings":
-        rules = self.shop_rules
-        for name, is_set in {"shown_days": rules.most_shown, "bought_days": rules.not_bought}.items():
-            days = getattr(rules, name)
-            if is_set and self.keep_days and days > self.keep_days:
-                raise ValueError(f"shop_rules.{name}: got {days:g}, expected at most keep_days ({self.keep_days})")
-        return self
-
     @property
     def keys(self) -> dict[str, str]:
         """The keys by the names of their settings."""

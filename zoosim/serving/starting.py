@@ -60,7 +60,7 @@ def first_start(
     arms = _arms(current, settings, before)
     _check_arms(current, model, arms)
     if rules.shop_rules.are_set:
-        check_shop_rules(rules.shop_rules, load_served_model(current.folder, model))
+        check_shop_rules(rules.shop_rules, load_served_model(current.folder, model), settings.keep_days)
     forecasts = [] if model_file is None or not is_new else forecasts_of_file(model_file, digest)
     for setting, arm in zip(settings.arms or (), arms if settings.arms else (), strict=True):
         if arm not in before.arms:

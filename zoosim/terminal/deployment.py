@@ -32,6 +32,9 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     print_table(table_of_rows("What decides", heads, rows, n_text=5, essential=3), wide=wide)
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
+    if deployment["rules"]:
+        rules = "; ".join(f"{name} {value}" for name, value in deployment["rules"].items())
+        print_lines([printable(f"Rules of the shop: {rules}.")])
     if deployment["launch"] is not None:
         launched = deployment["arms"].get(deployment["launch"]["arm"], {})
         _print_launch(deployment["launch"], "decisions" if launched.get("sticky") == "event" else "visitors", wide)

@@ -12,7 +12,6 @@ from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model, running, with_service
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
-from zoosim.core.config import build
 from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.errors import ConfigError
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody
@@ -20,7 +19,6 @@ from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.publishing import Message, decode
 from zoosim.serving.service import Service
-from zoosim.serving.settings import Settings
 from zoosim.serving.shop_rules.candidates import VisitorPast
 from zoosim.serving.shop_rules.events import VisitorEvents
 from zoosim.serving.store.address import open_store, parse_address
@@ -171,10 +169,9 @@ def test_a_visitor_who_is_forgotten_is_counted_no_more(tmp_path: Path, model: Pa
     with_service(tmp_path, model, again, shop_rules=rules)
 
 
-def test_days_that_the_log_does_not_keep_are_refused() -> None:
+def test_days_that_the_log_does_not_keep_are_refused(tmp_path: Path, model: Path) -> None:
     with pytest.raises(ConfigError, match="shown_days: got 7, expected at most keep_days"):
-        build(Settings, {"shop_rules": {"most_shown": 1}, "keep_days": 5}, "settings")
-    build(Settings, {"shop_rules": {"most_shown": 1}, "keep_days": 0}, "settings")
+        with_service(tmp_path, model, asyncio.sleep, shop_rules={"most_shown": 1}, keep_days=5)  # type: ignore[arg-type]
 
 
 class Ranker:

@@ -250,7 +250,10 @@ class ProductEndpoint(Endpoint):
         return self._clipped.by_column()
 
     def note_stored(self, choice: ProductDecision) -> None:
-        """Count what the schema of the champion, which may grow, does not express of the request."""
+        """Count what rules did, and what the champion's schema, which may grow, does not express of the request."""
+        if choice.rules is not None:
+            self._parts.counts["decisions with pinned products"] += bool(choice.rules.pinned)
+            self._parts.counts["decisions without a rule that left nothing"] += bool(choice.rules.lifted)
         if choice.arm != CHAMPION:
             return
         self._parts.note_unexpressed(choice.unexpressed)

@@ -197,7 +197,8 @@ class LaunchMonitor(Projection):
     def _check(self, choice: Choice) -> None:
         """Check what the new model decided."""
         self._decisions += 1
-        self._shown.update(choice.names_shown[:1])
+        if not choice.is_pinned(0):  # else the shop has settled on a product, and not the model
+            self._shown.update(choice.names_shown[:1])
         if isinstance(choice, ProductDecision):
             self._wrong += abs(sum(unpack_floats(choice.propensities)) - 1.0) > WRONG
 

@@ -91,10 +91,20 @@ def read_shop_rules(value: Any) -> Any:
         raise ValueError(f"got {shown(value)}, expected rules by name, such as {{most_shown: 3}}") from None
 
 
-def check_shop_rules(rules: ShopRules, model: Model) -> None:
-    """Refuse rules that a model's decisions cannot follow: `ConfigError`."""
+def check_shop_rules(rules: ShopRules, model: Model, keep_days: int) -> None:
+    """Refuse rules that a service cannot follow: `ConfigError`.
+
+    Args:
+        rules: The rules.
+        model: The model that decides.
+        keep_days: For how many days the log is kept; 0 for ever.
+    """
     if not rules.are_set:
         return
+    for name, is_set in {"shown_days": rules.most_shown, "bought_days": rules.not_bought}.items():
+        days = getattr(rules, name)
+        if is_set and keep_days and days > keep_days:
+            raise ConfigError(f"shop_rules.{name}: got {days:g}, expected at most keep_days ({keep_days})")
     endpoint = find_action_space(model.action_space).endpoint
     if endpoint is not None and not endpoint.follows_shop_rules:
         raise ConfigError(f"shop_rules: this model {endpoint.what}; they hold for decisions on products alone")

@@ -1,7 +1,7 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,14 +133,19 @@ def _fill(
     """Fill slots from the top by what `pick` returns for a slot and its distribution, up to what is never shown."""
     # One loop both draws and says afterwards how likely a draw was: computed in another way, probabilities could differ
     # in their last bits from those that were drawn from.
-    page = _Page(slots, candidates.available, caps)
+    pins = {number: slot.pin for number, slot in enumerate(slots) if slot.pin is not None}
+    page: _Page | _Places
+    if pins or caps:
+        page = _Page(slots, candidates.available, pins, caps)
+    else:
+        page = _Places(slots, candidates.available)
     shown: list[int] = []
     chances: list[float] = []
     closed: list[list[int]] = []
     tops: list[tuple[BoolArray, FloatArray]] = []
     for number, slot in enumerate(slots):
         available = page.open_to(number)
-        if not available.any():
+        if caps and not available.any():
             break
         if slot.pin is not None:
             distribution = _certain(slot.pin, available)
@@ -153,7 +158,7 @@ def _fill(
             break
         shown.append(place)
         chances.append(float(distribution[place]))
-        if caps:
+        if caps and isinstance(page, _Page):
             closed.append(page.closed())
         page.fill(number, place)
     ((available, propensities),) = tops
@@ -172,37 +177,35 @@ def _distribution(policy: Policy | None, slot: Slot, candidates: RequestCandidat
 class _Page:
     """Candidates that each slot of a page may show: pinned ones stand at their places alone, and caps count them."""
 
-    def __init__(self, slots: Sequence[Slot], left: BoolArray, caps: Sequence[PageCap]) -> None:
-        self._pins = {number: slot.pin for number, slot in enumerate(slots) if slot.pin is not None}
-        self._counts = CapCounts(caps, len(left)) if caps else None
-        if self._pins:
-            left = left.copy()
-            left[list(self._pins.values())] = False
-        if self._counts:
-            for pin in self._pins.values():
-                self._counts.add(pin)
-        free = [number for number in range(len(slots)) if number not in self._pins]
+    def __init__(
+        self, slots: Sequence[Slot], available: BoolArray, pins: Mapping[int, int], caps: Sequence[PageCap]
+    ) -> None:
+        self._pins = pins
+        self._counts = CapCounts(caps, len(available))
+        left = available.copy()
+        left[list(pins.values())] = False
+        for pin in pins.values():
+            self._counts.add(pin)
+        free = [number for number in range(len(slots)) if number not in pins]
         self._number_of = dict(zip(free, range(len(free)), strict=True))
-        self._places = _Places([slots[number] for number in free] if self._pins else slots, left)
+        self._places = _Places([slots[number] for number in free], left)
 
     def open_to(self, slot: int) -> BoolArray:
         """Return what the highest slot that is not filled may show; nothing where caps leave nothing."""
         if slot in self._pins:
             return _mask([self._pins[slot]], self._places.count)
-        available = self._places.open_to(self._number_of[slot])
-        return available & ~self._counts.closed if self._counts else available
+        return self._places.open_to(self._number_of[slot]) & ~self._counts.closed
 
     def closed(self) -> list[int]:
         """Return the places of the candidates that caps close by what was filled so far."""
-        return np.flatnonzero(self._counts.closed).tolist() if self._counts else []
+        return np.flatnonzero(self._counts.closed).tolist()
 
     def fill(self, slot: int, place: int) -> None:
         """Show a candidate in the slot that `open_to` was asked for last."""
         if slot in self._pins:
             return
         self._places.fill(self._number_of[slot], place)
-        if self._counts:
-            self._counts.add(place)
+        self._counts.add(place)
 
 
 class CapCounts:

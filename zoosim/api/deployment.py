@@ -52,7 +52,7 @@ def deploy(
             champion of before, or take the share of the challenger that is named, "retire" an arm for good, "pause" and
             "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all, or set the
             "rules" of the shop; "status" changes nothing.
-        what: The file of the model to launch, or that of the rules, or the name of the shadow, else the name of the arm.
+        what: The file of the model to launch, or of the rules, or the name of the shadow, else that of the arm.
         url: Where the service listens. Its key is read from the variable `ZOOSIM_SERVE_KEY`.
         arm: The name of a new arm; its role by default.
         share: The share of the visitors for whom the arm decides, from 0 to 1. A challenger that is launched without

@@ -39,6 +39,7 @@ def deployment(**launch: Any) -> dict[str, Any]:
     return {
         "arms": {"champion": arm},
         "frozen": False,
+        "rules": {},
         "models": {},
         "launch": standing,
         "shadows": {},
@@ -105,3 +106,8 @@ def test_a_reason_stays_in_its_own_change(
     assert "\x1b[31m" not in out
     assert not any(line.startswith("2026: by bob") for line in out.splitlines())
     assert max(map(len, out.splitlines())) <= int(columns)
+
+
+def test_rules_of_the_shop_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_deployment({**deployment(), "rules": {"most_shown": 3, "pinned": {"1": "SKU-7"}}})
+    assert "Rules of the shop: most_shown 3; pinned {'1': 'SKU-7'}." in capsys.readouterr().out

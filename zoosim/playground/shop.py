@@ -32,6 +32,13 @@ class Visit(NamedTuple):
     is_clicked: bool
 
 
+class _Arrival(NamedTuple):
+    """A visitor on the way: when they come, and their number."""
+
+    time: int
+    visitor: int
+
+
 class _Click(NamedTuple):
     """A click on its way: when it comes, and the decision that it is for."""
 
@@ -129,21 +136,21 @@ class Shop:
 
     async def _work(self, connection: Connection, is_over: Callable[["Shop"], bool]) -> None:
         while self._is_open:
-            event = self._next_event()
-            if event is None or is_over(self):
+            event = None if is_over(self) else self._next_event()
+            if event is None:
                 self.close()
                 return
-            await self._pass_time(event.time if isinstance(event, _Click) else event[1])
+            await self._pass_time(event.time)
             try:
                 if isinstance(event, _Click):
                     await self._click(connection, event)
                 else:
-                    await self._serve(connection, *event)
+                    await self._serve(connection, event)
             except ServiceError as error:
                 self.refused[str(error)] += 1
 
-    def _next_event(self) -> _Click | tuple[int, int] | None:
-        """Return the next click, or the number of the next visitor and the time of arrival; None after the last one."""
+    def _next_event(self) -> _Arrival | _Click | None:
+        """Return the next visitor or click, whichever comes first; None after the last one."""
         hours = self.world.visitors.hour
         if self._number == len(hours):
             return heapq.heappop(self._clicks) if self._clicks else None
@@ -154,7 +161,7 @@ class Shop:
         self._number += 1
         self._hour = float(hours[number])
         self._arrival = arrival
-        return number, arrival
+        return _Arrival(arrival, number)
 
     async def _pass_time(self, until: int) -> None:
         """Let time pass up to an event, no faster than it may."""
@@ -162,15 +169,16 @@ class Shop:
             await asyncio.sleep((until - self._now.now()) / MICROSECONDS / self._speed)
         self._now.move_to(until)
 
-    async def _serve(self, connection: Connection, number: int, arrival: int) -> None:
+    async def _serve(self, connection: Connection, arrival: _Arrival) -> None:
+        number = arrival.visitor
         request = {"visitor": self.world.columns(number), "decision_id": f"d{number}", "visitor_id": f"v{number}"}
         answer = await connection.post("/v1/decisions", request)
         product = answer["shown"][0]["product"]
         is_clicked = self.world.clicks(number, product)
-        self.visits.append(Visit(number, arrival, answer.get("arm", CHAMPION), product, is_clicked))
+        self.visits.append(Visit(number, arrival.time, answer.get("arm", CHAMPION), product, is_clicked))
         if is_clicked and not self._is_broken:
             delay = round(self.world.delay[number] * MICROSECONDS)
-            heapq.heappush(self._clicks, _Click(arrival + delay, answer["decision_id"]))
+            heapq.heappush(self._clicks, _Click(arrival.time + delay, answer["decision_id"]))
 
     async def _click(self, connection: Connection, click: _Click) -> None:
         if not self._is_broken:

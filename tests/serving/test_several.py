@@ -288,7 +288,7 @@ def test_nothing_is_lost_when_one_is_killed(server: ValkeyServer, model: Path, t
         shops = [Shop(service.url, number, stop) for number, service in enumerate((first, first, second, second))]
         for shop in shops:
             shop.start()
-        time.sleep(2.0)
+        eventually(lambda: all(len(shop.feedback) > 3 for shop in shops), 60.0)
         first.kill()
         before = len(shops[2].decisions)
         eventually(lambda: len(shops[2].decisions) > before + 5)

@@ -10,8 +10,8 @@ help: ## list the targets
 setup: ## create .venv and install zoosim into it (returns at once when .venv is current)
 	@scripts/setup
 
-demo: setup ## run the gauntlet with 10 seeds into runs/demo
-	.venv/bin/zoosim run gauntlet --seeds 10 --out runs/demo
+demo: setup ## open a simulated shop with a running service and its page, and do to both what happens to shops
+	.venv/bin/zoosim playground
 
 test: export OMP_NUM_THREADS ?= 1
 test: setup ## run the tests (ARGS="-k name" is passed on)
@@ -45,6 +45,6 @@ bench: ## run the benchmarks
 soak: setup ## run a service under load for an hour (MINUTES=10 for less), and watch what must not grow
 	$(PYTHON_BIN) -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
-clean: ## remove .venv, caches, build outputs and runs/demo
-	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo
+clean: ## remove .venv, caches and build outputs
+	rm -rf .venv .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find zoosim tests studies benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -105,6 +105,8 @@ def _interrupted() -> str:
         return "interrupted; finished trials are saved, repeat the command to resume"
     if sys.argv[1:2] == ["deploy"]:
         return "interrupted; zoosim deploy prints whether the change was made"
+    if sys.argv[1:2] == ["playground"]:
+        return "interrupted; the shop is closed, and its service has ended"
     return "interrupted; nothing was saved"
 
 
@@ -612,6 +614,21 @@ def deploy(
         from zoosim.terminal.deployment import print_deployment
 
         print_deployment(deployment, wide=wide)
+
+
+@app.command()
+def playground(
+    out: option.PlaygroundFolder = None, scripted: option.Scripted = False, debug: option.Debug = False
+) -> None:
+    """Open a simulated shop with a running service, and do to both what happens to shops.
+
+    The address of the service is a page that shows what happens. Keys shock the market, break the pixel, deploy a bad
+    policy, kill the learner, or let ten times as many visitors come. Without a terminal, or with --scripted, a fixed
+    script does all of that by itself, and what was lost is printed in the end.
+    """
+    from zoosim.api.playground import open_playground
+
+    open_playground(out, scripted=scripted or not sys.stdin.isatty(), say=echo)
 
 
 @app.command()

@@ -8,7 +8,7 @@ STEPS = {
     "From your table to a log": ("schema", "import"),
     "From a log to a model": ("recommend", "train", "evaluate"),
     "In production": ("serve", "deploy", "forecasts", "drift", "export", "forget"),
-    "A simulated shop like yours": ("fit-world", "run", "report", "describe", "optimum", "log"),
+    "A simulated shop like yours": ("playground", "fit-world", "run", "report", "describe", "optimum", "log"),
     "What there is, and what you add": ("list", "policies", "check-policy", "check-world"),
 }
 """The commands by what they are for, in the order in which a shop needs them."""

@@ -356,6 +356,10 @@ Arms = Annotated[
         "with :holdback behind it, it never learns. --arm none ends them [default: those of the store].",
     ),
 ]
+PlaygroundFolder = Annotated[
+    Path | None, typer.Option("--out", help="Keep the service's log and models here, in a new folder.")
+]
+Scripted = Annotated[bool, typer.Option("--scripted", help="Play a fixed script, as where there is no terminal.")]
 DeployAction = Annotated[str, typer.Argument(metavar="[ACTION]", help="What to do [default: status].")]
 Deployed = Annotated[
     str | None,

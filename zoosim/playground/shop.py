@@ -100,6 +100,11 @@ class Shop:
         """The simulated hours since it was opened first."""
         return (self._now.now() - self._opened_at) / HOUR
 
+    @property
+    def clicks_on_their_way(self) -> int:
+        """The clicks of which the service was not told yet."""
+        return len(self._clicks)
+
     def shock(self) -> None:
         """Let visitors change their minds about products."""
         self.world = self.world.shocked()

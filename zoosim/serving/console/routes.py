@@ -91,7 +91,7 @@ class Console:
             is_live=True,
             title=f"Service {self._service.folder.name}",
             root="",
-            now=_now(),
+            now=self._now(),
             **values(self._service),
         )
 
@@ -102,12 +102,16 @@ class Console:
 
     async def _events(self) -> AsyncIterator[bytes]:
         while not self._stopping.is_set():
-            message = msgspec.json.encode({"now": _now(), "html": self._panels()})
+            message = msgspec.json.encode({"now": self._now(), "html": self._panels()})
             yield b"event: panels\ndata: " + message + b"\n\n"
             try:
                 await asyncio.wait_for(self._stopping.wait(), SECONDS_BETWEEN_EVENTS)
             except TimeoutError:
                 continue
+
+    def _now(self) -> str:
+        """Return the time of the log, which may be another one than this machine's."""
+        return f"{datetime.fromtimestamp(self._service.clock.now() / MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S}"
 
     def _panels(self) -> str:
         """Return the panels, rendered once for all who look."""
@@ -249,7 +253,3 @@ def _file(name: str, media_type: str) -> Handler:
 def _key_of(request: Request) -> str:
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     return key if kind.lower() == "bearer" else ""
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from msgspec import structs
 
 from tests.serving.state_digest import state_digest
+from tests.simulation.arms import flaws_of_arms
 from tests.simulation.clients import Operation
 from tests.simulation.closings import Closed, expected_closings
 from tests.simulation.day import Day
@@ -51,6 +53,7 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
     records = {row.seq: unpack(row) for row in rows if row.body}
     yield from _flaws_of_log(rows, records, has_lost=bool(day.log.lost))
     yield from _flaws_of_history(day, records)
+    yield from flaws_of_arms(day, rows, records)
     yield from _flaws_of_states(day, rows, records, folder)
     if rows[-1].seq != day.newest_before_idle:
         yield f"idle services wrote {rows[-1].seq - day.newest_before_idle} rows"
@@ -102,7 +105,7 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
         if isinstance(answer, DecisionAnswer):
             before = answered.setdefault(operation.id, answer)
             key = decision_key(operation.id)
-            if operation.id and before != answer and key not in known.lost:
+            if operation.id and not _is_repeated(before, answer) and key not in known.lost:
                 yield f"{operation.id}: answered {before}, then {answer}"
             acknowledged.setdefault(operation.id, operation.end)
             if operation.id:
@@ -129,6 +132,12 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
                 accepted[key] += 1
     yield from (f"feedback {key!r} was accepted {count} times" for key, count in accepted.items() if count > 1)
     yield from _flaws_of_progress(day, known, records)
+
+
+def _is_repeated(before: DecisionAnswer, answer: DecisionAnswer) -> bool:
+    """Return whether an answer is that of before; candidates that the model does not know any more may lack in it."""
+    own, other = before.propensities.items(), answer.propensities.items()
+    return (own <= other or other <= own) and structs.replace(before, propensities=answer.propensities) == answer
 
 
 def _flaws_of_answer(day: Day, operation: Operation, known: _Known, records: Mapping[int, Any]) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Deployments:
             clients: Who asks.
             rng: What is asked for.
         """
-        self.bodies: dict[str, DeploymentBody] = {}
+        self.bodies: dict[str, list[DeploymentBody]] = {}
         self._faults = world.faults
         self._models = world.models.files
         self._clients = clients
@@ -54,7 +54,7 @@ class Deployments:
         self._faults.note(Fault.DEPLOYED)
         rng = self._rng
         body = self._body(f"change {len(self.bodies)}")
-        self.bodies[body.change_id] = body
+        self.bodies[body.change_id] = [body]
         model = rng.choice(self._models)
         answer = await self._send(host, body, model)
         for _ in range(3):
@@ -67,6 +67,7 @@ class Deployments:
             await self._send(self._clients.host(), body, model)
         if self._faults.happens(Fault.CHANGE_ID_TAKEN, 0.1):
             other = self._body(body.change_id)
+            self.bodies[body.change_id].append(other)
             await self._send(self._clients.host(), other, model)
 
     def _body(self, change_id: str) -> DeploymentBody:

@@ -25,7 +25,7 @@ def flaws_of_arms(day: Day, rows: list[Row], records: Mapping[int, Any]) -> Iter
     """Yield which decisions were made by an arm that nobody drew, and which changes are not those asked for."""
     starts: list[Start] = []
     for row in rows:
-        record = records.get(row.seq)
+        record: Any = records.get(row.seq)
         if row.kind is Kind.START:
             yield from _flaws_of_start(day, starts, record)
             starts.append(record)

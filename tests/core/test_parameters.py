@@ -8,7 +8,15 @@ import pytest
 
 from zoosim import parameter
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import Parameter, check_parameters, parameters_of, shown, unknown, written
+from zoosim.core.parameters import (
+    Parameter,
+    check_parameters,
+    numbers_by_name,
+    parameters_of,
+    shown,
+    unknown,
+    written,
+)
 
 
 class Base:
@@ -160,3 +168,14 @@ def test_words_are_checked_against_their_choices() -> None:
 
 def test_a_flag_is_true_or_false() -> None:
     assert refusal({"bright": 1}, Coloured) == "mine.bright: got 1, expected true or false"
+
+
+def test_numbers_by_name_come_as_a_mapping_or_as_text_and_stay_text() -> None:
+    floors = Parameter("", None, None, "", by_name=True)
+    assert floors.check("mine.floors", {"cm2": 1, "strategic": 0.3}) == "cm2=1.0, strategic=0.3"
+    assert floors.check("mine.floors", "cm2 = 1,strategic=0.30") == "cm2=1.0, strategic=0.3"
+    assert floors.check("mine.floors", "") == ""
+    assert numbers_by_name("cm2=1.0, strategic=0.3") == {"cm2": 1.0, "strategic": 0.3}
+    for wrong in (None, 5, "cm2", "a=b", {"a": math.inf}, {1: 2.0}, {"a": True}, ["a"]):
+        with pytest.raises(ConfigError, match=r"mine.floors: got .*, expected numbers by name, such as"):
+            floors.check("mine.floors", wrong)

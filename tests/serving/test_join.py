@@ -25,11 +25,15 @@ def new_join(**rules: object) -> Join:
     return Join(Rules(wait=10.0, **rules), {"click": 1.0})  # type: ignore[arg-type]
 
 
+def closing(seq: int, slot: int, click: float) -> Closing:
+    return Closing(seq, slot, click, parts={"click": click})
+
+
 def test_the_first_feedback_is_learned_at_the_next_tick() -> None:
     join = new_join()
     join.decide(*decided(1, "a"))
     join.earn(*earned(2, "a", 1.0))
-    assert join.tick(2) == [Closing(1, 0, 1.0)]
+    assert join.tick(2) == [closing(1, 0, 1.0)]
     join.earn(*earned(3, "a", 0.0))
     assert join.tick(3) == []
     assert join.counts["late or unknown"] == 1
@@ -39,7 +43,7 @@ def test_what_is_not_clicked_in_time_earns_the_default() -> None:
     join = new_join(default_reward=0.25)
     join.decide(*decided(1, "a"))
     assert join.tick(10 * SECOND - 1) == []
-    assert join.tick(10 * SECOND) == [Closing(1, 0, 0.25)]
+    assert join.tick(10 * SECOND) == [Closing(1, 0, 0.25, parts={"click": 0.0})]
     assert len(join) == 0
 
 
@@ -47,7 +51,7 @@ def test_feedback_after_the_wait_counts_for_nothing() -> None:
     join = new_join(aggregation="sum")
     join.decide(*decided(1, "a"))
     join.earn(*earned(2, "a", 1.0, time=10 * SECOND + 1))
-    assert join.tick(11 * SECOND) == [Closing(1, 0, 0.0)]
+    assert join.tick(11 * SECOND) == [closing(1, 0, 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,18 @@ def test_several_feedbacks_come_to_one_reward(aggregation: str, expected: float)
     for seq, reward in ((2, 0.125), (3, 0.75), (4, 0.25)):
         join.earn(*earned(seq, "a", reward))
         assert join.tick(seq) == []
-    assert join.tick(10 * SECOND) == [Closing(1, 0, expected)]
+    assert join.tick(10 * SECOND) == [closing(1, 0, expected)]
+
+
+def test_each_reward_has_a_part_beside_the_objective() -> None:
+    join = Join(Rules(wait=10.0, aggregation="sum"), {"click": 1.0, "margin": 0.0})
+    join.decide(*decided(1, "a"))
+    for seq, rewards in ((2, {"click": 1.0}), (3, {"margin": 4.0}), (4, {"margin": -1.0, "note": 7.0})):
+        row = Row(seq, seq, Kind.FEEDBACK, feedback_key("a", f"{seq}"), b"")
+        join.earn(row, Feedback(rewards, 0))
+    (over,) = join.tick(10 * SECOND)
+    assert over.reward == 1.0
+    assert dict(over.parts) == {"click": 1.0, "margin": 3.0}
 
 
 def test_a_deferred_decision_counts_once_it_is_activated() -> None:
@@ -71,7 +86,7 @@ def test_a_deferred_decision_counts_once_it_is_activated() -> None:
     join.earn(*earned(4, "b", 1.0))
     assert join.tick(5) == []
     join.activate(Row(6, 6, Kind.ACTIVATION, activation_key("a"), b""))
-    assert join.tick(7) == [Closing(1, 0, 1.0)]
+    assert join.tick(7) == [closing(1, 0, 1.0)]
     assert join.tick(10 * SECOND) == []
     assert join.counts["never activated"] == 1
 
@@ -80,8 +95,8 @@ def test_each_place_of_a_ranking_earns_for_itself() -> None:
     join = new_join()
     join.decide(*decided(1, "a", shown=3))
     join.earn(*earned(2, "a", 1.0, slot=1))
-    assert join.tick(3) == [Closing(1, 1, 1.0)]
-    assert join.tick(10 * SECOND) == [Closing(1, 0, 0.0), Closing(1, 2, 0.0)]
+    assert join.tick(3) == [closing(1, 1, 1.0)]
+    assert join.tick(10 * SECOND) == [closing(1, 0, 0.0), closing(1, 2, 0.0)]
 
 
 @pytest.mark.parametrize("aggregation", ["earliest", "latest", "sum", "median"])
@@ -106,4 +121,4 @@ def test_a_join_goes_on_from_its_state() -> None:
         join.earn(*earned(3, "a", 0.5))
     second = new_join(aggregation="sum")
     second.load_state(first.state())
-    assert second.tick(10 * SECOND) == first.tick(10 * SECOND) == [Closing(1, 0, 0.5), Closing(2, 0, 0.0)]
+    assert second.tick(10 * SECOND) == first.tick(10 * SECOND) == [closing(1, 0, 0.5), closing(2, 0, 0.0)]

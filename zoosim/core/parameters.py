@@ -16,7 +16,7 @@ from zoosim.core.errors import ConfigError
 class Parameter:
     """One parameter: its default (whose type is the parameter's type), its range (ends included) and its meaning.
 
-    Words may have `choices` in place of a range.
+    Words may have `choices` in place of a range, or be numbers by name (`by_name`), such as `cm2=1.2, strategic=0.3`.
     """
 
     default: bool | int | float | str
@@ -24,6 +24,7 @@ class Parameter:
     high: float | None
     help: str
     choices: tuple[str, ...] = ()
+    by_name: bool = False
 
     @property
     def range(self) -> str:
@@ -43,6 +44,8 @@ class Parameter:
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, str):
+            if self.by_name:
+                return "numbers by name, such as {a: 1, b: 0.5}"
             if not self.choices:
                 return "text"
             return f"one of {self.range}" if len(self.choices) > 1 else self.range
@@ -52,8 +55,11 @@ class Parameter:
     def check(self, label: str, value: Any) -> bool | int | float | str:
         """Return `value` as the parameter's type, or raise `ConfigError`.
 
-        A whole number will do for a number and, since YAML reads 64 as one, for words.
+        A whole number will do for a number and, since YAML reads 64 as one, for words. Numbers by name come as a
+        mapping or as text, and are returned as text.
         """
+        if self.by_name:
+            return _written_by_name(label, value, self.expected)
         kind = type(self.default)
         if type(value) is int and kind is float:
             value = _as_float(value)
@@ -80,10 +86,12 @@ def parameter(
     high: float | None = None,
     help: str = "",
     choices: Sequence[str] = (),
+    by_name: bool = False,
 ) -> Any:
     """Declare a parameter of a policy class; `Policy.__init__` replaces it by the checked value.
 
-    Numbers have a range, from `low` to `high`; words have `choices`.
+    Numbers have a range, from `low` to `high`; words have `choices`, or are numbers by name, which `numbers_by_name`
+    reads.
 
     Raises:
         ConfigError: an end of the range is no number, or a choice no word.
@@ -94,7 +102,28 @@ def parameter(
     for choice in choices:
         if not isinstance(choice, str):
             raise ConfigError(f"parameter: got the choice {shown(choice)}, expected a word")
-    return Parameter(default, low, high, help, tuple(choices))
+    return Parameter(default, low, high, help, tuple(choices), by_name)
+
+
+def numbers_by_name(text: str) -> dict[str, float]:
+    """Return the numbers of a checked parameter `by_name`, such as `cm2=1.2, strategic=0.3`."""
+    pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]
+    return {name.strip(): float(number) for name, number in pairs}
+
+
+def _written_by_name(label: str, value: Any, expected: str) -> str:
+    """Return numbers by name, a mapping or a text, as text; raises `ConfigError`."""
+    try:
+        numbers = dict(value) if isinstance(value, Mapping) else numbers_by_name(value)
+        if not all(isinstance(name, str) and _is_finite(number) for name, number in numbers.items()):
+            raise ValueError("not all are numbers")
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigError(f"{label}: got {shown(value)}, expected {expected}") from None
+    return ", ".join(f"{name}={float(number)!r}" for name, number in numbers.items())
+
+
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:

@@ -167,8 +167,20 @@ class Model(TabularResult):
         names, context = self._request(visitor, candidates)
         return names[int(self.policy.recommend(context))]
 
-    def learn(self, visitor: Mapping[str, Any], product: str | int | Mapping[str, Any], reward: float) -> None:
+    def learn(
+        self,
+        visitor: Mapping[str, Any],
+        product: str | int | Mapping[str, Any],
+        reward: float,
+        rewards: Mapping[str, float] | None = None,
+    ) -> None:
         """Learn what showing a product to a visitor earned, in units of the objective that the model was trained on.
+
+        Args:
+            visitor: The visitor's columns.
+            product: The product that was shown, by id, or with its columns.
+            reward: What it earned.
+            rewards: Rewards by name, which policies with floors need.
 
         Raises:
             PolicyError: the product is unknown, or the reward is not what the policy can learn from; or it learns from
@@ -179,7 +191,7 @@ class Model(TabularResult):
             why = "must know what followed" if self.policy.looks_ahead else "learns from logs alone"
             raise PolicyError(f"{name}: {why}; log what is shown, and train a new model (zoosim train)")
         _, context = self._request(visitor, [product])
-        self.policy.update(context, 0, reward)
+        self.policy.update(context, 0, reward, None if rewards is None else {"reward_parts": dict(rewards)})
 
     def prepare(self) -> None:
         """Load, or compile, what deciding takes, by deciding once: no visitor waits for it. Moves no state."""

@@ -41,6 +41,7 @@ def _facts_table(model: "Model") -> Table:
         ("visitor's features", ", ".join(model.fitted.visitors.names) or "none"),
         ("product's features", ", ".join(model.fitted.products.names) or "none"),
         ("products", products),
+        *(("constraint", report.sentence) for report in getattr(model.policy, "constraints", ())),
     ]
     return table_of_rows("", ("", "what it is"), rows, n_text=2)
 

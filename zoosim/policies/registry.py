@@ -48,6 +48,7 @@ BUILT_IN = {
     "product-linucb": "zoosim.policies.products.segment_linear:ProductLinUCB",
     "product-lin-ts": "zoosim.policies.products.segment_linear:ProductLinTS",
     "adaptive": "zoosim.policies.products.adaptive:Adaptive",
+    "constrained": "zoosim.policies.products.constrained:ConstrainedProducts",
     "by-visitor": "zoosim.policies.products.by_visitor:ByVisitor",
     "q-table": "zoosim.policies.sessions.q_table:QTable",
     "dqn": "zoosim.policies.sessions.dqn:DQN",

@@ -7,7 +7,8 @@ decisions with the same rewards, whenever they are read, and rows between two ti
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +28,7 @@ CLICK, PURCHASE = "click", "purchase"
 class Closing(NamedTuple):
     """A slot of a decision that is over: the position of its row in the log, the slot, and what it earned.
 
-    Of a search, the places in its ranking that were clicked and bought say that.
+    `parts` are the rewards by name. Of a search, the places in its ranking that were clicked and bought say that.
     """
 
     seq: int
@@ -35,6 +36,7 @@ class Closing(NamedTuple):
     reward: float
     clicked: tuple[int, ...] = ()
     purchased: tuple[int, ...] = ()
+    parts: Mapping[str, float] = MappingProxyType({})
 
 
 class Open(msgspec.Struct, array_like=True):
@@ -203,9 +205,15 @@ class Join:
         """Return what a slot earned."""
         if not decision.feedback:
             self.counts["default"] += 1
-            return Closing(decision.seq, decision.slot, self.rules.default_reward)
-        values = [self._value_of(feedback) for feedback in decision.in_order()]
-        return Closing(decision.seq, decision.slot, self.rules.aggregate(values))
+            nothing = dict.fromkeys(self._weights, 0.0)
+            return Closing(decision.seq, decision.slot, self.rules.default_reward, parts=nothing)
+        feedbacks = decision.in_order()
+        values = [self._value_of(feedback) for feedback in feedbacks]
+        aggregated = {
+            name: self.rules.combine([feedback.rewards.get(name, 0.0) for feedback in feedbacks])
+            for name in self._weights
+        }
+        return Closing(decision.seq, decision.slot, self.rules.aggregate(values), parts=aggregated)
 
     def _value_of(self, feedback: Feedback) -> float:
         return sum(self._weights.get(name, 0.0) * reward for name, reward in sorted(feedback.rewards.items()))

@@ -71,8 +71,11 @@ class Rules(Strict):
 
     def aggregate(self, values: Sequence[float]) -> float:
         """Return what feedbacks, in the order in which they count, come to; within the range of rewards."""
-        total = float(AGGREGATIONS[self.aggregation](values))
-        return min(max(total, self.lowest), self.highest)
+        return min(max(self.combine(values), self.lowest), self.highest)
+
+    def combine(self, values: Sequence[float]) -> float:
+        """Return what values of feedbacks come to, whatever the range of rewards."""
+        return float(AGGREGATIONS[self.aggregation](values))
 
     def stretched(self, reward: float, lowest: float, highest: float) -> float:
         """Return a reward in the range that a policy learns from; unchanged where that one holds this one."""

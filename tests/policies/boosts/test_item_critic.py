@@ -136,18 +136,18 @@ def test_a_shop_that_grows_from_one_product_is_scaled_by_all() -> None:
     for visit in range(40):
         action = rng.uniform(-0.5, 0.5, 4)
         whole.update(LARGER.context(visit), action, *LARGER.feedback(visit, action))
-    one, other = (each._goods(LARGER.context(0)).products for each in (policy, whole))
+    one, other = (each._describe(LARGER.context(0)).goods.products for each in (policy, whole))
     np.testing.assert_array_equal(one, other)
 
 
 def test_products_are_described_once_for_read_only_tables() -> None:
     policy = made()
     walked(policy, 3)
-    goods = policy._goods(LARGER.context(0))
-    assert policy._goods(LARGER.context(1)) is goods
-    assert policy._goods(LARGER.context(1, np.arange(5))).worth.shape == (5,)
+    described = policy._describe(LARGER.context(0))
+    assert policy._describe(LARGER.context(1)) is described
+    assert policy._describe(LARGER.context(1, np.arange(5))).goods.worth.shape == (5,)
     writable = LARGER.context(0, frozen=False)
-    assert policy._goods(writable) is not policy._goods(writable)
+    assert policy._describe(writable) is not policy._describe(writable)
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,17 @@ def test_a_start_that_rounding_puts_outside_the_box_is_searched_from() -> None:
     assert any(np.abs(projected(each, 5.0)).max() > 5.0 for each in requests)
     for each in requests:
         assert np.abs(best_boosts(each, config, np.random.default_rng(0))).max() <= 5.0
+
+
+def test_where_leaving_the_top_costs_much_the_search_finds_small_boosts() -> None:
+    config = CEMConfig(n_samples=32, n_iters=3, a_max=2.0, init_std=1.0)
+    for seed in range(5):
+        asked = request(200, penalty=100.0, seed=seed)
+        boosts = best_boosts(asked, config, np.random.default_rng(seed))
+        # Nothing leaves, so it is worth at least what the base ranker's own ranking is.
+        assert values(asked, boosts[np.newaxis])[0] >= values(asked, np.zeros((1, 3)))[0]
+
+
+def test_where_no_product_is_worth_anything_nothing_is_boosted_at_first() -> None:
+    asked = request(20)._replace(values=-np.ones(20))
+    np.testing.assert_array_equal(projected(asked, 2.0), np.zeros(3))

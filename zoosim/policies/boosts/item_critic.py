@@ -4,7 +4,8 @@ P(click | looked at, product, visitor) and P(purchase | click) are Bayesian logi
 looked at is inferred from the clicks by expectation and maximisation. A product is worth what it is expected to earn by
 the reward's weights, if it is looked at; boosts are those whose ranking is worth most. It explores by drawing the
 weights of both models from their posteriors (Thompson 1933; Chapelle & Li 2011), after a few visits of each segment
-with random boosts: a first belief that is wrong may else be all that is ever shown.
+with random boosts: a first belief that is wrong may else be all that is ever shown. Floors and a ceiling move what
+products are worth, not the models, so what was learned holds under other multipliers.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray
 from zoosim.linear.logistic import draw_weights
 from zoosim.optimizers.cem import CEMConfig
-from zoosim.policies.boosts.base import BoostPolicy, BoostSpec, checked_table, is_same_table
+from zoosim.policies.boosts.base import BoostSpec, checked_table, is_same_table
+from zoosim.policies.boosts.constrained import RANK_CHANGE, ConstrainedBoosts
 from zoosim.policies.boosts.item_features import COLUMNS, columns_of, pairs_of, sizes_of, visitor_of
 from zoosim.policies.boosts.item_memory import drop_oldest, new_memory, refit
 from zoosim.policies.boosts.item_scales import MET, SETTLED, meet, no_products, scaled, scales_of, settle
@@ -34,13 +36,17 @@ LONGEST = 100
 
 
 class Described(NamedTuple):
-    """The products of a request as model inputs (`goods`), with the table that they were made from."""
+    """The products of a request as model inputs (`goods`), with the table that they were made from.
+
+    `parts` are what a purchase of each counts, `(K,)`, by name.
+    """
 
     table: ProductTable
     goods: Goods
+    parts: Mapping[str, FloatArray]
 
 
-class ItemCritic(BoostPolicy):
+class ItemCritic(ConstrainedBoosts):
     """Learn which products are clicked and bought when looked at; boost so that those that earn most come first.
 
     It keeps nothing about single products but, until it has met enough of them, what their properties are: by them it
@@ -68,6 +74,7 @@ class ItemCritic(BoostPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
+        self._constrain_boosts()
         width = 0.5 * spec.a_max
         self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)
         self._memory = new_memory(spec, HELD)
@@ -101,6 +108,7 @@ class ItemCritic(BoostPolicy):
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
         shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
+        self._heed(reward, self._quantities_of(context, feedback))
         self._meet(context)
         # Fitted before they are dropped: they leave the curvature at the mean as it is then.
         if self._memory.held[0] == HELD:
@@ -128,11 +136,11 @@ class ItemCritic(BoostPolicy):
             self._described = None
             self._counts[2] = 0
 
-    def _goods(self, context: Context) -> Goods:
+    def _describe(self, context: Context) -> Described:
         """Return the products of a request as the models see them; free for the read-only arrays of the last one."""
         described = self._described
         if described is not None and is_same_table(described.table, context.product_table):
-            return described.goods
+            return described
         table = checked_table(self.name, self.spec, context)
         weights = self.spec.reward
         columns = columns_of(table._asdict())
@@ -140,8 +148,9 @@ class ItemCritic(BoostPolicy):
         scales = self._memory.scales if knows_scales else scales_of(columns)
         worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
         goods = Goods(scaled(scales, columns), table.category, worth)
-        self._described = Described(context.product_table, goods)
-        return goods
+        parts = {"gmv": table.price, "cm2": table.cm2, "strategic": table.strategic.astype(float)}
+        self._described = Described(context.product_table, goods, parts)
+        return self._described
 
     def _generator(self, number: int) -> np.random.Generator:
         return np.random.default_rng([int(self._key[0]), number])
@@ -152,12 +161,20 @@ class ItemCritic(BoostPolicy):
         features = context.boost_features
         weights = self.spec.reward
         values = np.empty(len(base))
-        goods = self._goods(context)
-        value_items(click, purchase, visitor, goods, base, features, weights.clicks, self._crossed, values)
+        described = self._describe(context)
+        prices = self.prices
+        per_click = weights.clicks + prices.get("clicks", 0.0)
+        per_change = weights.rank_change - prices.get(RANK_CHANGE, 0.0)  # a ceiling's price is below 0
+        worth = described.goods.worth
+        for part, counts in described.parts.items():
+            if part in prices:
+                worth = worth + prices[part] * counts
+        goods = described.goods._replace(worth=worth)
+        value_items(click, purchase, visitor, goods, base, features, per_click, self._crossed, values)
         # A position is looked at if all above it were, and the visitor went on each time.
         reach = np.cumprod(self._memory.look[kind])
         rows = np.array(features.T, order="C")  # copied even for one product: read-only arrays would compile anew
-        request = BoostRequest(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
+        request = BoostRequest(base, rows, values, reach, per_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
 
     def _remember(self, features: FloatArray, shown: ShownItems) -> None:

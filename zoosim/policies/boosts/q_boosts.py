@@ -13,7 +13,10 @@ Train on draws from that memory. Four things make it learn from some hundred vis
   20 / n.
 - Decisions are made by a moving average of the weights (Polyak & Juditsky 1992), which trails the noise of training.
 
-Each can be turned off (`view`, `scaled`, `anywhere`, `averaged`), as can the members' own weights of visits
+Floors and a ceiling add what their quantities are worth to the rewards of all visits remembered, by the multipliers in
+force when they are drawn (reward-constrained, Tessler, Mankowitz & Mannor 2019).
+
+Each of the four can be turned off (`view`, `scaled`, `anywhere`, `averaged`), as can the members' own weights of visits
 (`bootstrap`): what is left is the plain loop.
 """
 
@@ -38,7 +41,8 @@ from zoosim.models.ensemble_training import visit_weights
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.optimizers.gradient import GradientConfig, gradient_ascent
 from zoosim.optimizers.projection import project_trust_region
-from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.boosts.constrained import ConstrainedBoosts
 from zoosim.policies.boosts.last_boosts import LastBoosts
 from zoosim.policies.boosts.q_held_out import FEWEST, HeldOutVisits, Judged
 from zoosim.policies.boosts.q_replay import Replay
@@ -89,7 +93,7 @@ class Optimism(NamedTuple):
 GREEDY = Optimism(0.0)
 
 
-class QEnsemble(BoostPolicy):
+class QEnsemble(ConstrainedBoosts):
     """Learn what boosts earn with an ensemble of networks, and search the best ones with exploration.
 
     It has no density: but for the draws from anywhere, its boosts are the ends of a search.
@@ -156,10 +160,13 @@ class QEnsemble(BoostPolicy):
             ConfigError: a parameter is unknown, of another type or out of range.
         """
         super().__init__(spec, rng, **params)
+        self._constrain_boosts()
         self._seed = int(rng.integers(2**62))
         self._q = self._untrained()
         self._average = self._q.network().trained.copy()
-        self._replay = Replay(self.memory, max(1, self._visitor_columns), spec.product_dim, max(1, spec.n_segments))
+        n_quantities = len(self._dual.constraints)
+        n_columns = max(1, self._visitor_columns)
+        self._replay = Replay(self.memory, n_columns, spec.product_dim, max(1, spec.n_segments), n_quantities)
         self._base = read_boosts("q-ensemble.base", self.base, spec)
         self._last = LastBoosts(spec, self._base)
         self._search = CEMConfig.fast(spec.a_max)
@@ -283,6 +290,8 @@ class QEnsemble(BoostPolicy):
     def predict(self, context: Context, boosts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what boosts are predicted to earn at a request, and how far the members differ about that.
 
+        What floors and a ceiling are worth by their multipliers counts as earned.
+
         Args:
             context: The request.
             boosts: `(n, product_dim)`, such as the one that was just selected.
@@ -302,11 +311,13 @@ class QEnsemble(BoostPolicy):
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and train on draws of those remembered."""
+        quantities = self._quantities_of(context, feedback)
         scene = self._scene(context)
         viewed = scene.view(action[np.newaxis])
         if self.held_out and self._replay.seen >= self.warm_up:
-            self._judge(scene, viewed, reward, self._segment(context))
-        self._replay.add(scene.state, viewed[0], reward, self._segment(context))
+            self._judge(scene, viewed, self._priced(reward, quantities), self._segment(context))
+        self._heed(reward, quantities)
+        self._replay.add(scene.state, viewed[0], reward, self._segment(context), quantities)
         if self._replay.seen >= self.warm_up:
             self._train(FIRST_STEPS if self._replay.seen == self.warm_up else self.train_steps)
 
@@ -320,12 +331,13 @@ class QEnsemble(BoostPolicy):
         """Return what a target of 0 means in a segment, and one more, in EUR."""
         if not self._replay.seen or not self.scaled:
             return 0.0, 1.0
-        shifts, units = self._replay.scales()
+        shifts, units = self._replay.scales(self._dual.prices())
         return float(shifts[segment]), float(units[segment])
 
     def _train(self, steps: int) -> None:
         # All batches in one draw: the network is handed over once.
-        batch = self._replay.draw(steps * self.batch_size, scaled=self.scaled, rng=self.rng)
+        n = steps * self.batch_size
+        batch = self._replay.draw(n, scaled=self.scaled, prices=self._dual.prices(), rng=self.rng)
         weights = None
         if self.bootstrap:
             key = stream_key(self._seed, "q-ensemble", "visits")

@@ -203,6 +203,9 @@ class RankGuardrail(BoostPolicy):
     def _checked_state(self, saved: Any) -> dict[str, Any]:
         rest = dict(saved) if isinstance(saved, Mapping) else {}
         params = rest.pop("params", None)
+        if isinstance(params, Mapping):  # earlier releases saved no parameters that they had not
+            defaults = {name: each.default for name, each in parameters_of(type(self.inside)).items()}
+            params = {**{name: params.get(name, default) for name, default in defaults.items()}, **params}
         if repr(params) != repr(self._params()):  # written, since arrays cannot be compared to a truth value
             came = f"a {self.policy} with {shown(params)}"
             raise ValueError(f"guards another policy than {came}; save `inside` alone, or use `around`")

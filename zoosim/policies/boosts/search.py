@@ -1,5 +1,6 @@
 """Boosts that bring the most valuable products to the top: a regression, then a small search."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,10 @@ RIDGE = 0.1
 
 LEAST = 1e-3
 """Values are raised to this share of the highest one before their logarithm is taken."""
+
+
+SHARES = np.array([1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.0])
+"""Shares of the projected boosts that a search may begin from where leaving the base ranker's top costs something."""
 
 
 class BoostRequest(NamedTuple):
@@ -73,6 +78,8 @@ def projected(request: BoostRequest, a_max: float) -> FloatArray:
         a_max: Half the width of the box.
     """
     features = request.features
+    if np.max(request.values) <= 0.0:  # no product is worth anything, so there is nothing to bring to the top
+        return np.zeros(features.shape[0])
     values = np.maximum(request.values, LEAST * np.max(request.values))
     d = features.shape[0]
     # Weighted by value: what matters is the order of the best products, not that of the many poor ones.
@@ -113,4 +120,11 @@ def best_boosts(request: BoostRequest, config: CEMConfig, rng: np.random.Generat
         return out
 
     start = projected(request, config.a_max).clip(-config.a_max, config.a_max)  # rounding may end just outside
+    if request.penalty > 0.0:
+        # Where it costs to leave the base ranker's top, the best boosts may be so small that a search as wide as the
+        # box draws none of their size: it begins at the best share of the projected ones, and is as wide as they are.
+        share = float(SHARES[int(np.argmax(objective(SHARES[:, np.newaxis] * start)))])
+        start = share * start
+        width = 0.5 * config.a_max if config.init_std is None else config.init_std
+        config = replace(config, init_std=max(share, float(SHARES[-2])) * width)
     return cem_optimize(objective, len(start), config, rng=rng, init_mean=start).action

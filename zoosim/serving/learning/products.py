@@ -46,7 +46,8 @@ class ProductLearning(Learning):
         """Update the policy with the reward of the product in a slot."""
         policy = self._arm.model.policy
         reward = self._arm.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        policy.update(*self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates), reward)
+        context, action = self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates)
+        policy.update(context, action, reward, {"reward_parts": dict(closing.parts)})
 
     def moved_by(self, choice: ProductDecision) -> list[tuple[Context, int]]:
         """Return what was shown in each slot that was not pinned."""

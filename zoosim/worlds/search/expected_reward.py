@@ -100,7 +100,12 @@ def visits_of(shop: SearchShop, market: int, group: VisitGroup, first: int, n: i
 
 
 def boost_rewards(
-    shop: SearchShop, market: int, queries: Queries, actions: FloatArray, replicates: int = 1
+    shop: SearchShop,
+    market: int,
+    queries: Queries,
+    actions: FloatArray,
+    replicates: int = 1,
+    weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return what boost vectors earn at visits of a market, without bias also from one replicate.
 
@@ -110,12 +115,14 @@ def boost_rewards(
         queries: The n visits.
         actions: Boost vectors, `(m, 10)`.
         replicates: How often each visit is drawn again, the same for all actions.
+        weights: What a EUR of GMV, a EUR of CM2, a strategic purchase and a click count, `(4,)`; None for the shop's.
 
     Returns:
         The mean reward over the replicates in EUR, `(m, n)`.
     """
     no_templates = np.zeros((0, len(shop.world.catalogue.ids)))
-    return _run(shop, market, queries, no_templates, np.ascontiguousarray(actions, np.float64), replicates)
+    boosts = np.ascontiguousarray(actions, np.float64)
+    return _run(shop, market, queries, no_templates, boosts, replicates, weights)
 
 
 def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates: int = 1) -> FloatArray:
@@ -131,10 +138,17 @@ def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates
 
 
 def _run(
-    shop: SearchShop, market: int, queries: Queries, values: FloatArray, actions: FloatArray, replicates: int
+    shop: SearchShop,
+    market: int,
+    queries: Queries,
+    values: FloatArray,
+    actions: FloatArray,
+    replicates: int,
+    weights: FloatArray | None = None,
 ) -> FloatArray:
-    weights = shop.world.config.reward
-    price = (weight_array(weights), weights.rank_change, weights.rank_change_at)
+    config = shop.world.config.reward
+    counted = weight_array(config) if weights is None else np.array(weights, float)
+    price = (counted, config.rank_change, config.rank_change_at)
     out = np.empty((len(actions), len(queries.users)))
     _rewards(
         shop.arrays(market),

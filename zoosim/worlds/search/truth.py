@@ -47,8 +47,18 @@ class SearchTruth:
         rewards = self.rewards(visit, shown, replicates)
         return Expected(float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(replicates)))
 
-    def rewards(self, visit: SearchVisit, shown: IntArray, replicates: int) -> FloatArray:
-        """Return what the products `shown (k,)` earn in each replicate, `(replicates,)`; see `replicate_value`."""
+    def rewards(
+        self, visit: SearchVisit, shown: IntArray, replicates: int, counted: FloatArray | None = None
+    ) -> FloatArray:
+        """Return what the products `shown (k,)` earn in each replicate, `(replicates,)`; see `replicate_value`.
+
+        Args:
+            visit: The visit.
+            shown: The ranking, indices of products from the top, `(k,)`.
+            replicates: How often the visit is drawn again.
+            counted: What a EUR of GMV, a EUR of CM2, a strategic purchase and a click count, `(4,)`; None for the
+                shop's weights.
+        """
         weights = self._shop.world.config.reward
         arrays = self._shop.arrays(visit.market)
         rewards = np.empty(replicates)
@@ -60,7 +70,7 @@ class SearchTruth:
             visit.query,
             visit.base,
             shown,
-            weight_array(weights),
+            weight_array(weights) if counted is None else np.array(counted, float),
             rewards,
         )
         return rewards - weights.rank_change * left_top(visit.baseline, shown, weights.rank_change_at)

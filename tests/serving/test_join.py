@@ -25,8 +25,8 @@ def new_join(**rules: object) -> Join:
     return Join(Rules(wait=10.0, **rules), {"click": 1.0})  # type: ignore[arg-type]
 
 
-def closing(seq: int, slot: int, click: float) -> Closing:
-    return Closing(seq, slot, click, parts={"click": click})
+def closing(seq: int, slot: int, reward: float, click: float | None = None) -> Closing:
+    return Closing(seq, slot, reward, parts=(("click", reward if click is None else click),))
 
 
 def test_the_first_feedback_is_learned_at_the_next_tick() -> None:
@@ -43,7 +43,7 @@ def test_what_is_not_clicked_in_time_earns_the_default() -> None:
     join = new_join(default_reward=0.25)
     join.decide(*decided(1, "a"))
     assert join.tick(10 * SECOND - 1) == []
-    assert join.tick(10 * SECOND) == [Closing(1, 0, 0.25, parts={"click": 0.0})]
+    assert join.tick(10 * SECOND) == [closing(1, 0, 0.25, click=0.0)]
     assert len(join) == 0
 
 
@@ -64,7 +64,8 @@ def test_several_feedbacks_come_to_one_reward(aggregation: str, expected: float)
     for seq, reward in ((2, 0.125), (3, 0.75), (4, 0.25)):
         join.earn(*earned(seq, "a", reward))
         assert join.tick(seq) == []
-    assert join.tick(10 * SECOND) == [closing(1, 0, expected)]
+    # The reward is kept within its range, 0 to 1; what it is made of is not.
+    assert join.tick(10 * SECOND) == [closing(1, 0, expected, click=1.125 if aggregation == "sum" else expected)]
 
 
 def test_each_reward_has_a_part_beside_the_objective() -> None:

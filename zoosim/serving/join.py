@@ -7,8 +7,7 @@ decisions with the same rewards, whenever they are read, and rows between two ti
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,7 +35,7 @@ class Closing(NamedTuple):
     reward: float
     clicked: tuple[int, ...] = ()
     purchased: tuple[int, ...] = ()
-    parts: Mapping[str, float] = MappingProxyType({})
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 class Open(msgspec.Struct, array_like=True):
@@ -205,14 +204,14 @@ class Join:
         """Return what a slot earned."""
         if not decision.feedback:
             self.counts["default"] += 1
-            nothing = dict.fromkeys(self._weights, 0.0)
+            nothing = tuple((name, 0.0) for name in self._weights)
             return Closing(decision.seq, decision.slot, self.rules.default_reward, parts=nothing)
         feedbacks = decision.in_order()
         values = [self._value_of(feedback) for feedback in feedbacks]
-        aggregated = {
-            name: self.rules.combine([feedback.rewards.get(name, 0.0) for feedback in feedbacks])
+        aggregated = tuple(
+            (name, self.rules.combine([feedback.rewards.get(name, 0.0) for feedback in feedbacks]))
             for name in self._weights
-        }
+        )
         return Closing(decision.seq, decision.slot, self.rules.aggregate(values), parts=aggregated)
 
     def _value_of(self, feedback: Feedback) -> float:

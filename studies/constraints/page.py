@@ -52,6 +52,8 @@ def build_page(rows: Rows) -> Page:
 def answer(courses: Sequence[Course]) -> str:
     """Return how near floors are kept, and at which share of the possible reward."""
     constrained = [row for row in courses if row.quantity and row.setting.startswith("item-critic")]
+    if not constrained:
+        return "No floor of item-critic was measured."
     kept = mean_interval([row.kept for row in constrained]).mean
     share = mean_interval([row.share for row in constrained]).mean
     return f"After {VISITS:,} visits item-critic brings {kept:.1%} of its floors and {share:.1%} of the front's reward."

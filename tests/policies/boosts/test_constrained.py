@@ -13,7 +13,7 @@ from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.checks.search_shop import LARGER
 
 FLOORS = {"cm2": 1.0, "strategic": 0.2}
-ALL = {"floors": FLOORS, "rank_ceiling": 2.0}
+ALL: dict[str, Any] = {"floors": FLOORS, "rank_ceiling": 2.0}
 
 
 def made(cls: type[ConstrainedBoosts] = ItemCritic, **params: Any) -> ConstrainedBoosts:

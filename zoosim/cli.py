@@ -531,6 +531,7 @@ def train(
     log: option.LogPath,
     policy: option.TrainedPolicies,
     out: option.ModelFile,
+    settings: option.TrainedSettings = None,
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
     propensity_model: option.PropensityModel = None,
@@ -541,6 +542,7 @@ def train(
 ) -> None:
     """Train policies on a log, and save the best. Its earlier rows train, the later ones judge."""
     from zoosim.api import models
+    from zoosim.core.config import read_parameters
     from zoosim.core.jit import watch_compilation
     from zoosim.core.status_line import COMPILING, StatusLine
     from zoosim.terminal.evaluation import print_training
@@ -550,6 +552,7 @@ def train(
             log,
             policy,
             out,
+            parameters=read_parameters(settings or []),
             share=share,
             seed=seed,
             skip_bad=skip_bad,

@@ -183,6 +183,14 @@ Like = Annotated[
         metavar="FILE", help="Earlier log or model whose encoding of features is used again [default: fit a new one]."
     ),
 ]
+TrainedSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="policies.NAME.KEY=VALUE",
+        help="Change a parameter of a policy (repeatable), such as policies.linucb.alpha=0.5.",
+    ),
+]
 TrainedPolicies = Annotated[
     list[str],
     typer.Option(

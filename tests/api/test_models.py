@@ -261,6 +261,9 @@ def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) 
         (["linear"], {"share": 5}, ConfigError, "share: got 5, expected a number, 0.1 to 0.9"),
         (["linear"], {"share": float("nan")}, ConfigError, "share: got nan"),
         (["linear"], {"seed": -1}, ConfigError, "seed: got -1, expected a whole number"),
+        (["linear"], {"parameters": {"mlp": {}}}, ConfigError, "parameters: unknown policy 'mlp'"),
+        (["linear"], {"parameters": {"linear": 5}}, ConfigError, "parameters: linear: got 5, expected parameters"),
+        (["linear"], {"parameters": {"linear": {"size": 5}}}, ConfigError, "linear: unknown parameter 'size'"),
         (["linear"], {"out": "m.npz"}, ConfigError, "ending in .zoosim"),
         (["linear"], {"out": "none/m.zoosim"}, ConfigError, "expected a file in a folder that is there"),
     ],
@@ -279,6 +282,15 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         zoosim.train(log_of_300, policies, **{"out": "m.zoosim", **options})
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_keeps_the_parameters_that_it_is_trained_with(log_of_300: Path, tmp_path: Path) -> None:
+    parameters = {"constrained": {"policy": "d-linucb", "floors": {"reward": 0.2}}}
+    zoosim.train(log_of_300, ["constrained"], tmp_path / "m.zoosim", parameters=parameters)
+    model = zoosim.load(tmp_path / "m.zoosim")
+    (report,) = model.policy.constraints
+    assert report.constraint == ("reward", 0.2, True)
+    assert "reward: floor 0.2 per visit, too few visits to tell" in str(model)
 
 
 class Fails(zoosim.Policy):

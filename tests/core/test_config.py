@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, read_setting, read_yaml
+from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, read_parameters, read_setting, read_yaml
 from zoosim.core.digests import value_digest
 from zoosim.core.errors import ConfigError
 from zoosim.worlds.search_shops.config import Effects as SearchEffects
@@ -345,3 +345,11 @@ def test_any_change_of_a_world_changes_its_hash() -> None:
     ]
     assert len({value_digest(config.model_dump()) for config in variants}) == len(variants)
     assert value_digest(EnvConfig().model_dump()) == value_digest(build(EnvConfig, {"n_users": 1000}, "").model_dump())
+
+
+def test_parameters_of_policies_are_read_as_yaml_by_policy() -> None:
+    texts = ["policies.a.floors={x: 1.5}", "policies.a.step=2", "policies.b.name=word"]
+    assert read_parameters(texts) == {"a": {"floors": {"x": 1.5}, "step": 2}, "b": {"name": "word"}}
+    for wrong in ("env.x=1", "policies.a=1", "policies.a.b.c=1"):
+        with pytest.raises(ConfigError, match=r"--set: got .*, expected policies.NAME.KEY"):
+            read_parameters([wrong])

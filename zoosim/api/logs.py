@@ -429,7 +429,8 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
 
     Args:
         name: Name of the policy, for messages and its draws.
-        given: A built-in name, `FILE.py:Class`, a class, a policy's file, a policy, a model, or a column of the log.
+        given: A built-in name, `FILE.py:Class`, a class, a policy's file, a policy, a model, or a column of the log; or
+            an entry, with parameters.
         log: The log that it is made for.
         seed: Seed of its draws.
 
@@ -442,9 +443,14 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     from zoosim.off_policy.targets.base import naming
     from zoosim.policies.model import Model
     from zoosim.policies.persistence import load_policy
-    from zoosim.policies.registry import find_class
+    from zoosim.policies.registry import PolicyEntry, find_class
 
     evaluator = evaluator_for(log)
+    if isinstance(given, PolicyEntry):
+        with naming(name):
+            evaluator.check_class(given.cls, log)
+            with blamed("cannot be made for this log: "):
+                return given.make(evaluator.spec(log), stream(seed, "policy", name))
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)

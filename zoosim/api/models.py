@@ -1,5 +1,6 @@
 """Train policies on a log, and load what was trained."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from zoosim.core.calls import automatic_progress, public_call
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.extras import needs_extra
-from zoosim.core.parameters import shown
+from zoosim.core.parameters import shown, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,7 @@ def train(
     policies: "Sequence[str | type[Policy]]",
     out: str | os.PathLike[str] | None = None,
     *,
+    parameters: "Mapping[str, Mapping[str, Any]] | None" = None,
     share: float = SHARE,
     seed: int = 0,
     skip_bad: bool = False,
@@ -55,6 +57,7 @@ def train(
             of searches without densities one alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
+        parameters: Parameters of policies, by the policy's name; the others keep their defaults.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
         seed: Seed of the policies and of the bootstrap.
         skip_bad: Leave bad rows out instead of refusing the log.
@@ -73,6 +76,7 @@ def train(
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
     assert progress is not None  # `public_call` sees to that
+    from zoosim.api.logs import typed_policies
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file, write_text
     from zoosim.logs.load import action_space_of
@@ -87,7 +91,8 @@ def train(
     page = None if report is None else checked_file("report", report, ".html").absolute()
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
-    by_name = untrained(policies)
+    sources = untrained(policies)
+    by_name = with_parameters(sources, parameters or {})
     space = action_space_of(log)
     if space.train is None:
         raise ConfigError(f"log: its actions are {space.name}, on which no policies can be trained")
@@ -110,7 +115,7 @@ def train(
             "skip_bad": skip_bad,
         }
         options |= {"propensity_model": propensity_model, "out": out, "report": report}
-        text = _page(training, kept, by_name, options)
+        text = _page(training, kept, [*typed_policies(sources), *typed_parameters(parameters or {})], options)
     if out is not None:
         _save(training, kept, out)
     if page is not None:
@@ -260,11 +265,11 @@ def _training(kept: Kept, seed: int) -> "Training":
     return Training(model, kept.best, kept.reason, evaluation, predicted, losses, kept.failures, kept.unjudged)
 
 
-def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def _page(training: "Training", kept: Kept, policies: Sequence[str], options: Mapping[str, Any]) -> str:
     """Return the page of a training, and on it how to do it again."""
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.logs import typed_options, typed_policies
+    from zoosim.api.logs import typed_options
     from zoosim.off_policy.column_use import column_uses
     from zoosim.report.sections import render_sections
     from zoosim.report.training import build_page
@@ -273,7 +278,7 @@ def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options
         uses = {} if kept.later.searches is not None else column_uses(training.model.policy, kept.later)
     source = kept.later.source
     page = build_page(training, kept.earlier, kept.later, uses)
-    command = ["zoosim", "train", source, *typed_policies(policies), *typed_options(options)]
+    command = ["zoosim", "train", source, *policies, *typed_options(options)]
     return render_sections("Policies trained on a log", f"Which policy is best, by {source}?", page, command)
 
 
@@ -304,6 +309,25 @@ def untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
         if not is_name and not isinstance(policy, type):
             raise ConfigError(f"policies: got {shown(policy)}, expected built-in names, FILE.py:Class or classes")
     return named
+
+
+def with_parameters(policies: "Mapping[str, Any]", parameters: "Mapping[str, Mapping[str, Any]]") -> dict[str, Any]:
+    """Return policies by name, those that have `parameters` as entries; raises `ConfigError` for a wrong one."""
+    from zoosim.policies.registry import make_entry
+
+    for name, values in parameters.items():
+        if name not in policies:
+            raise ConfigError(unknown("parameters: unknown policy", str(name), list(policies)))
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"parameters: {name}: got {shown(values)}, expected parameters by name")
+    entries = {name: make_entry(policies[name], name, dict(values)) for name, values in parameters.items()}
+    return {**policies, **entries}
+
+
+def typed_parameters(parameters: "Mapping[str, Mapping[str, Any]]") -> list[str]:
+    """Return parameters as the command line takes them."""
+    values = [(name, key, value) for name, own in parameters.items() for key, value in own.items()]
+    return [word for name, key, value in values for word in ("--set", f"policies.{name}.{key}={json.dumps(value)}")]
 
 
 def described_shop(log: "Log") -> "tuple[Any, Any]":

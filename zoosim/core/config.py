@@ -381,3 +381,16 @@ def read_setting(text: str) -> tuple[list[str], Any]:
         return parts, parse_yaml(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {path}: cannot read the value {shown(value)}; write it as in YAML") from None
+
+
+def read_parameters(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of policies, by name, that texts such as `policies.linucb.alpha=.5` give."""
+    parameters: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        path, value = read_setting(text)
+        if len(path) != 3 or path[0] != "policies":
+            raise ConfigError(
+                f"--set: got {'.'.join(path)}, expected policies.NAME.KEY, such as policies.linucb.alpha=.5"
+            )
+        parameters.setdefault(path[1], {})[path[2]] = value
+    return parameters

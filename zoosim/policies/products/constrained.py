@@ -3,7 +3,7 @@
 Each visit's quantities are the parts of its reward by name, as a world with several rewards or a service reports them.
 They are priced by the multipliers in force when the visit is learned (Lagrangian payoffs, as in Immorlica et al. 2019,
 https://arxiv.org/abs/1811.11881), so any policy that learns from a number can be inside, and its probabilities are
-those of the decision.
+those of the decision. One that forgets follows prices soonest, as it learned earlier rewards at earlier prices.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class ConstrainedProducts(Constrained):
     name = "constrained"
     learns_by_candidates = True
     learned = ("inside",)
-    policy: str = parameter("adaptive", help="who decides: a policy over products by name, with its own defaults")
+    policy: str = parameter("d-linucb", help="who decides: a policy over products by name, with its own defaults")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make the policy inside.

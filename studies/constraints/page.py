@@ -130,9 +130,9 @@ def front_figure(fronts: Sequence[FrontPoint], courses: Sequence[Course], quanti
     if floors:
         figure.add_vline(x=float(np.mean(floors)), line={"color": MUTED, "width": 1, "dash": "dot"})
     for color, name in zip(COLORS, SETTINGS, strict=False):
-        own = rows_where(courses, setting=name)
-        if own and own[0].quantity in ("", quantity):
-            means = [float(np.mean([getattr(row, field) for row in own])) for field in (quantity, "reward")]
+        measured = rows_where(courses, setting=name)
+        if measured and measured[0].quantity in ("", quantity):
+            means = [float(np.mean([getattr(row, field) for row in measured])) for field in (quantity, "reward")]
             hover = f"{name}: %{{x:.2f}}, EUR %{{y:.2f}}<extra></extra>"
             dot = {"mode": "markers", "marker": {"color": color, "size": 10}}
             figure.add_scatter(x=means[:1], y=means[1:], name=name, hovertemplate=hover, **dot)

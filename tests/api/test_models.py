@@ -26,6 +26,7 @@ from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
+from zoosim.policies.constraints import Constrained
 from zoosim.policies.model import Model, model_digest
 from zoosim.policies.products.random import Random
 from zoosim.terminal.evaluation import print_training
@@ -288,6 +289,7 @@ def test_a_model_keeps_the_parameters_that_it_is_trained_with(log_of_300: Path, 
     parameters = {"constrained": {"policy": "d-linucb", "floors": {"reward": 0.2}}}
     zoosim.train(log_of_300, ["constrained"], tmp_path / "m.zoosim", parameters=parameters)
     model = zoosim.load(tmp_path / "m.zoosim")
+    assert isinstance(model.policy, Constrained)
     (report,) = model.policy.constraints
     assert report.constraint == ("reward", 0.2, True)
     assert "reward: floor 0.2 per visit, too few visits to tell" in str(model)

@@ -38,8 +38,8 @@ def test_a_short_run_ends_on_its_page(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(measuring, "HELD_OUT_VISITS", 2)
     shop = tmp_path / "shop.yaml"
     shop.write_text("env: {n_products: 60}\n")
-    options = {"settings": ["item-critic-cm2", "item-critic-guardrail"]}
-    run_study("constraints", tmp_path / "out", seeds="0:2", jobs=1, config=shop, **options)
+    settings = ["item-critic-cm2", "item-critic-guardrail"]
+    run_study("constraints", tmp_path / "out", seeds="0:2", jobs=1, config=shop, settings=settings)
     summary = json.dumps(json.loads((tmp_path / "out" / "summary.json").read_text()))
     assert "item-critic-cm2: at " in summary
     assert "of 2 catalogues" in summary

@@ -130,7 +130,7 @@ def test_a_worse_model_is_taken_back(tmp_path: Path, model: Path) -> None:
             if shop.state == "rolled back":
                 break
         assert shop.service.current.assignment.shares == {"new": 0.0, CHAMPION: 1.0}
-        assert "is worse than the holdback by more than its margin" in (await shop.service.history())[0]["why"]
+        assert "is worse than the champion by more than its margin" in (await shop.service.history())[0]["why"]
         told = shop.service.deployment()["launch"]
         assert told["report"]["metrics"][0]["difference"] < -0.2
         await shop.visits(20, {CHAMPION: 0.6})

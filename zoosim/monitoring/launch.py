@@ -228,11 +228,11 @@ def verdict_of(
 
 
 CLAIMS = {
-    Verdict.ROLL_BACK: "is worse than the holdback by more than its margin",
+    Verdict.ROLL_BACK: "is worse than the {baseline} by more than its margin",
     Verdict.HOLD: "has fallen, and only holds the launch",
     Verdict.SHIP: "is better, and no guardrail is worse than its margin",
 }
-"""What a verdict says of the reward whose test it rests on."""
+"""What a verdict says of the reward whose test it rests on, and of the `baseline`."""
 
 
 def judge(
@@ -243,6 +243,7 @@ def judge(
     per_hour: float = 0.0,
     held: bool = False,
     now: datetime | None = None,
+    baseline: str = "holdback",
 ) -> Judgement:
     """Return the verdict of all metrics and its reason; where it cannot be told, after how many events.
 
@@ -251,12 +252,13 @@ def judge(
         share: Chance that an event is the new policy's, given that it is one of the two arms.
         per_hour: Events of both arms per hour, 0 where nobody knows.
         now: The time, to say when that will be.
+        baseline: What the new policy is compared with, for the sentence.
     """
     verdict, test = verdict_of(metrics, tests, held=held)
     if test is not None:
-        return Judgement(verdict, _told(test, CLAIMS[verdict]))
+        return Judgement(verdict, _told(test, CLAIMS[verdict].format(baseline=baseline), baseline))
     if not 0.0 < share < 1.0:
-        sentence = "Cannot tell yet: the new policy or the holdback decides for nobody."
+        sentence = f"Cannot tell yet: the new policy or the {baseline} decides for nobody."
         return Judgement(verdict, sentence, float("inf"))
     by_role = _by_role(metrics, tests)
     needed = [
@@ -281,11 +283,11 @@ def _passing_claims(test: DifferenceTest, metrics: Sequence[Metric]) -> list[int
     return [NOT_WORSE, BETTER] if test.reward.name in successes else [NOT_WORSE]
 
 
-def _told(test: DifferenceTest, claim: str) -> str:
+def _told(test: DifferenceTest, claim: str, baseline: str) -> str:
     """Return a claim about a reward with the figures behind it."""
     estimate = test.estimate()
     figures = f"{estimate.difference:+.4g}, {estimate.low:+.4g} to {estimate.high:+.4g}"
-    return f"{test.reward.name} {claim} ({figures}; holdback {estimate.holdback:.4g})."
+    return f"{test.reward.name} {claim} ({figures}; {baseline} {estimate.holdback:.4g})."
 
 
 def _waits(remaining: float, per_hour: float, now: datetime | None) -> str:

@@ -239,7 +239,13 @@ class LaunchMonitor(Projection):
             return None
         per_hour = self._traffic.per_hour(self._time)
         judgement = judge(
-            self._metrics, self._tests, share=self._share, per_hour=per_hour, held=self._is_held, now=self._now()
+            self._metrics,
+            self._tests,
+            share=self._share,
+            per_hour=per_hour,
+            held=self._is_held,
+            now=self._now(),
+            baseline=CHAMPION,
         )
         self._is_held = judgement.verdict is Verdict.HOLD
         return LaunchReport(

@@ -22,6 +22,7 @@ from zoosim.serving.ids import user_id_of
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.metrics import Metrics
+from zoosim.serving.projection import rows_of
 from zoosim.serving.publishing import Message, decode
 from zoosim.serving.ranker import Slot, draw
 from zoosim.serving.replica import Replica
@@ -191,6 +192,31 @@ def test_a_report_hangs_on_rows_alone(tmp_path: Path, model: Path, rival: Path) 
     assert reports[0] is not None
     assert reports[0][0].decisions > 200
     assert math.isfinite(reports[0][0].low)
+
+
+def test_what_was_clicked_counts_no_sooner_than_what_was_not(tmp_path: Path, model: Path, rival: Path) -> None:
+    """Where the first feedback is learned at once, too."""
+
+    async def use(service: Service, time: MockTime) -> None:
+        clicked = {decision_of(row) for row in rows_of(service._reader) if row.kind is Kind.FEEDBACK}
+        assert len(clicked) > 60
+        for stands_open in (True, False):
+            replica = replayed(tmp_path)
+            assert replica.champion.counts["learned"] > 0
+            watch = watched(tmp_path, replica)
+            for _ in range(20_000):
+                watch.step()
+            reports = watch.reports()
+            assert reports is not None
+            if stands_open:
+                assert reports[0].decisions == 0
+                time.pass_by(2_000.0)
+                await service.upkeep.check_writing()  # which writes a tick
+        expected = expected_of(tmp_path, rival)
+        assert (reports[0].decisions, reports[0].earned) == (expected["decisions"], expected["earned"])
+        assert reports[0].difference == pytest.approx(expected["difference"], rel=1e-9)
+
+    with_shadow(tmp_path, model, rival, use, aggregation="earliest", wait=1_000.0)
 
 
 def test_another_champion_begins_the_comparison_anew(tmp_path: Path, model: Path, rival: Path) -> None:

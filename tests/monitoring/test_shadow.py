@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from zoosim.monitoring.shadow import ALL_VISITORS, Judged, ShadowEvidence
+from zoosim.monitoring.shadow import ALL_VISITORS, Judged, ShadowEstimate, ShadowEvidence
 
 CLICKS = np.array([[0.5, 0.2, 0.1], [0.1, 0.3, 0.5]])
 """Click rates `(segment, product)`."""
@@ -15,8 +15,8 @@ SHADOW = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
 TRUE = float(((SHADOW - CHAMPION) * CLICKS).sum() / 2)
 
 
-def shop(seed: int, visitors: int, looks: int, *, wrong: bool = False) -> list[tuple[float, float, float]]:
-    """Return the interval of the difference, and its value, at each look; visitors come 1 to 4 times.
+def shop(seed: int, visitors: int, looks: int, *, wrong: bool = False) -> list[ShadowEstimate]:
+    """Return what is estimated at each look; visitors come 1 to 4 times.
 
     Each visitor clicks more or less than the others of the segment, at all visits alike. With `wrong` probabilities the
     champion is taken for one that draws evenly.
@@ -38,20 +38,53 @@ def shop(seed: int, visitors: int, looks: int, *, wrong: bool = False) -> list[t
         for click, weight in zip(clicks.tolist(), weights.tolist(), strict=True):
             evidence.update(Judged(ids[number], float(click), weight, 0.4, 0.0))
         if (number + 1) % (visitors // looks) == 0:
-            difference = evidence.estimate().difference
-            estimates.append((difference.low, difference.high, difference.value))
+            estimates.append(evidence.estimate())
     return estimates
 
 
+def holds(estimate: ShadowEstimate) -> bool:
+    return estimate.difference.low <= TRUE <= estimate.difference.high
+
+
 def test_the_true_difference_lies_in_the_interval_at_every_look() -> None:
-    """Of 100 shops with 20 looks each at most 5 may miss it; at least 20 of 20 miss it by wrong probabilities."""
-    misses = sum(any(not low <= TRUE <= high for low, high, _ in shop(seed, 400, 20)) for seed in range(100))
-    assert misses <= 5
-    ends = np.array([shop(seed, 800, 1)[0] for seed in range(40)])
-    assert abs(ends[:, 2].mean() - TRUE) < 4 * ends[:, 2].std() / math.sqrt(40)
-    assert (ends[:, 0] > 0.0).mean() > 0.9  # and it is narrow enough to tell
-    wrong = sum(not low <= TRUE <= high for seed in range(20) for low, high, _ in shop(seed, 800, 1, wrong=True))
-    assert wrong == 20
+    """Of 100 shops with 20 looks each at most 5 may miss it; and intervals are narrow enough to tell."""
+    assert sum(not all(map(holds, shop(seed, 400, 20))) for seed in range(100)) <= 5
+    last = [shop(seed, 800, 1)[0] for seed in range(40)]
+    assert all(not estimate.reason for estimate in last)
+    assert sum("It would earn more" in estimate.sentence for estimate in last) > 36
+    values = np.array([estimate.difference.value for estimate in last])
+    assert abs(values.mean() - TRUE) < 4 * values.std() / math.sqrt(40)
+
+
+def test_wrong_probabilities_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named; and the estimate by them would miss the truth."""
+    assert all("the probabilities are wrong" in shop(seed, 800, 1, wrong=True)[0].sentence for seed in range(20))
+    monkeypatch.setattr("zoosim.monitoring.shadow.MEAN_ERRORS", math.inf)
+    assert not any(holds(shop(seed, 800, 1, wrong=True)[0]) for seed in range(20))
+
+
+@pytest.mark.slow
+def test_what_is_told_of_rare_choices_holds() -> None:
+    """Clicks of 5%, and a champion that shows the shadow's choice in one of 200 decisions; 20 looks at 60 shops."""
+    rates = np.full(10, 0.05)
+    rates[1] = 0.08
+    champion, shadow = (np.full(10, 0.005) + 0.95 * (np.arange(10) == best) for best in (0, 1))
+    true = float(((shadow - champion) * rates).sum())
+    misses = 0
+    for seed in range(1_000, 1_060):
+        rng = np.random.default_rng(seed)
+        evidence = ShadowEvidence()
+        shown = rng.choice(10, p=champion / champion.sum(), size=40_000)
+        clicks = rng.random(40_000) < rates[shown]
+        weights = (shadow / champion)[shown]
+        ids = np.repeat(rng.integers(2**63, size=20_000), 2)
+        estimates = []
+        for number, each in enumerate(zip(ids.tolist(), clicks.tolist(), weights.tolist(), strict=True), 1):
+            evidence.update(Judged(each[0], float(each[1]), each[2], 0.05, 0.0))
+            if number % 2_000 == 0:
+                estimates.append(evidence.estimate().difference)
+        misses += not all(estimate.low <= true <= estimate.high for estimate in estimates)
+    assert misses <= 3
 
 
 def test_what_it_says_is_worked_by_hand() -> None:

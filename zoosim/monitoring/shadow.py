@@ -69,6 +69,10 @@ class ValueEstimate(NamedTuple):
     low: float
     high: float
 
+    def unbounded(self) -> "ValueEstimate":
+        """Return it with an interval that holds everything."""
+        return self._replace(low=-math.inf, high=math.inf)
+
 
 class ShadowEstimate(NamedTuple):
     """What a shadow would have earned per decision, beside what was earned.
@@ -82,7 +86,8 @@ class ShadowEstimate(NamedTuple):
         earned: What was earned.
         value: What the shadow would have earned.
         difference: Their difference.
-        reason: Why that tells nothing yet; empty where it tells something.
+        reason: Why that tells nothing yet, so that intervals hold everything: of few decisions with large weights those
+            that were rewarded lack, and an interval would be far too narrow. Empty where it tells something.
     """
 
     decisions: int
@@ -174,6 +179,7 @@ class ShadowEvidence:
         difference = _ratio(estimated - earned, decisions)
         count = max(self._count, 1)
         effective = (float(weights.sum()) / total) ** 2 / (self._squares / count) * total if self._squares else 0.0
+        reason = self._reason(effective, _groups(estimated - earned, decisions), _mean_errors(weights, decisions))
         return ShadowEstimate(
             decisions=round(total),
             visitors=len(self._place_of),
@@ -182,9 +188,9 @@ class ShadowEvidence:
             agreement=self._overlap / count if self._count else math.nan,
             unsupported=self._unsupported / count,
             earned=float(earned.sum()) / total if total else math.nan,
-            value=value,
-            difference=difference,
-            reason=self._reason(effective, _groups(estimated - earned, decisions), _mean_errors(weights, decisions)),
+            value=value.unbounded() if reason else value,
+            difference=difference.unbounded() if reason else difference,
+            reason=reason,
         )
 
     def _reason(self, effective: float, groups: float, mean_errors: float) -> str:

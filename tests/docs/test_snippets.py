@@ -24,6 +24,7 @@ from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
 from zoosim.serving.launches.plan import Plan as LaunchPlan
+from zoosim.serving.settings import Settings
 from zoosim.worlds.search.import_searches import SearchLogSchema
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -167,6 +168,9 @@ def test_yaml_blocks_are_accepted(page: Path) -> None:
             continue
         if "steps" in config:
             LaunchPlan.model_validate(config)
+            continue
+        if "shop_rules" in config:
+            Settings.model_validate(config)
             continue
         make_plan(RunRequest(config.get("experiment", "gauntlet"), config=config))
 

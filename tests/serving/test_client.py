@@ -35,6 +35,16 @@ def test_decide_and_give_feedback(service: ServiceProcess) -> None:
         assert client.give_feedback(decision.id, {"click": 1.0}, feedback_id="f") == "duplicate"
 
 
+def test_a_request_pins_and_forbids_products(service: ServiceProcess) -> None:
+    with Client(service.url, key=KEY) as client:
+        rules = {"pinned": {2: "p3"}, "forbidden": ["p1"]}
+        decision = client.decide({"country": "de"}, PRODUCTS[:4], count=3, visitor_id="ann", **rules)  # type: ignore[arg-type]
+        assert (decision.products[1], decision.shown_propensities[1]) == ("p3", 1.0)
+        assert (decision.pinned, decision.barred, decision.lifted) == ((2,), {"forbidden": ["p1"]}, ())
+        with pytest.raises(ServiceError, match="pinned: got place 5, expected 1 to 2"):
+            client.decide({}, PRODUCTS[:4], count=2, pinned={5: "p0"})
+
+
 def test_from_an_event_loop(service: ServiceProcess) -> None:
     async def use() -> str:
         async with AsyncClient(service.url, key=KEY) as client:

@@ -380,3 +380,12 @@ def test_a_command_that_cannot_be_is_refused_before_a_service_is_asked(
 def test_a_key_that_cannot_be_sent_is_refused_in_one_line() -> None:
     with pytest.raises(ConfigError, match="key: got one with characters other than printable ASCII"):
         zoosim.Client("http://127.0.0.1:9", "ключ")
+
+
+def test_a_file_of_rules_that_cannot_be_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("most_shwon: 3\n")
+    with pytest.raises(ConfigError, match=r"rules.yaml: unknown key 'most_shwon' .did you mean most_shown"):
+        zoosim.deploy("rules", rules)
+    with pytest.raises(ConfigError, match="rules: got no file"):
+        zoosim.deploy("rules")

@@ -115,6 +115,14 @@ def test_a_killed_learner_and_a_killed_service_start_again(service: ServiceProce
     assert len(shop.visits) >= visits + 20
 
 
+def test_a_service_ends_with_the_process_that_started_it(service: ServiceProcess) -> None:
+    """Whose end of the pipe is closed then, however it ended."""
+    assert service.is_running
+    assert service._process.stdin is not None
+    service._process.stdin.close()
+    eventually(lambda: not service.is_running)
+
+
 def test_a_service_that_cannot_start_says_where_the_reason_stands(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"did not start; .*output.txt says why"):
         ServiceProcess(tmp_path, None, {"port": 70_000})

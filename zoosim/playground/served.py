@@ -1,9 +1,14 @@
 """The process of a service in simulated time: `python -m zoosim.playground.served`, and a job as JSON on its input.
 
+It ends when its input does, so that no service is left behind by a playground that was killed.
+
 No setting of `zoosim serve` changes the time of a service, so none that decides for visitors can run in another one.
 """
 
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +32,8 @@ def main() -> None:
     from zoosim.serving.server import serve
     from zoosim.serving.settings import read_settings
 
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=ServedJob)
+    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServedJob)
+    threading.Thread(target=_end_with_input, name="playground watcher", daemon=True).start()
     machine = Machine(SimulatedClock(SharedTime(Path(job.time))))
     try:
         settings = read_settings(None, {}, job.settings)
@@ -35,6 +41,14 @@ def main() -> None:
     except ZoosimError as error:
         print(f"playground: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def _end_with_input() -> None:
+    """End this process as SIGTERM does once its input ends."""
+    # Not by `sys.stdin`, whose lock would be held at the interpreter's end.
+    while os.read(0, 1_024):
+        continue
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _announce(line: str) -> None:

@@ -65,8 +65,9 @@ class ServiceProcess:
             command = [sys.executable, "-m", "zoosim.playground.served"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         assert self._process.stdin is not None
-        with self._process.stdin as job_input:
-            job_input.write(msgspec.json.encode(job))
+        # It stays open: the service ends with it, should this process be killed.
+        self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+        self._process.stdin.flush()
         deadline = time.monotonic() + STARTING
         while (address := self._address(begin)) is None:
             if not self.is_running or time.monotonic() > deadline:
@@ -86,15 +87,15 @@ class ServiceProcess:
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(STOPPING)
+            self._process.wait(STOPPING)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            return self._process.wait()
+        return self._ended()
 
     def kill(self) -> None:
         """Kill it, so that it can do nothing more."""
         self._process.kill()
-        self._process.wait()
+        self._ended()
 
     def kill_learner(self) -> bool:
         """Kill its learner alone, which the service starts again; return whether there was one (on Linux)."""
@@ -108,6 +109,12 @@ class ServiceProcess:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _ended(self) -> int:
+        """Wait for its end, let go of its input, and return its exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._process.wait()
 
     def _address(self, begin: int) -> str | None:
         """Return where it answers, as its output says behind a place of it; None until then."""

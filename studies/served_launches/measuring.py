@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from studies.launches.courses import clicks_lost, planned_course, ramp_course
+from studies.launches.courses import Course, clicks_lost, planned_course, ramp_course
 from studies.results_file import ResultsFile
 from studies.served_launches.service import serve_launch
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
+from zoosim.monitoring.launch import State
 from zoosim.playground.visitors import DAYS, Visitors, draw_visitors
 from zoosim.serving.launches.plan import Plan
 
@@ -51,7 +52,7 @@ def measure(
         seeds: The shops.
         effects: Those of the challengers, of `EFFECTS`.
         days: Days of each shop.
-        hours: Simulated hours after which a launch over HTTP is left as it is; by default all days.
+        hours: Simulated hours after which a launch by plan is left as it is; by default all days.
         results: A file to which launches are appended as they end; those that it holds are not done again.
         progress: Called with a line for each.
 
@@ -85,14 +86,22 @@ def _effects(effects: Any) -> list[float]:
     return chosen
 
 
+def cut_course(course: Course, hours: float) -> Course:
+    """Return a course as it stands after so many hours; one that is not over by then cannot be told yet."""
+    if course.hour <= hours:
+        return course
+    count = sum(start <= hours for start in course.starts)
+    return Course(State.CANNOT_TELL, course.starts[count - 1], course.starts[:count], course.shares[:count])
+
+
 def _launches(visitors: Visitors, effect: float, seed: int, hours: float) -> list[Run]:
     """Return one launch over HTTP, and how it is computed for the same visitors."""
     plan = Plan.model_validate({})
     served = serve_launch(visitors, effect, seed, hours)
     runs = [
         (SERVED, served.course, served.visitors),
-        (SAME_DRAWS, planned_course(plan, served.visitors, effect), served.visitors),
-        (COMPUTED, planned_course(plan, visitors, effect), visitors),
+        (SAME_DRAWS, cut_course(planned_course(plan, served.visitors, effect), hours), served.visitors),
+        (COMPUTED, cut_course(planned_course(plan, visitors, effect), hours), visitors),
         (RAMP, ramp_course(visitors, effect), visitors),
     ]
     rows = []

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies.launches.courses import Course
 from studies.served_launches import build_page, measure
-from studies.served_launches.measuring import COMPUTED, EFFECTS, METHODS, RAMP, SAME_DRAWS, SERVED, Run
+from studies.served_launches.measuring import COMPUTED, EFFECTS, METHODS, RAMP, SAME_DRAWS, SERVED, Run, cut_course
 from studies.served_launches.service import serve_launch
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import State
@@ -51,6 +52,12 @@ def test_launches_that_a_file_holds_are_not_done_again(tmp_path: Path, monkeypat
     measure(seeds="0:1", days=2, effects=[WORSE], results=file)
     assert measure(seeds="0:2", days=2, results=file) == rows()[:16]
     assert done == [(0, WORSE), (0, BETTER), (1, WORSE), (1, BETTER)]
+
+
+def test_a_launch_that_is_left_as_it_is_cannot_be_told_yet() -> None:
+    course = Course(State.RUNNING, 0.0, (0.0,), (0.1,)).then(2.0, State.RUNNING, 0.5).then(9.0, State.COMPLETED, 1.0)
+    assert cut_course(course, 9.0) == course
+    assert cut_course(course, 8.0) == Course(State.CANNOT_TELL, 2.0, (0.0, 2.0), (0.1, 0.5))
 
 
 def test_options_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -196,6 +196,11 @@ def test_what_is_open_is_learned_by_the_arm_that_decided(tmp_path: Path, model: 
         assert learned_by(whole.arms[CHAMPION]) == learned_by(middle.arms[PREVIOUS])
         assert [change["who"] for change in (await service.history())] == ["bob", "", "ann", ""]
         assert (await service.history())[0]["why"] == "fewer orders"
+        for _ in range(2):
+            await service.change_settings({"exploration": 0.2})
+        newest, before, *_ = await service.history()
+        assert (newest["who"], newest["why"]) == ("", "settings changed")
+        assert before["who"] == "bob"
         assert service.deployment()["models"][digest]["state"] == PREVIOUS
 
     with_service(tmp_path, model, use, per_visitor=0)

@@ -318,7 +318,7 @@ class Current(Projection):
         def changed(start: Start) -> Start:
             changes = json.loads(start.changes)
             changes[part] = dict(values_in(changes))
-            return msgspec.structs.replace(start, changes=json.dumps(changes, sort_keys=True).encode())
+            return _with_parts(start, changes, f"{part} changed")
 
         await self.switch(writer, changed)
 
@@ -329,8 +329,7 @@ class Current(Projection):
             parts = json.loads(start.changes)
             parts[SETTINGS] = {**parts.get(SETTINGS, {}), **changes}
             rules = changed_settings(self.settings, changes).rules.model_dump_json().encode()
-            changes_text = json.dumps(parts, sort_keys=True).encode()
-            return msgspec.structs.replace(start, rules=rules, changes=changes_text)
+            return _with_parts(msgspec.structs.replace(start, rules=rules), parts, f"{SETTINGS} changed")
 
         await self.switch(writer, changed)
 
@@ -499,3 +498,9 @@ class Current(Projection):
     def _share(self, start: Start) -> None:
         models = [model_path(Path(), each.model).as_posix() for each in start.by_arm().values()]
         self._store.share(self.folder, models)
+
+
+def _with_parts(start: Start, parts: Mapping[str, Any], why: str) -> Start:
+    """Return a start with other changes, for which nobody stands who made the change before; the same where none is."""
+    changes = json.dumps(parts, sort_keys=True).encode()
+    return start if changes == start.changes else msgspec.structs.replace(start, changes=changes, who="", why=why)

@@ -197,6 +197,31 @@ def test_what_cannot_be_told_in_the_days_of_the_plan_is_taken_back(tmp_path: Pat
     with_shop(tmp_path, model, use)
 
 
+def test_a_policy_that_fails_is_taken_back_and_its_errors_are_counted(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model)
+
+        def broken(*_: Any) -> None:
+            raise ValueError("no weights")
+
+        monkeypatch.setattr(shop.service.current.arms["new"].model.policy, "propensities", broken)
+        for _ in range(20):
+            await shop.visits(20, {CHAMPION: 0.4})
+            if shop.state == "rolled back":
+                break
+        assert shop.state == "rolled back"
+        assert "The new policy raises errors" in (await shop.service.history())[0]["why"]
+        arm = shop.service.deployment()["arms"]["new"]
+        assert arm["failed"] > 5
+        metrics = Metrics(shop.service).text().decode()
+        assert f'zoosim_arm_failures_total{{arm="new"}} {arm["failed"]}.0' in metrics
+        assert 'zoosim_arm_seconds_total{arm="champion"}' in metrics
+
+    with_shop(tmp_path, model, use)
+
+
 def test_a_person_pauses_a_launch_and_lets_it_go_on(tmp_path: Path, model: Path) -> None:
     async def use(shop: Shop) -> None:
         with pytest.raises(ConfigError, match="no launch is running"):

@@ -35,6 +35,7 @@ def deployment(**launch: Any) -> dict[str, Any]:
     standing |= {"by_person": False, "reason": "", "report": REPORT, **launch}
     assert set(standing) == {*names, "report"}
     arm = {"model": "a" * 32, "policy": "adaptive", "share": 0.95, "role": "champion", "state": 3, "learned": {}}
+    arm |= {"failed": 7, "seconds": 0.0012}
     change = {"time": 1.764e9, "who": "ann\x1b[31m", "why": "better\n2026: by bob: promoted", "shares": {"new": 0.05}}
     return {
         "arms": {"champion": arm},
@@ -55,6 +56,7 @@ def printed(capsys: pytest.CaptureFixture[str], **launch: Any) -> str:
 
 def test_a_launch_says_where_it_is_and_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys)
+    assert "1.20" in out
     assert "Launch of new: running; share 2 of 5 (5.0%), since 2025-11-24 16:00 UTC." in out
     assert "Cannot tell yet: about 9,000 more decisions." in out
     assert "Next: share 10.0%, 2025-11-24 18:00 UTC at the earliest, and after 100 visitors (56 so far)." in out

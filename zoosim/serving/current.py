@@ -6,6 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,8 @@ from zoosim.serving.clock import Clock
 from zoosim.serving.console.series import Series
 from zoosim.serving.events import CHAMPION, SHADOW, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
+from zoosim.serving.launches.arm_calls import ArmCalls
+from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
@@ -130,7 +133,7 @@ class Current(Projection):
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
         silence: What is wrong where feedback has ceased, by the learner's account; None where it comes.
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
-        launch_report: How a launch stands, by the learner's newest report.
+        calls: Calls of the arms by this service.
         launch_reported_at: When that came, by the clock's `passed`.
         shadow_reports: What shadows would have earned, by the learner's newest reports, by the name of the arm.
         history: What visitors were shown and bought, as far as the rules of the shop ask for it.
@@ -153,7 +156,8 @@ class Current(Projection):
         self.due: int | None = None
         self.silence: FailedCheck | None = None
         self.last_feedback = 0
-        self.launch_report: LaunchReport | None = None
+        self.calls = ArmCalls()
+        self._launch_report: LaunchReport | None = None
         self.launch_reported_at = -math.inf
         self.series = Series()
         self.shadow_reports: dict[str, ShadowReport] = {}
@@ -178,6 +182,15 @@ class Current(Projection):
             self._take_arms(self._replica.position)
             self._take_settings()
         self._read_to_end()
+
+    @property
+    def launch_report(self) -> LaunchReport | None:
+        """How a launch stands, by the learner's newest report, and by the calls of this service; None for no launch."""
+        report = self._launch_report
+        if report is None:
+            return None
+        now = datetime.fromtimestamp(self._clock.seconds(), UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return msgspec.structs.replace(report, checks=[*report.checks, *self.calls.checks(now)])
 
     @property
     def has_begun(self) -> bool:
@@ -354,7 +367,7 @@ class Current(Projection):
             self.silence = message.news.silence
             self.last_feedback = message.news.last_feedback
             if message.news.launch is not None:
-                self.launch_report = message.news.launch
+                self._launch_report = message.news.launch
                 self.launch_reported_at = self._clock.passed()
             if message.news.series is not None:
                 self.series = message.news.series
@@ -489,6 +502,7 @@ class Current(Projection):
             for name, replica in self._replica.arms.items()
         }
         self.assignment = Assignment(self.start)
+        self.calls.follow(launch_in(self.start), self.assignment.shares)
 
     def _take_settings(self) -> None:
         """Go on by the settings of the start, its rules and the changes, over those that the service was started by."""

@@ -71,6 +71,11 @@ class LogReports:
             self._made[make] = (arguments, self._now(), outcome)
             return outcome
 
+    def newest(self, make: Callable[..., Report]) -> Report | None:
+        """Return the newest report that was made so; None for none."""
+        made = self._made.get(make)
+        return None if made is None else made[2]
+
     def close(self) -> None:
         """End the report that is being made."""
         if self._process is not None:

@@ -68,8 +68,10 @@ class Metrics:
         for arm, share in service.current.assignment.shares.items():
             shares.add_metric([arm], share)
         yield shares
+        yield from self._calls()
         yield from self._launch()
         yield from self._shadows()
+        yield from self._drift()
         agreement = service.agreement().get("agreement")
         if agreement is not None:
             description = "Share of decisions in apprentice mode that the policy would have made like the shop."
@@ -100,6 +102,23 @@ class Metrics:
             agreements.add_metric([arm], report.agreement)
             effective.add_metric([arm], report.effective)
         yield from (differences, agreements, effective)
+
+    def _calls(self) -> Iterator[Metric]:
+        """Yield how often policies were asked, how often they failed, and how long that took, by arm."""
+        calls = CounterMetricFamily("zoosim_arm_calls", "Decisions that policies were asked for.", labels=["arm"])
+        failures = CounterMetricFamily("zoosim_arm_failures", "Those that they failed at.", labels=["arm"])
+        seconds = CounterMetricFamily("zoosim_arm_seconds", "Seconds that they took.", labels=["arm"])
+        for arm, counts in sorted(self._service.current.calls.by_arm.items()):
+            calls.add_metric([arm], counts.decided)
+            failures.add_metric([arm], counts.failed)
+            seconds.add_metric([arm], counts.seconds)
+        yield from (calls, failures, seconds)
+
+    def _drift(self) -> Iterator[Metric]:
+        """Yield how much had changed when somebody last asked."""
+        findings = self._service.drift_findings
+        if findings is not None:
+            yield GaugeMetricFamily("zoosim_drift_findings", "Changes that /v1/drift answered last.", findings)
 
     def _launch(self) -> Iterator[Metric]:
         """Yield how a launch stands, as the learner told last."""

@@ -56,6 +56,7 @@ from zoosim.serving.forecasts import checked_of_model, forecasts_in, with_foreca
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.inputs import InputCounts
+from zoosim.serving.launches.arm_calls import Calls
 from zoosim.serving.launches.beforehand import ROWS, Baseline, Beforehand, said_of, with_said
 from zoosim.serving.launches.changes import plan_of, with_change
 from zoosim.serving.launches.keeper import LaunchKeeper
@@ -343,6 +344,12 @@ class Service:
         """Return what changed against the first period of the log; raises as `LogReports.report`."""
         return await self._reports.report(drift_report, window)
 
+    @property
+    def drift_findings(self) -> int | None:
+        """Number of changes in the newest report on the log; None where nobody asked for one."""
+        report = self._reports.newest(drift_report)
+        return None if report is None else len(report["findings"])
+
     async def forecasts(self) -> dict[str, Any]:
         """Return what was forecast of models, and what came; raises as `LogReports.report`."""
         return await self._reports.report(forecast_report)
@@ -378,10 +385,15 @@ class Service:
                 "role": by_name[name].role if name in by_name else CHAMPION,
                 "sticky": by_name[name].sticky if name in by_name else VISITOR,
                 "state": arm.state,
+                "failed": self._calls_of(name).failed,
+                "seconds": self._calls_of(name).seconds / max(self._calls_of(name).decided, 1),
                 "learned": dict(arm.learned),
             }
             for name, arm in self.current.arms.items()
         }
+
+    def _calls_of(self, name: str) -> Calls:
+        return self.current.calls.by_arm.get(name, Calls())
 
     def knowledge(self) -> str:
         """Return in words what decides, and how many products it knows."""

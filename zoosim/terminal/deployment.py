@@ -25,10 +25,10 @@ DIGITS = 8
 def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> None:
     """Print the arms of a service, their models, and the newest changes."""
     rows = [
-        (name, f"{arm['share']:.1%}", arm["role"], arm["policy"], arm["model"][:DIGITS], _learned(arm))
+        (name, f"{arm['share']:.1%}", arm["role"], arm["policy"], arm["model"][:DIGITS], _learned(arm), *_calls(arm))
         for name, arm in deployment["arms"].items()
     ]
-    heads = ("arm", "share", "role", "policy", "model", "decisions\nlearned")
+    heads = ("arm", "share", "role", "policy", "model", "decisions\nlearned", "errors", "ms per\ndecision")
     print_table(table_of_rows("What decides", heads, rows, n_text=5, essential=3), wide=wide)
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
@@ -44,8 +44,8 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
         print_lines([f"{counted(deployment['forecasts'], 'forecast')}: `zoosim forecasts` says what came of them."])
     models = [(digest[:DIGITS], *_facts(model)) for digest, model in deployment["models"].items()]
     if models:
-        heads = ("model", "state", "policy", "rows", "who", "came")
-        print_table(table_of_rows("Models", heads, models, n_text=6, essential=3), wide=wide)
+        facts = ("model", "state", "policy", "rows", "who", "came")
+        print_table(table_of_rows("Models", facts, models, n_text=6, essential=3), wide=wide)
     print_lines(["Newest changes:", *(_sentence(change) for change in deployment["history"][:CHANGES])])
 
 
@@ -131,6 +131,13 @@ def _number(value: float | None) -> str:
 
 def _learned(arm: Mapping[str, Any]) -> str:
     return f"{arm['learned'].get('learned', 0):,}"
+
+
+def _calls(arm: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how often a policy failed since the service started, and how long a decision takes it."""
+    if "seconds" not in arm:  # a service of an earlier release
+        return "-", "-"
+    return f"{arm['failed']:,}", f"{1_000.0 * arm['seconds']:.2f}"
 
 
 def _facts(model: Mapping[str, Any]) -> Sequence[str]:

@@ -162,15 +162,30 @@ class Endpoint(ABC):
             PolicyError: the champion would have to decide, and cannot; or what its policy raised.
         """
         name = self._current.assignment.arm_for(body.visitor_id, decision_id)
+        arm = self._current.arms[name]
         if name != CHAMPION and name not in refusals:
             try:
-                return self._current.arms[name], decide(self._current.arms[name])
+                return arm, self._counted(arm, decide, decision_id)
             except Exception as error:
                 if self._throttle.allows():
                     logger.warning("arm %s leaves a decision to the champion: %s", name, one_line(error))
         if CHAMPION in refusals:
             raise refusals[CHAMPION]
+        if name == CHAMPION:
+            return arm, self._counted(arm, decide, decision_id)
         return self._current.champion, decide(self._current.champion)
+
+    def _counted(self, arm: ServedArm, decide: Callable[[ServedArm], Result], decision_id: str) -> Result:
+        """Return what the arm that was drawn decides, and count how long that took, and whether it failed."""
+        began = self._parts.clock.passed()
+        has_failed = True
+        try:
+            result = decide(arm)
+            has_failed = False
+        finally:
+            if decision_id != TRIAL:
+                self._current.calls.note(arm.name, self._parts.clock.passed() - began, has_failed)
+        return result
 
     def check_model(self) -> None:
         """Refuse requests where the model that decides now is of another action space: `PolicyError`."""

@@ -32,7 +32,7 @@ from zoosim.serving.events import (
     unpack_floats,
 )
 from zoosim.serving.launches.plan import Launch, MetricPlan, Plan, launch_in
-from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport
+from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport, failed
 from zoosim.serving.launches.traffic import Traffic
 from zoosim.serving.launches.windows import VisitorWindows
 from zoosim.serving.projection import Projection
@@ -231,7 +231,7 @@ class LaunchMonitor(Projection):
     def silence(self) -> FailedCheck | None:
         """Return what is wrong where feedback has ceased, None where it comes."""
         finding = self._silence.finding(self._time)
-        return None if finding is None else _failed(finding)
+        return None if finding is None else failed(finding)
 
     def report(self) -> LaunchReport | None:
         """Return how the launch stands; None without one."""
@@ -257,7 +257,7 @@ class LaunchMonitor(Projection):
             visitors=self._tests[0].events,
             step_visitors=self._step_visitors,
             metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._tests, strict=True)],
-            checks=[_failed(finding) for finding in self._findings()],
+            checks=[failed(finding) for finding in self._findings()],
             per_hour=per_hour,
         )
 
@@ -280,10 +280,6 @@ class LaunchMonitor(Projection):
         )
         self._standing = health.standing(self._standing, findings, self._now().strftime("%Y-%m-%d %H:%M UTC"))
         return self._standing.values()
-
-
-def _failed(finding: health.Finding) -> FailedCheck:
-    return FailedCheck(finding.check, finding.action, str(finding))
 
 
 def _told(plan: MetricPlan, test: DifferenceTest) -> MetricReport:

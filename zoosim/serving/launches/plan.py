@@ -85,6 +85,8 @@ class Plan(Strict):
             that.
         most_days: Days that the last share takes at most before it can be told; then the launch is taken back. 0 for as
             long as it takes.
+        slow: Seconds from which on a decision of a policy is slow; where the slowest hundredth of the champion's takes
+            longer, those that do.
     """
 
     steps: Annotated[list[Share], Field(min_length=1, max_length=20, default_factory=lambda: [*STEPS])]
@@ -96,6 +98,7 @@ class Plan(Strict):
     level: Annotated[float, Field(gt=0, lt=0.5)] = 0.01
     ship_level: Annotated[float, Field(gt=0, lt=0.5)] = 0.1
     most_days: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+    slow: Annotated[float, Field(gt=0, le=3_600)] = 0.05
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Plan":

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from zoosim.monitoring.health import Action
+from zoosim.monitoring.health import Action, Finding
 from zoosim.monitoring.launch import Verdict
 
 
@@ -27,6 +27,11 @@ class FailedCheck(msgspec.Struct, array_like=True):
     check: str
     action: Action
     sentence: str
+
+
+def failed(finding: Finding) -> FailedCheck:
+    """Return a finding as a report tells it."""
+    return FailedCheck(finding.check, finding.action, str(finding))
 
 
 class LaunchReport(msgspec.Struct, array_like=True):

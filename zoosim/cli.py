@@ -543,6 +543,7 @@ def train(
     """Train policies on a log, and save the best. Its earlier rows train, the later ones judge."""
     from zoosim.api import models
     from zoosim.core.config import read_parameters
+    from zoosim.core.forecasts import forecasts_path
     from zoosim.core.jit import watch_compilation
     from zoosim.core.status_line import COMPILING, StatusLine
     from zoosim.terminal.evaluation import print_training
@@ -562,6 +563,8 @@ def train(
         )
     print_training(training, wide=wide, has_page=report is not None)
     echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
+    if forecasts_path(out).exists():
+        echo(f"Forecasts: {forecasts_path(out)}")
     if report is not None:
         echo(f"Page: {address(report)}")
 

@@ -133,6 +133,7 @@ class Current(Projection):
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
         silence: What is wrong where feedback has ceased, by the learner's account; None where it comes.
         last_feedback: When the newest feedback came that the learner has read, in microseconds since 1970.
+        launch_report: How a launch stands, by the learner's newest report.
         calls: Calls of the arms by this service.
         launch_reported_at: When that came, by the clock's `passed`.
         shadow_reports: What shadows would have earned, by the learner's newest reports, by the name of the arm.
@@ -157,7 +158,7 @@ class Current(Projection):
         self.silence: FailedCheck | None = None
         self.last_feedback = 0
         self.calls = ArmCalls()
-        self._launch_report: LaunchReport | None = None
+        self.launch_report: LaunchReport | None = None
         self.launch_reported_at = -math.inf
         self.series = Series()
         self.shadow_reports: dict[str, ShadowReport] = {}
@@ -184,9 +185,9 @@ class Current(Projection):
         self._read_to_end()
 
     @property
-    def launch_report(self) -> LaunchReport | None:
+    def report_on_launch(self) -> LaunchReport | None:
         """How a launch stands, by the learner's newest report, and by the calls of this service; None for no launch."""
-        report = self._launch_report
+        report = self.launch_report
         if report is None:
             return None
         now = datetime.fromtimestamp(self._clock.seconds(), UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -367,7 +368,7 @@ class Current(Projection):
             self.silence = message.news.silence
             self.last_feedback = message.news.last_feedback
             if message.news.launch is not None:
-                self._launch_report = message.news.launch
+                self.launch_report = message.news.launch
                 self.launch_reported_at = self._clock.passed()
             if message.news.series is not None:
                 self.series = message.news.series

@@ -122,7 +122,7 @@ class Metrics:
 
     def _launch(self) -> Iterator[Metric]:
         """Yield how a launch stands, as the learner told last."""
-        report = self._service.current.launch_report
+        report = self._service.current.report_on_launch
         launch = launch_in(self._service.start)
         if report is None or launch is None or launch.number != report.number or not launch.is_running:
             return

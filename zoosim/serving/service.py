@@ -557,7 +557,7 @@ class Service:
         launch = launch_in(self.start)
         if launch is None:
             return None
-        report = self.current.launch_report
+        report = self.current.report_on_launch
         is_of_it = report is not None and report.number == launch.number
         return {**msgspec.to_builtins(launch), "report": described(report) if is_of_it and report else None}
 

@@ -228,7 +228,7 @@ def findings(service: Service) -> list[Finding]:
     """Return the health of a service: of its log, its learner, its feedback, its launch, and what is asked of it."""
     current = service.current
     lag = service.lag()
-    report = current.launch_report
+    report = current.report_on_launch
     launch = service.deployment()["launch"]
     checks = report.checks if report is not None and launch is not None and launch["state"] in RUNNING else []
     deviations = sum(count for _, count in service.inputs.by_key())

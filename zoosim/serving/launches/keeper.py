@@ -66,7 +66,7 @@ class LaunchKeeper:
             await self._switch(lambda start: with_frozen(start, False), CHECKS, "feedback comes again")
 
     async def _move(self) -> None:
-        report = self._current.launch_report
+        report = self._current.report_on_launch
         if report is None:  # as without a launch: the start need not be read at each tick
             return
         launch = launch_in(self._current.start)

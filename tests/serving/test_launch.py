@@ -251,7 +251,7 @@ def test_a_share_of_nobody_or_of_all_tells_nothing_and_the_launch_goes_on(tmp_pa
             report = shop.monitor.report()
             assert report is not None
             assert report.visitors <= 20
-            assert report.sentence == "Cannot tell yet: the new policy or the holdback decides for nobody."
+            assert report.sentence == "Cannot tell yet: the new policy or the champion decides for nobody."
         digest = shop.service.keep_model(model)
         await shop.service.deploy(DeploymentBody("launch", "all", digest, share=1.0))
         await shop.visits(20, {"all": 0.2})

@@ -22,7 +22,9 @@ from studies.constraints.front import (
 )
 from studies.held_out import HeldOut, draw_held_out, open_shop, serve, spec_of
 from studies.shops import ShopChanges, read_shop
-from studies.work import names_of, rows_by_task
+from studies.work import rows_by_task
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.search_names import FEATURES
@@ -90,15 +92,15 @@ def measure(
     seeds: Any = "1000:1016",
     jobs: Any = None,
     config: ShopChanges = None,
-    settings: Any = None,
+    policies: Any = None,
     progress: Progress = lambda line: None,
 ) -> list[FrontPoint | Course]:
     """Compute the front of each seed's shop, and let policies learn there; what is finished is kept on disk.
 
-    `settings` lists some of the policies; all by default.
+    `policies` lists some of them; all by default.
     """
     shop = read_shop(config)
-    names = names_of("constraints", "setting", settings, tuple(SETTINGS), "[item-critic-cm2]")
+    names = _names(policies)
     numbers = parse_seeds(seeds)
     fronts = rows_by_task(
         partial(_kept_front, shop), numbers, jobs=jobs, words=lambda seed: f"front, seed {seed}", progress=progress
@@ -107,6 +109,15 @@ def measure(
     work = partial(_kept_course, shop)
     courses = rows_by_task(work, tasks, jobs=jobs, words=lambda task: f"{task[0]}, seed {task[1]}", progress=progress)
     return [*fronts, *courses]
+
+
+def _names(policies: Any) -> list[str]:
+    if policies is None:
+        return list(SETTINGS)
+    if not isinstance(policies, list) or not policies or not all(name in tuple(SETTINGS) for name in policies):
+        expected = f"expected a list of some of {', '.join(SETTINGS)}"
+        raise ConfigError(f"constraints: policies: got {shown(policies)}, {expected}")
+    return [name for name in SETTINGS if name in policies]
 
 
 def _key(config: SearchConfig, seed: int) -> tuple[Any, ...]:

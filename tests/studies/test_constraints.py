@@ -8,6 +8,7 @@ import pytest
 from studies.constraints import front, measuring
 from studies.constraints.front import CM2, FrontPoint, floor_of, reward_at
 from studies.run import run_study
+from zoosim.core.errors import ConfigError
 
 
 def point(reward: float, cm2: float, price: float = 0.0) -> FrontPoint:
@@ -38,9 +39,15 @@ def test_a_short_run_ends_on_its_page(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(measuring, "HELD_OUT_VISITS", 2)
     shop = tmp_path / "shop.yaml"
     shop.write_text("env: {n_products: 60}\n")
-    settings = ["item-critic-cm2", "item-critic-guardrail"]
-    run_study("constraints", tmp_path / "out", seeds="0:2", jobs=1, config=shop, settings=settings)
+    policies = ["item-critic-cm2", "item-critic-guardrail"]
+    run_study("constraints", tmp_path / "out", seeds="0:2", jobs=1, config=shop, policies=policies)
     summary = json.dumps(json.loads((tmp_path / "out" / "summary.json").read_text()))
     assert "item-critic-cm2: at " in summary
     assert "of 2 catalogues" in summary
     assert "front" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_an_unknown_policy_is_refused_in_one_line() -> None:
+    for wrong in ("item-critic-cm2", [], ["item-critic"]):
+        with pytest.raises(ConfigError, match=r"policies: got .*, expected a list of some of item-critic-cm2"):
+            measuring.measure(policies=wrong)

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import zoosim
 from tests.serving.mock_time import MockTime
 from tests.serving.shop import make_model, running
 from tests.serving.test_service import visit
 from zoosim.core.errors import DataError
+from zoosim.policies.products.constrained import ConstrainedProducts
 from zoosim.serving import learner
 from zoosim.serving.bodies import DecideBody, DeploymentBody
 from zoosim.serving.events import decision_key
@@ -130,5 +132,25 @@ def test_a_learner_that_is_behind_what_was_removed_begins_anew(tmp_path: Path) -
             assert service._store.remove_before(newest.time, 1_000)
             with pytest.raises(DataError, match="decisions were removed before they were learned"):
                 behind.catch_up()
+
+    asyncio.run(use())
+
+
+def test_floors_are_told_the_rewards_by_name(tmp_path: Path) -> None:
+    make_model(tmp_path)
+    floors = {"constrained": {"floors": {"click": 0.9}}}
+    zoosim.train(tmp_path / "log.parquet", ["constrained"], tmp_path / "floored.zoosim", parameters=floors)
+
+    async def use() -> None:
+        async with running(tmp_path / "service", tmp_path / "floored.zoosim") as service:
+            for number in range(21):
+                await visit(service, number)
+            started = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            started.begin()
+            started.step()
+            policy = started._replica.champion.model.policy
+            assert isinstance(policy, ConstrainedProducts)
+            assert policy._dual.visits > 0
+            assert policy.prices["click"] > 0.0
 
     asyncio.run(use())

@@ -77,6 +77,8 @@ def test_every_study_can_be_done(name: str) -> None:
         "cases",
         "cells",
         "draws",
+        "effects",
+        "hours",
         "shops",
         "calls",
         "learners",

@@ -1,4 +1,4 @@
-"""Policies with floors of CM2 and of strategic purchases beside the best that is possible (some 15 minutes).
+"""Policies with floors of CM2 and of strategic purchases beside the best that is possible (some 25 minutes).
 
 How much reward does a floor cost, how near do multipliers that adapt online come to that in 2,000 visits, and what does
 a fixed guardrail cost?

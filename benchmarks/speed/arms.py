@@ -53,7 +53,8 @@ class Turn(NamedTuple):
 def main() -> None:
     """Print the latency and the processor time of each service, and their ratios to one arm."""
     turns: dict[str, list[Turn]] = {name: [] for name in PLANS}
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as opened:
+    # What a learner that was killed still wrote may be in the way of removing the folder.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, contextlib.ExitStack() as opened:
         folder = Path(name)
         model = make_model(folder, POLICY)
         services: dict[str, ServiceProcess] = {}
@@ -72,8 +73,8 @@ def main() -> None:
                 print(
                     f"S30 {POLICY}, {what}: {launch['state']}, {launch['report']['visitors']:,} visitors in its tests"
                 )
-    for what, of_service in turns.items():
-        print(f"S30 {POLICY}, {what}: {_figures(of_service)}{_ratios(of_service, turns[ONE_ARM], what)}")
+        for what, of_service in turns.items():
+            print(f"S30 {POLICY}, {what}: {_figures(of_service)}{_ratios(of_service, turns[ONE_ARM], what)}")
 
 
 def _turn(service: ServiceProcess) -> Turn:

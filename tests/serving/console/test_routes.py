@@ -76,6 +76,11 @@ def test_the_page_says_what_decides_and_what_it_earns(tmp_path: Path, model: Pat
         assert 'aria-current="step">20%' in page
         assert page.count("<polyline") == 4  # two arms, for wide and for narrow screens
         assert "as well as 5 decisions at random" in page
+        assert "Rewards and guardrails of the launch of challenger" in page
+        await service.deploy(DeploymentBody("rollback", arm="challenger", who="maya", why="fewer orders"))
+        over = (await client.get("/")).text
+        assert "The last launch, of challenger: rolled back" in over
+        assert 'class="steps"' not in over
 
     asked(tmp_path, use, model)
 

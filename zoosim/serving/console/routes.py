@@ -89,7 +89,7 @@ class Console:
         return _page(
             "console.html",
             is_live=True,
-            title=f"Service {self._service.folder.name}",
+            title=f"Console of {self._service.folder.name}",
             root="",
             now=self._now(),
             **values(self._service),

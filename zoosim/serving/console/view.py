@@ -14,6 +14,9 @@ from zoosim.serving.events import CHAMPION, HOLDBACK
 from zoosim.serving.service import Service
 
 MISSING = "\u2013"
+MOST_POINTS = 60
+"""Points of a line: of more, each would rest on few decisions."""
+
 TABLE_ROWS = 25
 """Rows of the table behind a chart, and of the other long ones."""
 
@@ -139,7 +142,16 @@ def _verdict(metric: Mapping[str, Any]) -> str:
         return "worse than the margin allows"
     if metric["low"] > -metric["margin"]:
         return "not worse than the margin allows"
-    return "cannot tell yet"
+    return "the interval alone does not tell"
+
+
+def launch_heading(launch: Mapping[str, Any] | None) -> str:
+    """Say which launch the tiles are of, and how it stands or ended."""
+    if launch is None:
+        return ""
+    if launch["state"] in RUNNING:
+        return f"Rewards and guardrails of the launch of {launch['arm']}"
+    return f"The last launch, of {launch['arm']}: {launch['state']}"
 
 
 def _band(low: float, high: float, estimate: float, margin: float) -> Band:
@@ -186,9 +198,12 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
         return earned / arm.decisions if arm.decisions else math.nan
 
     objective = "earned per decision, by arm"
+    merged = max(math.ceil(len(series.periods) / MOST_POINTS), 1)
+    groups = [series.periods[place : place + merged] for place in range(0, len(series.periods), merged)]
+    periods = [Period(group[0].begin, totals(group)) for group in groups]
     caption = (
-        f"One point is {_span(series.length)}. Rewards count when their decision was made, so the last points still "
-        "rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
+        f"One point is {_span(merged * series.length)}. Rewards count when their decision was made, so the last points "
+        "still rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
     )
     lines = [
         Line(
@@ -200,7 +215,7 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
     charts = [chart for width, height in SIZES if (chart := draw_chart(lines, marks, width, height)) is not None]
     rows = [
         [_time(period.begin), *(_cell(period, name, value) for name in places)]
-        for period in list(reversed(series.periods))[:TABLE_ROWS]
+        for period in list(reversed(periods))[:TABLE_ROWS]
     ]
     return Curve("earned", objective.capitalize(), caption, charts, ["from", *places], rows)
 
@@ -355,6 +370,8 @@ def values(service: Service) -> dict[str, Any]:
     return {
         "sentence": sentence(service),
         "launch": launch,
+        "launch_heading": launch_heading(launch),
+        "launch_is_over": launch is not None and launch["state"] not in RUNNING,
         "steps": _steps(launch),
         "tiles": tiles(launch),
         "rewards": list(service.model.fitted.weights),

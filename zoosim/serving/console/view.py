@@ -206,9 +206,7 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
         "still rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
     )
     lines = [
-        Line(
-            name, place, [(period.begin, value(period.arms[name])) for period in series.periods if name in period.arms]
-        )
+        Line(name, place, [(period.begin, value(period.arms[name])) for period in periods if name in period.arms])
         for name, place in places.items()
     ]
     marks = [Mark(change.time, number) for number, change in numbered_changes(series)]

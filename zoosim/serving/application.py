@@ -31,7 +31,7 @@ from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import Busy, Conflict, NotFound
-from zoosim.serving.requests import MOST_MODEL_BYTES, TooLarge, read_body
+from zoosim.serving.requests import MOST_MODEL_BYTES, TooLarge, bearer_key, read_body
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
 
@@ -180,7 +180,7 @@ class Application:
     def _route(self, method: str, path: str, role: str, handler: Handler) -> Route:
         async def handle(request: Request) -> Response:
             try:
-                self._access.check(role, _key_of(request))
+                self._access.check(role, bearer_key(request))
                 # Who watches the service must see it under load, too.
                 if method != "GET":
                     self._service.check_room()
@@ -254,11 +254,6 @@ def openapi() -> dict[str, Any]:
 
 async def _alive(request: Request) -> Response:
     return _json({"status": "alive"})
-
-
-def _key_of(request: Request) -> str:
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    return key if kind.lower() == "bearer" else ""
 
 
 def _json(answer: Any, status: int = 200) -> Response:

@@ -12,6 +12,12 @@ class TooLarge(ZoosimError):
     """A body of more bytes than the service takes."""
 
 
+def bearer_key(request: Request) -> str:
+    """Return the key that a request brings in `Authorization: Bearer`; empty without one."""
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key if kind.lower() == "bearer" else ""
+
+
 async def read_body(request: Request, most_bytes: int) -> bytes:
     """Return a body; raises `TooLarge` as soon as it is."""
     parts: list[bytes] = []

@@ -22,7 +22,7 @@ from zoosim.serving.access import ADMIN, Access, Refused
 from zoosim.serving.console.view import values
 from zoosim.serving.events import Choice, Row
 from zoosim.serving.refusals import NotFound
-from zoosim.serving.requests import read_body
+from zoosim.serving.requests import bearer_key, read_body
 from zoosim.serving.service import Service
 
 SECONDS_BETWEEN_EVENTS = 2.0
@@ -162,7 +162,7 @@ class Console:
             until = self._sessions.get(request.cookies.get(SESSION, ""), 0.0)
             if until <= self._service.clock.passed():
                 try:
-                    self._access.check(ADMIN, _key_of(request))
+                    self._access.check(ADMIN, bearer_key(request))
                 except Refused:
                     root = "" if request.url.path == "/" else "../"
                     words = "This service has keys."
@@ -248,8 +248,3 @@ def _file(name: str, media_type: str) -> Handler:
         return Response(content, media_type=media_type, headers=HEADERS)
 
     return answer
-
-
-def _key_of(request: Request) -> str:
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    return key if kind.lower() == "bearer" else ""

@@ -50,6 +50,10 @@ class State(StrEnum):
     ROLLED_BACK = "rolled back"
 
 
+SPLITTING = (State.RUNNING, State.CANNOT_TELL, State.PAUSED)
+"""States in which a launch splits the visitors."""
+
+
 class Event(StrEnum):
     """Event in the life of a launch; `PREPARED` to `TAKEN_BACK` are a person's, the others follow from `next_event`."""
 

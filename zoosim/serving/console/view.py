@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from zoosim.core.durations import DAY, HOUR, MICROSECONDS
-from zoosim.monitoring.launch import Role
+from zoosim.monitoring.launch import SPLITTING
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
 from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
-from zoosim.serving.events import CHAMPION, HOLDBACK
+from zoosim.serving.events import CHAMPION
 from zoosim.serving.service import Service
 
 MISSING = "\u2013"
@@ -22,9 +22,6 @@ TABLE_ROWS = 25
 
 SIZES = ((720, 240), (360, 220))
 """Sizes of a chart: for wide and for narrow screens."""
-
-RUNNING = ("running", "cannot tell yet", "paused")
-"""States of a launch in which it splits the visitors."""
 
 MOST_ACTIONS = 10
 """Products whose shares are listed."""
@@ -86,8 +83,8 @@ class Curve(NamedTuple):
     rows: list[list[str]]
 
 
-def sentence(service: Service) -> str:
-    """Say in one sentence how the service does, and what it waits for."""
+def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
+    """Say in one sentence how the service does and its launch stands, and what it waits for."""
     if service.failure:
         return f"The log cannot be written: {service.failure}. Nothing is decided until it can."
     if service.is_warming_up:
@@ -96,8 +93,7 @@ def sentence(service: Service) -> str:
     if current.settings.frozen:
         why = current.silence.sentence if current.silence else "somebody froze it"
         return f"Learning is frozen: {why.rstrip('.')}. Decisions are made, and logged."
-    launch = service.deployment()["launch"]
-    if launch is not None and launch["state"] in RUNNING:
+    if launch is not None and launch["state"] in SPLITTING:
         share = current.assignment.shares.get(launch["arm"], 0.0)
         report = launch["report"]
         words = report["sentence"] if report else "no visitor counts yet"
@@ -149,7 +145,7 @@ def launch_heading(launch: Mapping[str, Any] | None) -> str:
     """Say which launch the tiles are of, and how it stands or ended."""
     if launch is None:
         return ""
-    if launch["state"] in RUNNING:
+    if launch["state"] in SPLITTING:
         return f"Rewards and guardrails of the launch of {launch['arm']}"
     return f"The last launch, of {launch['arm']}: {launch['state']}"
 
@@ -163,12 +159,12 @@ def _band(low: float, high: float, estimate: float, margin: float) -> Band:
     return Band(place(low), round(place(high) - place(low), 1), place(estimate), place(0.0), place(-margin))
 
 
-def arm_rows(service: Service) -> list[ArmRow]:
-    """Return the arms, the champion first."""
+def arm_rows(service: Service, arms: Mapping[str, Any]) -> list[ArmRow]:
+    """Return the arms, described as `Service.deployment` does, the champion first."""
     earned = totals(service.current.series.periods)
     rewards = list(service.model.fitted.weights)
     rows = []
-    for place, (name, arm) in enumerate(service.deployment()["arms"].items()):
+    for place, (name, arm) in enumerate(arms.items()):
         own = earned.get(name, ArmPeriod())
         rows.append(
             ArmRow(
@@ -237,13 +233,12 @@ def history(series: Series) -> list[list[str]]:
     return rows[:TABLE_ROWS]
 
 
-def findings(service: Service) -> list[Finding]:
+def findings(service: Service, launch: Mapping[str, Any] | None) -> list[Finding]:
     """Return the health of a service: of its log, its learner, its feedback, its launch, and what is asked of it."""
     current = service.current
     lag = service.lag()
     report = current.report_on_launch
-    launch = service.deployment()["launch"]
-    checks = report.checks if report is not None and launch is not None and launch["state"] in RUNNING else []
+    checks = report.checks if report is not None and launch is not None and launch["state"] in SPLITTING else []
     deviations = sum(count for _, count in service.inputs.by_key())
     silence = current.silence
     return [
@@ -366,24 +361,22 @@ def values(service: Service) -> dict[str, Any]:
     places = {name: place for place, name in enumerate(deployment["arms"])}
     delay_sentence, delays = delay_rows(series, service.settings.wait)
     return {
-        "sentence": sentence(service),
+        "sentence": sentence(service, launch),
         "launch": launch,
         "launch_heading": launch_heading(launch),
-        "launch_is_over": launch is not None and launch["state"] not in RUNNING,
+        "launch_is_over": launch is not None and launch["state"] not in SPLITTING,
         "steps": _steps(launch),
         "tiles": tiles(launch),
         "rewards": list(service.model.fitted.weights),
-        "arms": arm_rows(service),
+        "arms": arm_rows(service, deployment["arms"]),
         "curve": earned_curve(series, service.model.fitted.weights, places),
-        "findings": findings(service),
+        "findings": findings(service, launch),
         "judging": judging_sentence(series),
         "actions": action_rows(series),
         "delay_sentence": delay_sentence,
         "delays": delays,
         "models": model_rows(deployment["models"]),
         "history": history(series),
-        "has_holdback": any(arm["role"] == HOLDBACK for arm in deployment["arms"].values()),
-        "roles": [role.value for role in Role],
     }
 
 

@@ -12,7 +12,7 @@ from zoosim.core.durations import DAY, HOUR
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.monitoring.difference import Reward
-from zoosim.monitoring.launch import Metric, Role, State, new_tests
+from zoosim.monitoring.launch import SPLITTING, Metric, Role, State, new_tests
 from zoosim.serving.events import Start
 
 LAUNCH = "launch"
@@ -154,7 +154,7 @@ class Launch(msgspec.Struct, frozen=True):
     @property
     def is_running(self) -> bool:
         """True while traffic is split by it."""
-        return self.state in (State.RUNNING, State.CANNOT_TELL, State.PAUSED)
+        return self.state in SPLITTING
 
     def checked_plan(self) -> Plan:
         """Return its plan; raises `ConfigError` where the log holds none."""

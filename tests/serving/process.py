@@ -12,6 +12,7 @@ import httpx2
 
 from tests.commands import Started
 from tests.waiting import eventually
+from zoosim.playground.service import find_learner
 
 STARTING, STOPPING = 120.0, 20.0
 """Seconds that a start, which may compile, and a stop may take."""
@@ -63,12 +64,7 @@ class ServiceProcess:
 
     def learner(self) -> int:
         """Return the process id of its learner, 0 while there is none."""
-        # A thread other than the first one starts it again, and children are listed by thread.
-        for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
-            for child in _text_of(children).split():
-                if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
-                    return int(child)
-        return 0
+        return find_learner(self._process.pid)
 
     def kill(self) -> None:
         """Kill it, so that it can do nothing more, and wait until it is gone."""

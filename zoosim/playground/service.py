@@ -99,7 +99,7 @@ class ServiceProcess:
 
     def kill_learner(self) -> bool:
         """Kill its learner alone, which the service starts again; return whether there was one (on Linux)."""
-        learner = self._learner()
+        learner = find_learner(self._process.pid)
         if learner:
             os.kill(learner, signal.SIGKILL)
         return bool(learner)
@@ -121,14 +121,19 @@ class ServiceProcess:
         match = re.search(rb"serving on (http://\S+:\d+)", self._output.read_bytes()[begin:])
         return match[1].decode() if match else None
 
-    def _learner(self) -> int:
-        """Return the process id of its learner, 0 where none is seen."""
-        # Children are listed by the thread that made them, and a thread other than the first starts a learner again.
-        for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
-            for child in _text_of(children).split():
-                if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
-                    return int(child)
-        return 0
+
+def find_learner(service: int) -> int:
+    """Return the process id of the learner of a service, 0 where none is seen.
+
+    Args:
+        service: The process id of the service.
+    """
+    # Children are listed by the thread that made them, and a thread other than the first starts a learner again.
+    for children in Path(f"/proc/{service}/task").glob("*/children"):
+        for child in _text_of(children).split():
+            if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
+                return int(child)
+    return 0
 
 
 def _text_of(path: Path) -> str:

@@ -11,6 +11,9 @@ import pytest
 from tests.commands import new_process
 from zoosim.core.extras import EXTRAS
 
+MODULE_OF = {"openfeature-sdk": "openfeature", "pillow": "PIL", "scikit-learn": "sklearn"}
+"""Modules that are named otherwise than their packages."""
+
 SCRIPT = """
 import json, sys
 from importlib.machinery import PathFinder
@@ -91,8 +94,6 @@ def test_the_extras_are_those_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     for extra, modules in EXTRAS.items():
         packages = [re.split(r"[>;\[]", line)[0] for line in project["optional-dependencies"][extra]]
-        names = {
-            name.replace("-", "_").replace("scikit_learn", "sklearn").replace("pillow", "PIL") for name in packages
-        }
+        names = {MODULE_OF.get(name, name.replace("-", "_")) for name in packages}
         assert names - {"uvloop", "zoosim"} == set(modules)  # uvloop is not for Windows, and nothing needs it
         assert not names & {line.partition(">")[0] for line in project["dependencies"]}

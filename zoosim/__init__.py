@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.serving.client import AsyncClient, Client
+    from zoosim.serving.openfeature import OpenFeatureProvider
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
     from zoosim.worlds.episodes import Next
 
@@ -43,6 +44,7 @@ __all__ = [
     "Description",
     "Distribution",
     "Next",
+    "OpenFeatureProvider",
     "Outcome",
     "Policy",
     "PolicySpec",
@@ -77,6 +79,7 @@ _MODULES = {
     "zoosim.api.runs": ("RunResult", "read_run", "run"),
     "zoosim.core.errors": ("ZoosimError",),
     "zoosim.serving.client": ("AsyncClient", "Client"),
+    "zoosim.serving.openfeature": ("OpenFeatureProvider",),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("CandidateSource", "Context", "Distribution", "PolicySpec"),
     "zoosim.api.deployment": ("deploy",),

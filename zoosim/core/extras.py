@@ -8,6 +8,7 @@ EXTRAS = {
     "lab": ("gymnasium", "jinja2", "plotly", "sklearn"),
     "serve": ("apsw", "httptools", "httpx2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
     "redis": ("hiredis", "redis"),
+    "openfeature": ("openfeature",),
     "torch": ("torch",),
     "minari": ("PIL", "gymnasium", "h5py", "minari"),
 }

@@ -56,6 +56,7 @@ class Decision:
         pinned: Places, 1 being the top, that show pinned products.
         barred: Ids of candidates that a rule of the shop kept back, by rule.
         lifted: Rules that did not hold, since they left nothing.
+        model: The digest by which the service knows the model that decided.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Decision:
     pinned: tuple[int, ...] = ()
     barred: Mapping[str, Sequence[str]] = field(default_factory=dict)
     lifted: tuple[str, ...] = ()
+    model: str = ""
 
     @property
     def product(self) -> str:
@@ -523,6 +525,7 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         pinned=tuple(content.get("pinned", ())),
         barred=content.get("barred", {}),
         lifted=tuple(content.get("lifted", ())),
+        model=content.get("model", ""),
     )
 
 

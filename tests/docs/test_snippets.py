@@ -13,6 +13,7 @@ import yaml
 from studies.__main__ import make_parser
 from studies.study import FLAGS, STUDIES
 from tests.commands import ROOT, Started
+from tests.node import run_node
 from tests.serving.process import serving
 from tests.serving.shop import make_boost_model, make_model
 from zoosim.arena.plan import Plan
@@ -23,6 +24,7 @@ from zoosim.experiments.request import RunRequest
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
+from zoosim.serving.application import CLIENT_SCRIPT
 from zoosim.serving.launches.plan import Plan as LaunchPlan
 from zoosim.serving.settings import Settings
 from zoosim.worlds.search.import_searches import SearchLogSchema
@@ -102,12 +104,25 @@ def plan_of(params: dict[str, Any]) -> Plan:
 def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     well = "assert not [r for r in list(globals().values()) if getattr(r, 'failures', ())], 'a policy failed'"
-    snippet = "\n\n".join([*blocks(page, "python"), well])
+    snippet = with_services("\n\n".join([*blocks(page, "python"), well]), request)
+    (tmp_path / "snippet.py").write_text(snippet, encoding="utf-8")
+    run_script("snippet.py", tmp_path)
+
+
+def with_services(snippet: str, request: pytest.FixtureRequest) -> str:
+    """Return code that asks running services where it names addresses of some."""
     for address, fixture in SERVICES.items():
         if address in snippet:
             snippet = snippet.replace(address, request.getfixturevalue(fixture))
-    (tmp_path / "snippet.py").write_text(snippet, encoding="utf-8")
-    run_script("snippet.py", tmp_path)
+    return snippet
+
+
+@pytest.mark.parametrize("page", pages_with("js"), ids=page_id)
+def test_javascript_blocks_run(page: Path, request: pytest.FixtureRequest) -> None:
+    snippet = with_services("\n\n".join(blocks(page, "js")), request)
+    product, propensity = run_node(snippet.replace("./zoosim.mjs", CLIENT_SCRIPT.as_uri())).split()
+    assert product in ("SKU-1", "SKU-2")
+    assert 0.0 < float(propensity) < 1.0
 
 
 @pytest.mark.parametrize("name", ["notebook_style.py"])

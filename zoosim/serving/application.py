@@ -3,6 +3,8 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -48,6 +50,8 @@ STATUS = {
 }
 """The status of an answer to what was refused; 400 where the kind of error is not named."""
 
+CLIENT_SCRIPT = Path(__file__).with_name("zoosim.mjs")
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,6 +90,7 @@ class Application:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
+            Route("/zoosim.mjs", _send_client),
             *self._console.routes(),
         ]
         return Starlette(routes=routes, middleware=[Middleware(Tracing)])
@@ -254,6 +259,16 @@ def openapi() -> dict[str, Any]:
 
 async def _alive(request: Request) -> Response:
     return _json({"status": "alive"})
+
+
+async def _send_client(request: Request) -> Response:
+    """Answer the client for JavaScript, which is nobody's secret."""
+    return Response(_client_script(), media_type="text/javascript", headers={"X-Content-Type-Options": "nosniff"})
+
+
+@cache
+def _client_script() -> bytes:
+    return CLIENT_SCRIPT.read_bytes()
 
 
 def _json(answer: Any, status: int = 200) -> Response:

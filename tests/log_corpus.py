@@ -83,7 +83,7 @@ async def _live(folder: Path, temporary: Path) -> list[Row]:
     time = MockTime()
     rng = Random(0)
     async with running(folder, models[0], time.clock(), wait=WAIT, per_visitor=3, aggregation="sum") as service:
-        learner = LogLearner(LearnerJob(service.address, 1e9, 0), _Told(service), Machine(time.clock()))
+        learner = LogLearner(LearnerJob(service.address, 1e9), _Told(service), Machine(time.clock()))
         learner.begin()
         learner.step()
         changes = _changes(service, models)

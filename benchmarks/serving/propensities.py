@@ -16,9 +16,9 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.events import Kind, ProductDecision, unpack, unpack_floats, unpack_whole
+from zoosim.serving.loops.learners import LearnerProcess
 from zoosim.serving.projection import rows_of
 from zoosim.serving.served_log import read_served_log
-from zoosim.serving.server import LearnerProcess
 from zoosim.serving.service import Service
 from zoosim.serving.store.address import Address, open_store
 
@@ -121,8 +121,8 @@ async def visit_in_process(folder: Path, model: Path, count: int) -> None:
     """Ask the service of a folder without HTTP; its learner is a process as ever."""
     rng = np.random.default_rng(1_001)
     async with running(folder, model, **SETTINGS) as service:
-        learner = LearnerProcess(service, asyncio.get_running_loop())
-        service.current.ask_learner = learner.ask_for_whole
+        learners = LearnerProcess(asyncio.get_running_loop())
+        learners.learn(service)
         ticked = time.monotonic()
         for start in range(0, count, TOGETHER):
             await asyncio.gather(*(visit_once(service, make_visit(rng)) for _ in range(min(TOGETHER, count - start))))
@@ -131,7 +131,7 @@ async def visit_in_process(folder: Path, model: Path, count: int) -> None:
                 ticked = time.monotonic()
             if start % 100_000 == 0:
                 print(f"{start:,} decisions without HTTP", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, learner.stop)
+        await asyncio.get_running_loop().run_in_executor(None, learners.stop)
 
 
 async def visit_once(service: Service, visit: Visit) -> None:

@@ -47,7 +47,7 @@ def test_a_learner_that_starts_again_tells_of_no_state_before_the_end_of_the_log
             for number in range(10):
                 await visit(service, number)
             listener = Listener()
-            started = LogLearner(LearnerJob(service.address, 60.0, 0), listener, Machine())
+            started = LogLearner(LearnerJob(service.address, 60.0), listener, Machine())
             started.begin()
             started.step()
             newest = service._reader.last()
@@ -67,7 +67,7 @@ def test_a_launch_older_than_the_log_is_watched_after_a_restart(tmp_path: Path) 
             await service.deploy(DeploymentBody("launch", "new", digest, plan={"holdback": 0.0}))
             for number in range(4):
                 await visit(service, number)
-            job = LearnerJob(service.address, 60.0, 0)
+            job = LearnerJob(service.address, 60.0)
             before = LogLearner(job, Listener(), Machine())
             before.begin()
             before.end()
@@ -97,7 +97,7 @@ def test_a_decision_that_is_open_in_a_snapshot_stays_though_the_log_be_deleted(t
             time.pass_by(10.0)
             for number in range(2):
                 await service.decide(DecideBody(decision_id=f"{number}"))
-                started = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+                started = LogLearner(LearnerJob(service.address, 60.0), Listener(), Machine())
                 started.begin()
                 started.end()
             time.pass_by(100.0)
@@ -105,7 +105,7 @@ def test_a_decision_that_is_open_in_a_snapshot_stays_though_the_log_be_deleted(t
             first = service._reader.read(0, 1)[0]
             assert first.seq > 1
             assert service._reader.find(decision_key("open")) is not None
-            again = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            again = LogLearner(LearnerJob(service.address, 60.0), Listener(), Machine())
             await service.tick()
             again.begin()
             assert again._replica.champion.counts["gone"] == 0
@@ -123,7 +123,7 @@ def test_a_learner_that_is_behind_what_was_removed_begins_anew(tmp_path: Path) -
             await service.decide(DecideBody(decision_id="open"))
             time.pass_by(20.0)
             await service.decide(DecideBody(decision_id="later"))
-            behind = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            behind = LogLearner(LearnerJob(service.address, 60.0), Listener(), Machine())
             behind.begin()
             newest = service._reader.last()
             assert newest is not None
@@ -145,7 +145,7 @@ def test_floors_are_told_the_rewards_by_name(tmp_path: Path) -> None:
         async with running(tmp_path / "service", tmp_path / "floored.zoosim") as service:
             for number in range(21):
                 await visit(service, number)
-            started = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine())
+            started = LogLearner(LearnerJob(service.address, 60.0), Listener(), Machine())
             started.begin()
             started.step()
             policy = started._replica.champion.model.policy

@@ -19,8 +19,9 @@ import pytest
 from tests.serving.process import serving
 from tests.serving.shop import make_model, running
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving import server
 from zoosim.serving.bodies import DecideBody
+from zoosim.serving.loops import running as running_loops
+from zoosim.serving.loops.learners import LearnerProcess
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
 
@@ -53,10 +54,10 @@ async def run_until_success(repeat: Callable[[Any], Coroutine[Any, Any, None]], 
 
 
 def test_cleaning_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(server, "SECONDS_BETWEEN_CLEANINGS", 0.001)
+    monkeypatch.setattr(running_loops, "SECONDS_BETWEEN_CLEANINGS", 0.001)
     failures = [OSError(28, "No space left on device"), StoreError("the log is gone"), PermissionError("models")]
     with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
-        asyncio.run(run_until_success(server._clean, failures))
+        asyncio.run(run_until_success(running_loops.clean, failures))
     said = [record.getMessage() for record in caplog.records]
     assert [line.split(": ")[0] for line in said] == ["old rows stay for now"] * 3
     assert "No space left on device" in said[0]
@@ -66,7 +67,7 @@ def test_cleaning_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch, caplo
 def test_ticks_go_on_after_one_failed(first: Exception, caplog: pytest.LogCaptureFixture) -> None:
     """What failed is said once a minute, a fault of ours with its traceback."""
     with caplog.at_level(logging.WARNING, logger="zoosim.serving"):
-        asyncio.run(run_until_success(server._tick, [first, StoreError("gone")]))
+        asyncio.run(run_until_success(running_loops.tick, [first, StoreError("gone")]))
     (line,) = caplog.records
     assert line.getMessage().startswith("the log is not brought up to date for now: ")
     assert bool(line.exc_info) == isinstance(first, KeyError)
@@ -83,13 +84,14 @@ def test_a_learner_is_started_again_when_its_start_failed(
 
     async def run() -> None:
         async with running(tmp_path, make_model(tmp_path)) as service:
-            learner = server.LearnerProcess(service, asyncio.get_running_loop())
+            learners = LearnerProcess(asyncio.get_running_loop())
+            learners.learn(service)
             await learned_all(service)
             monkeypatch.setattr(SpawnProcess, "start", fail)
-            assert learner._process.pid is not None
-            os.kill(learner._process.pid, signal.SIGKILL)
+            assert learners._process.pid is not None
+            os.kill(learners._process.pid, signal.SIGKILL)
             await learned_all(service)
-            await asyncio.get_running_loop().run_in_executor(None, learner.stop)
+            await asyncio.get_running_loop().run_in_executor(None, learners.stop)
 
     asyncio.run(run())
     assert "the learner cannot be started: [Errno 11] Resource temporarily unavailable" in caplog.text

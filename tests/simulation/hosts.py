@@ -349,9 +349,8 @@ class Learner:
 
     def _begin(self) -> None:
         machine = self._host.machine(self.process)
-        job = LearnerJob(
-            self._host.settings.address._replace(folder=self._host.folder), self._host.settings.snapshot, 0
-        )
+        address = self._host.settings.address._replace(folder=self._host.folder)
+        job = LearnerJob(address, self._host.settings.snapshot)
         learner = LogLearner(job, self, machine)
         learner.begin()
         self.learner = learner

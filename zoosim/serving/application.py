@@ -56,15 +56,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Application:
-    """Routes of the API, each to a method of the service."""
+    """Routes of the API, each to a method of the service.
+
+    Attributes:
+        metrics: Figures of the service.
+    """
 
     def __init__(self, service: Service, stopping: asyncio.Event | None = None) -> None:
         """Answer for a service, until it is `stopping`."""
         self._service = service
         self._access = Access(service.settings.keys, service.settings.rate)
         self._console = Console(service, self._access, stopping or asyncio.Event())
-        self._metrics = Metrics(service)
-        self._personalizer = Personalizer(service, self._access, self._metrics)
+        self.metrics = Metrics(service)
+        self._personalizer = Personalizer(service, self._access, self.metrics)
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
         self._deployment = msgspec.json.Decoder(DeploymentBody).decode
@@ -100,7 +104,7 @@ class Application:
         decode = msgspec.json.Decoder(endpoint.body).decode
 
         async def decide(request: Request) -> Response:
-            with self._metrics.timed(endpoint.operation):
+            with self.metrics.timed(endpoint.operation):
                 body = decode(await self._read(request))
                 return _json(await self._service.decide(body))
 
@@ -108,7 +112,7 @@ class Application:
 
     async def give_feedback(self, request: Request) -> Response:
         """Take in what a decision earned."""
-        with self._metrics.timed("feedback"):
+        with self.metrics.timed("feedback"):
             body = self._feedback(await self._read(request))
             outcome = await self._service.give_feedback(request.path_params["id"], body)
             return _json(FeedbackAnswer(outcome.status))
@@ -166,12 +170,12 @@ class Application:
 
     async def deploy(self, request: Request) -> Response:
         """Change what decides."""
-        with self._metrics.timed("deploy"):
+        with self.metrics.timed("deploy"):
             return _json(await self._service.deploy(self._deployment(await self._read(request))))
 
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
-        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def ready(self, request: Request) -> Response:
         """Answer whether decisions can be stored: 200, or 503 and the reason."""

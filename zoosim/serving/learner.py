@@ -1,17 +1,11 @@
-"""The learner: a process that reads the log, learns, tells who decides what changed, and writes snapshots."""
+"""The learner of a log: it reads the log, learns, tells who decides what changed, and writes snapshots."""
 
 import gc
 import logging
 import math
-import os
-import signal
-import sys
-import time
-import warnings
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
@@ -23,7 +17,6 @@ from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.launches.monitor import LaunchMonitor
 from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.launches.report import LaunchReport
-from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode
@@ -54,46 +47,16 @@ MOST_VISITOR_ROWS = 10_000
 ROWS_OF_SILENCE = 20_000
 """Rows that are read again at a start, to know how much feedback is usual."""
 
-WHOLE = b"whole"
-"""Message by which the ranker asks a learner for the whole state in its next message."""
-
-STOP = b"stop"
-"""Message by which the ranker tells a learner to write a snapshot and end."""
-
-LOST = 4
-"""The exit code of a learner that has learned from rows which the log has lost."""
-
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger("zoosim.serving")
 
 
 class LearnerJob(NamedTuple):
-    """Job of a learner: the address of the log, seconds between snapshots, and the process that it works for."""
+    """Job of a learner: the address of the log, and seconds between snapshots."""
 
     store: Address
     snapshot: float
-    parent: int
-
-
-def run_learner(job: LearnerJob, ranker: Connection) -> None:
-    """Learn from the log until the ranker says stop, or is gone."""
-    # A terminal sends Ctrl-C to all processes of the command, and a supervisor may send SIGTERM to all of a service.
-    # The learner must outlive both: the ranker still stores what has come in, and says stop once the log holds it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    warnings.simplefilter("ignore")
-    write_json_lines()
-    try:
-        LogLearner(job, _Ranker(job.parent, ranker), Machine()).run()
-    except (BrokenPipeError, EOFError, ConnectionResetError):
-        pass
-    except LostRows as error:
-        _complain(str(error))
-        sys.exit(LOST)
-    except DataError as error:
-        _complain(str(error))
-        sys.exit(3)
 
 
 class Ranker(Protocol):
@@ -116,34 +79,6 @@ class Ranker(Protocol):
     def wait(self, seconds: float) -> None:
         """Wait."""
         ...
-
-
-class _Ranker:
-    """The ranker of this machine, a process."""
-
-    def __init__(self, process: int, connection: Connection) -> None:
-        self._process = process
-        self._connection = connection
-        self.wants_whole = False
-
-    def send(self, content: bytes) -> None:
-        """Send a message."""
-        self._connection.send_bytes(content)
-
-    def wants_stop(self) -> bool:
-        """Return whether the ranker is gone, or said stop."""
-        # A ranker that was killed says nothing, but its children get another parent.
-        if os.getppid() != self._process:
-            return True
-        while self._connection.poll():
-            if self._connection.recv_bytes() == STOP:
-                return True
-            self.wants_whole = True
-        return False
-
-    def wait(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
 
 
 class LogLearner:

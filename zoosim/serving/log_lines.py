@@ -2,13 +2,17 @@
 
 import json
 import logging
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from zoosim.serving.tracing import trace_fields
 
+LOOP: ContextVar[str] = ContextVar("loop", default="")
+"""Name of the loop for which something is done; empty in a service that has one."""
+
 
 class _JsonFormatter(logging.Formatter):
-    """A record as JSON: when, how bad, which process, what, and as which part of which trace."""
+    """A record as JSON: when, how bad, which process, of which loop, what, and as which part of which trace."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -16,6 +20,7 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "process": record.processName,
+            **({"loop": loop} if (loop := LOOP.get()) else {}),
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
             **trace_fields(),

@@ -8,6 +8,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,7 +44,8 @@ class ThreadWorker:
         """
         self._handle = handle
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        # In the context of whoever starts it, by which lines of the log name a loop.
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
         self._thread.start()
 
     def put(self, item: Any) -> None:

@@ -165,7 +165,7 @@ def learn(service: Service, messages: list[Message]) -> None:
 
         def wait(self, seconds: float) -> None: ...
 
-    learner = LogLearner(LearnerJob(service.address, 60.0, 0), Listener(), Machine(MockTime().clock()))
+    learner = LogLearner(LearnerJob(service.address, 60.0), Listener(), Machine(MockTime().clock()))
     learner.begin()
     learner.step()
 

@@ -202,7 +202,7 @@ def test_what_another_service_showed_counts_once_the_learner_tells(tmp_path: Pat
             running(tmp_path / "b", None, store=store.format("b"), **options) as second,
         ):
             ranker = Ranker()
-            learner = LogLearner(LearnerJob(parse_address(store.format("b")), 60.0, 0), ranker, Machine())
+            learner = LogLearner(LearnerJob(parse_address(store.format("b")), 60.0), ranker, Machine())
             learner.begin()
             answer = await show(first, "p1", "ann")
             await first.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))

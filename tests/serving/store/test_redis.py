@@ -122,7 +122,7 @@ def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServe
 
     async def use() -> None:
         async with running(folder, make_model(tmp_path), store=server.store("loop", folder)) as service:
-            learner = LogLearner(LearnerJob(service.address, 60.0, 0), Nobody(), Machine())
+            learner = LogLearner(LearnerJob(service.address, 60.0), Nobody(), Machine())
             await visit(service, 1)
             assert learner.catch_up() > 0
             assert learner.catch_up() == 0

@@ -1,0 +1,108 @@
+"""One loop while it runs: its service, its learner, what answers its requests, and what is done beside these."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from zoosim.core.blame import one_line
+from zoosim.core.errors import ZoosimError
+from zoosim.serving.application import Application
+from zoosim.serving.loops.learners import DRAIN_SECONDS, LearnerProcess
+from zoosim.serving.service import Service
+from zoosim.serving.throttle import Throttle
+from zoosim.serving.upkeep import Upkeep
+
+SECONDS_BETWEEN_CLEANINGS = 60.0
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class RunningLoop:
+    """A loop that answers requests, an ASGI application, until it is closed.
+
+    Attributes:
+        service: What decides.
+        learner: What learns for it.
+        metrics: Its figures.
+    """
+
+    def __init__(self, service: Service, learners: LearnerProcess, stopping: asyncio.Event | None = None) -> None:
+        """Begin to learn, and to do what is done beside requests.
+
+        Args:
+            service: What decides, open.
+            learners: The process in which it learns.
+            stopping: Set once the loop is told to stop; `close` sets it.
+        """
+        self.service = service
+        self.learner = learners.learn(service)
+        self._stopping = stopping or asyncio.Event()
+        application = Application(service, self._stopping)
+        self.metrics = application.metrics
+        self._application = application.starlette()
+        self._jobs = [asyncio.create_task(job) for job in (tick(service), clean(service.upkeep))]
+        self._open_requests = 0
+        self._all_answered = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        self._open_requests += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._open_requests -= 1
+            if not self._open_requests:
+                self._all_answered.set()
+
+    async def close(self) -> None:
+        """Answer the requests that have come, of which no more may come, and end with all that was taken in learned."""
+        self._stopping.set()
+        await self._drain()
+        for job in self._jobs:
+            job.cancel()
+        await asyncio.gather(*self._jobs, return_exceptions=True)
+        # The order counts. A last tick closes what feedback came in; the learner then reads the log to its end and
+        # writes a snapshot; and the service shares that before it gives up its lease and the lock of its folder.
+        await _try(self.service.tick, "what was taken in last is learned after the next start", Throttle())
+        await asyncio.get_running_loop().run_in_executor(None, self.learner.stop)
+        self.service.close()
+
+    async def _drain(self) -> None:
+        """Wait until all requests are answered, for `DRAIN_SECONDS` at most."""
+        self._all_answered.clear()
+        if self._open_requests:
+            try:
+                await asyncio.wait_for(self._all_answered.wait(), DRAIN_SECONDS)
+            except TimeoutError:
+                logger.warning("%d requests were not answered in %d s", self._open_requests, DRAIN_SECONDS)
+
+
+async def tick(service: Service) -> None:
+    """Let time pass for a service, for ever."""
+    throttle = Throttle()
+    while True:
+        await asyncio.sleep(service.settings.tick)
+        await _try(service.tick, "the log is not brought up to date for now", throttle)
+
+
+async def clean(upkeep: Upkeep) -> None:
+    """Remove old rows of a service's log, for ever."""
+    while True:
+        await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
+        await _try(upkeep.clean, "old rows stay for now", Throttle())
+
+
+async def _try(step: Callable[[], Awaitable[Any]], complaint: str, throttle: Throttle) -> None:
+    """Take a step that follows again; where it fails, a line says so, and nothing ends without one.
+
+    An unexpected error, a fault of ours, is told with its traceback.
+    """
+    try:
+        await step()
+    except Exception as error:
+        if throttle.allows():
+            is_expected = isinstance(error, ZoosimError | OSError)
+            logger.warning("%s: %s", complaint, one_line(error), exc_info=None if is_expected else error)

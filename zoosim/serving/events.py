@@ -6,6 +6,7 @@ Bodies are MessagePack, written and read by these records, without executing any
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
@@ -40,14 +41,27 @@ class NewRow(NamedTuple):
     body: bytes
 
 
-class Row(NamedTuple):
-    """A row of the log, at its position `seq`; `time` is in microseconds since 1970."""
+class _RowValues(NamedTuple):
+    """The values of a row; `Row` has, beside them, room for the record that is read from its body."""
 
     seq: int
     time: int
     kind: Kind
     key: bytes | None
     body: bytes
+
+
+class Row(_RowValues):
+    """A row of the log, at its position `seq`; `time` is in microseconds since 1970."""
+
+    @cached_property
+    def record(self) -> Any:
+        """The record in its body, decoded once for all who read the row; see `unpack`, and change nothing in it."""
+        try:
+            record: Any = ROW_KINDS[self.kind].decode(self.body)
+            return _choice_of(*record) if self.kind is Kind.CHOICE else record
+        except (msgspec.MsgspecError, KeyError, ConfigError) as error:
+            raise DataError(f"log of the service: row {self.seq:,} cannot be read ({error})") from None
 
 
 CHAMPION, CHALLENGER, HOLDBACK, PREVIOUS, SHADOW = "champion", "challenger", "holdback", "previous", "shadow"
@@ -477,13 +491,7 @@ def pack(body: msgspec.Struct) -> bytes:
 
 def unpack(row: Row) -> Any:
     """Return the record that a row holds, of the type that its kind has; raises `DataError` for what is none."""
-    try:
-        record: Any = ROW_KINDS[row.kind].decode(row.body)
-        if row.kind is Kind.CHOICE:
-            record = _choice_of(*record)
-    except (msgspec.MsgspecError, KeyError, ConfigError) as error:
-        raise DataError(f"log of the service: row {row.seq:,} cannot be read ({error})") from None
-    return record
+    return row.record
 
 
 def _choice_of(name: str, packed: msgspec.Raw) -> Choice:

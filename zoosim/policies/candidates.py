@@ -15,7 +15,10 @@ REMEMBERED = 4
 
 
 class Attached(NamedTuple):
-    """A set of candidates and what the policy derived from it; `version` says of which of its states."""
+    """A set of candidates and what the policy derived from it; `version` says of which of its states.
+
+    `key` are the bytes of the ids: what other sets are told apart by, in one comparison that takes no time.
+    """
 
     product_ids: Any
     products: Any
@@ -23,6 +26,7 @@ class Attached(NamedTuple):
     features: FloatArray
     candidates: Any
     version: int
+    key: bytes
 
 
 class AttachingPolicy(Policy):
@@ -79,7 +83,7 @@ class AttachingPolicy(Policy):
             if _lasting(context.product_ids) is None or _lasting(context.products) is None:
                 return self._attach(context)
             ids, products = checked_candidates(context, self.spec)
-            attached = Attached(context.product_ids, context.products, ids.copy(), products.copy(), None, -1)
+            attached = Attached(context.product_ids, context.products, ids.copy(), products.copy(), None, -1, b"")
             if len(self._singles) >= self.most_singles:
                 self._singles.popitem(last=False)
         if attached.version != self._version:
@@ -91,7 +95,7 @@ class AttachingPolicy(Policy):
         if place is None:
             ids, products = checked_candidates(context, self.spec)
             identity = _lasting(context.product_ids), _lasting(context.products)
-            attached = self._derived(Attached(*identity, ids.copy(), products.copy(), None, 0))
+            attached = self._derived(Attached(*identity, ids.copy(), products.copy(), None, 0, ids.tobytes()))
             self._attached = [attached, *self._attached[: REMEMBERED - 1]]
             return attached.candidates
         if self._attached[place].version != self._version:
@@ -101,12 +105,17 @@ class AttachingPolicy(Policy):
     def _find_attached(self, context: Context) -> int | None:
         """Return where a request's candidates stand among those attached, None when they are new."""
         # By identity first, which costs nothing, then by value.
+        product_ids = context.product_ids
+        products = context.products
         for place, attached in enumerate(self._attached):
-            if attached.products is context.products and attached.product_ids is context.product_ids:
+            if attached.products is products and attached.product_ids is product_ids:
                 return place
+        ids = np.asarray(product_ids)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            return None
+        key = ids.astype(np.int64).tobytes()
         for place, attached in enumerate(self._attached):
-            same_ids = np.array_equal(attached.ids, context.product_ids)
-            if same_ids and np.array_equal(attached.features, context.products):
+            if attached.key == key and np.array_equal(attached.features, products):
                 return place
         return None
 

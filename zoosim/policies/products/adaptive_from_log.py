@@ -97,13 +97,32 @@ def candidate_weights(model: LogModel, ids: IntArray, products: FloatArray) -> t
     """Return the weights of candidates for the logit and for the log of the size, each `(1 + d_u, K)`; none of none."""
     if not len(model.own):
         return model.own.T.copy(), model.size_own.T.copy()
-    places = np.searchsorted(model.product_ids, ids)
-    known = model.product_ids[np.minimum(places, len(model.product_ids) - 1)] == ids
-    places = np.where(known, places, len(model.product_ids))
     traits = (products - model.trait_mean) @ model.trait_weights
-    weights = model.own[places] + traits @ model.shared
-    size_weights = model.size_own[places] + traits @ model.size_shared
-    return np.ascontiguousarray(weights.T), np.ascontiguousarray(size_weights.T)
+    places = np.empty(len(ids), np.int64)
+    _find_places(model.product_ids, ids, places)
+    weights = np.empty((model.own.shape[1], len(ids)))
+    size_weights = np.empty((model.size_own.shape[1], len(ids)))
+    _add_own(model.own, places, traits @ model.shared, weights)
+    _add_own(model.size_own, places, traits @ model.size_shared, size_weights)
+    return weights, size_weights
+
+
+@jit
+def _find_places(product_ids: IntArray, ids: IntArray, places: IntArray) -> None:
+    """Write to `places (K,)` where `ids (K,)` stand among sorted `product_ids (P,)`, P for those that do not."""
+    for k in range(ids.shape[0]):
+        place = np.searchsorted(product_ids, ids[k])
+        is_known = place < product_ids.shape[0] and product_ids[place] == ids[k]
+        places[k] = place if is_known else product_ids.shape[0]
+
+
+@jit
+def _add_own(own: FloatArray, places: IntArray, in_common: FloatArray, weights: FloatArray) -> None:
+    """Write to `weights (1 + d_u, K)` what is each product's own, and what it has in common `(K, 1 + d_u)`."""
+    # A column at a time: a product's own weights stand side by side.
+    for k in range(places.shape[0]):
+        for j in range(weights.shape[0]):
+            weights[j, k] = own[places[k], j] + in_common[k, j]
 
 
 @jit

@@ -130,7 +130,10 @@ class Adaptive(KernelPolicy):
     )
 
     def _move_clocks(self, request: CheckedRequest, candidates: Any, action: int) -> None:
-        move_clocks(self.state, candidates, request.user, action)
+        state: AdaptiveState = self.state
+        known = candidates.keys, candidates.numbers, candidates.version
+        group = int(candidates.group_of[action])
+        move_clocks(state.segments, state.categories, state.cells.shown, *known, group, request.user)
 
     def _new_state(self) -> AdaptiveState:
         return self._state_of(FIRST_CATEGORIES, self._first_columns, FIRST_PRODUCTS, self.rng)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, UNKNOWN, claim_slot, renew_slots
+from zoosim.core.id_table import IN_USE, UNKNOWN, IdTable, claim_slot, renew_slots
 from zoosim.core.jit import jit
-from zoosim.core.types import BoolArray, FloatArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import copy_vector
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import FeatureRow, forget_product, learn_chance, learn_priors
@@ -35,7 +35,7 @@ from zoosim.policies.products.adaptive_state import (
     clear_cells,
     expected_click,
 )
-from zoosim.policies.products.segments import enter, find, shed
+from zoosim.policies.products.segments import Segments, enter, find, shed
 
 MEMORY = 0.998
 """Weight that a prediction keeps from one visit to the next where half of the visits pay, when parts are weighed by how
@@ -113,13 +113,30 @@ def _decided(
 
 
 @jit
-def move_clocks(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArray, action: int) -> None:
-    """Move the clocks that a decision moves: those of what is new stand for the segment's other new categories."""
-    renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
-    s = find(state.segments, user, room(state))
+def move_clocks(
+    segments: Segments,
+    categories: IdTable,
+    shown: FloatArray,
+    keys: IntArray,
+    numbers: IntArray,
+    version: IntArray,
+    group: int,
+    user: FloatArray,
+) -> None:
+    """Move the clocks that a decision moves: those of what is new stand for the segment's other new categories.
+
+    Args:
+        segments, categories, shown: Those of the state: it takes these few, since handing all of it over takes longer
+            than the rest.
+        keys, numbers, version: Those of the candidates.
+        group: The category of what was shown, as the candidates count them.
+        user: The visitor's features `(d_u,)`.
+    """
+    renew_slots(categories, keys, numbers, version)
+    s = find(segments, user, shown.shape[0])
     if s >= 0:
-        state.segments.decided[s] += 1.0
-        state.cells.shown[s, candidates.numbers[candidates.group_of[action]]] = state.segments.decided[s]
+        segments.decided[s] += 1.0
+        shown[s, numbers[group]] = segments.decided[s]
 
 
 @jit

@@ -241,10 +241,11 @@ class Service:
             # Before the row is stored: where the answer of the store gets lost, it may be in the log, and needs its
             # tick.
             self.upkeep.note_decision(row.time)
-            (position,) = await self._writer.append([row])
-            if position is None:  # the same id came in another way meanwhile
-                return await self._logged.earlier_answer(body, request)
-            self.current.note_decision(Row(position, *row), record)
+            with self.current.history.storing(record):
+                (position,) = await self._writer.append([row])
+                if position is None:  # the same id came in another way meanwhile
+                    return await self._logged.earlier_answer(body, request)
+                self.current.note_decision(Row(position, *row), record)
             endpoint.note_stored(record)
         self.counts["decisions"] += 1
         if len(self.current.arms) > 1:

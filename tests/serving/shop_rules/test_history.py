@@ -13,7 +13,7 @@ from tests.serving.shop import PRODUCTS, make_model, running, with_service
 from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
 from zoosim.core.durations import DAY, MICROSECONDS
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
@@ -63,6 +63,28 @@ def test_a_visitor_sees_a_product_as_often_as_the_cap_says(tmp_path: Path, model
         assert past(service, "ann") == VisitorPast([], [])
 
     with_service(tmp_path, model, use, time.clock(), shop_rules=CAP)
+
+
+def test_requests_of_a_visitor_at_the_same_moment_know_of_each_other(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        requests = [service.decide(DecideBody(visitor_id="ann", count=2)) for _ in range(4)]
+        answers = await asyncio.gather(*requests, service.decide(DecideBody(visitor_id="bob")))
+        assert sorted(each.product for answer in answers[:4] for each in answer.shown) == PRODUCTS
+        assert all(answer.lifted == [] for answer in answers)
+        assert past(service, "ann").shown == PRODUCTS
+
+        def fail(rows: object) -> list[int | None]:
+            raise StoreError("the disk is full")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service._store, "append", fail)
+            with pytest.raises(StoreError):
+                await show(service, "p1", "zoe")
+        assert past(service, "zoe").shown == [], "what could not be stored was not shown"
+        answers = await asyncio.gather(show(service, "p1", "zoe", defer=True), show(service, "p1", "zoe"))
+        assert answers[1].lifted == []
+
+    with_service(tmp_path, model, use, shop_rules={"most_shown": 1})
 
 
 def test_what_was_bought_is_not_shown_again(tmp_path: Path, model: Path) -> None:

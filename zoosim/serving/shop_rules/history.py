@@ -1,6 +1,8 @@
 """What visitors were shown and bought lately, by the log, so that caps on it can hold."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from zoosim.core.durations import DAY
 from zoosim.serving.arm_replica import checked_rules
@@ -45,6 +47,7 @@ class VisitorHistory(Projection):
         self._rules = ShopRules()
         self._shown: VisitorEvents | None = None
         self._bought: VisitorEvents | None = None
+        self._being_stored: dict[str, Counter[str]] = {}
 
     def apply(self, row: Row) -> None:
         """Read the next row of the log, or one that was read before; without caps of visitors starts alone."""
@@ -83,9 +86,25 @@ class VisitorHistory(Projection):
         if not visitor_id or not self._rules.needs_history:
             return NOBODY
         most = self._rules.most_shown
-        showings = self._shown.counts(visitor_id, now) if self._shown else {}
+        showings = self._shown.counts(visitor_id, now) if self._shown is not None else Counter[str]()
+        showings.update(self._being_stored.get(visitor_id, {}))
         shown = [product for product, count in showings.items() if count >= most]
         return VisitorPast(shown, list(self._bought.counts(visitor_id, now)) if self._bought else [])
+
+    @contextmanager
+    def storing(self, choice: Choice) -> Iterator[None]:
+        """Count what a decision shows while its row is being stored, for what is asked of the visitor meanwhile."""
+        if self._shown is None or choice.deferred or not choice.visitor_id:
+            yield
+            return
+        products = self._being_stored.setdefault(choice.visitor_id, Counter())
+        products.update(choice.names_shown)
+        try:
+            yield
+        finally:
+            products.subtract(choice.names_shown)
+            if not any(products.values()):
+                del self._being_stored[choice.visitor_id]
 
     def next_rows(self, count: int) -> list[tuple[int, int]]:
         """Return visitors by the numbers that they are kept by, and a row that names each; all come in turn."""

@@ -42,7 +42,8 @@ SECONDS_BETWEEN_TRIES = 0.2
 ROWS_PER_SNAPSHOT = 10_000
 
 MOST_VISITOR_ROWS = 10_000
-"""Rows on visitors that one message holds, the newest: a learner that begins reads many that the ranker knows."""
+"""Rows on visitors that one message holds, the newest: a learner that begins reads many that the ranker knows. One that
+lacks others reads the log."""
 
 ROWS_OF_SILENCE = 20_000
 """Rows that are read again at a start, to know how much feedback is usual."""
@@ -124,7 +125,8 @@ class LogLearner:
         self._saved_at = self._passed()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
-        self._visitor_rows: deque[Row] = deque(maxlen=MOST_VISITOR_ROWS)
+        self._visitor_rows: deque[Row] = deque()
+        self._untold = 0  # the newest row on visitors that no message holds, as there were too many
         self._newest: Row | None = None
         self._published = self._replica.position
         # So that a first message goes out even where no row follows the snapshot: the ranker waits for it before it
@@ -213,6 +215,8 @@ class LogLearner:
                 self._rows.append(row)
             elif row.kind in VISITOR_ROWS and self._tells_of_visitors():
                 self._visitor_rows.append(row)
+                if len(self._visitor_rows) > MOST_VISITOR_ROWS:
+                    self._untold = self._visitor_rows.popleft().seq
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()
         return len(rows)
@@ -251,7 +255,8 @@ class LogLearner:
         shadows = self._shadows.reports()
         for name, arm in arms.items():
             news = News(
-                after=self._published,
+                # A ranker that has not read so far reads the log itself.
+                after=max(self._published, self._untold),
                 position=self._replica.position,
                 origin=arm.origin,
                 # The champion's message comes first, and is the only one of which these are read.

@@ -14,6 +14,7 @@ from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
 from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.errors import ConfigError, StoreError
+from zoosim.serving import learner as learner_module
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
@@ -241,6 +242,35 @@ def test_what_another_service_showed_counts_once_the_learner_tells(tmp_path: Pat
         store = parse_address(server.store("shop", tmp_path / "a"))
         with closing(open_store(store, read_only=True)) as log:
             assert log.last() is not None
+
+
+def test_rows_on_visitors_that_a_message_has_no_room_for_are_read_from_the_log(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the learner was away, and reads on behind what it told last."""
+    monkeypatch.setattr(learner_module, "MOST_VISITOR_ROWS", 2)
+
+    async def use(store: str) -> None:
+        rules = {"most_shown": 1}
+        async with (
+            running(tmp_path / "a", model, store=store.format("a"), shop_rules=rules) as first,
+            running(tmp_path / "b", None, store=store.format("b"), shop_rules=rules) as second,
+        ):
+            for product in PRODUCTS:
+                await show(first, product, "ann")
+            ranker = Ranker()
+            learner = LogLearner(LearnerJob(parse_address(store.format("b")), 60.0, 0), ranker, Machine())
+            learner.begin()
+            learner.step()
+            for message in ranker.messages:
+                second.current.take(message)
+            reading = second.current._following
+            assert reading is not None
+            await reading
+            assert past(second, "ann").shown == PRODUCTS
+
+    with valkey_server(tmp_path / "valkey") as server:
+        asyncio.run(use(server.store("shop", Path(str(tmp_path / "{}")))))
 
 
 def test_caps_of_a_visitor_hold_for_every_arm(tmp_path: Path, model: Path) -> None:

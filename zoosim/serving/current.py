@@ -419,7 +419,11 @@ class Current(Projection):
             if row.kind is Kind.START and self._models_needed(unpack(row)):
                 self._read_on()
                 return
-            self.apply(row)
+            try:
+                self.apply(row)
+            except StoreError:  # as it is for a row whose decision cannot be looked up now
+                self._read_on()
+                return
         self._replica.position = max(self._replica.position, news.position)
 
     def _take_state(self, message: Message) -> None:

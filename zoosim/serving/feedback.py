@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from zoosim.core.digests import short_hash
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import PolicyError
+from zoosim.core.errors import PolicyError, StoreError
 from zoosim.core.parameters import shown, unknown
 from zoosim.serving.bodies import FeedbackBody, hash_of
 from zoosim.serving.clock import Clock
@@ -100,7 +101,9 @@ class FeedbackLog:
         """Let what was stored just now count for visitors, before the log is read that far."""
         for row, position in zip(rows, positions, strict=True):
             if position is not None:
-                self._current.history.apply(Row(position, *row))
+                # What is stored is acknowledged, also where its decision cannot be looked up now.
+                with suppress(StoreError):
+                    self._current.history.apply(Row(position, *row))
 
     async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
         """Return an id for values without one: that of the same values if they came just now, else a new one."""

@@ -273,6 +273,35 @@ def test_rows_on_visitors_that_a_message_has_no_room_for_are_read_from_the_log(
         asyncio.run(use(server.store("shop", Path(str(tmp_path / "{}")))))
 
 
+def test_a_decision_that_cannot_be_looked_up_now_costs_no_feedback_and_no_state(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LogLearner, "_tells_of_visitors", lambda learner: True)
+
+    def fail(key: bytes) -> None:
+        raise StoreError("the log cannot be read")
+
+    async def use(service: Service) -> None:
+        ranker = Ranker()
+        learner = LogLearner(LearnerJob(service.address, 60.0, 0), ranker, Machine())
+        learner.begin()
+        answer = await show(service, "p1", "ann")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service.current.history, "_find_row", fail)
+            outcome = await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+            assert outcome.status == "accepted"
+            learner.step()
+            (message,) = ranker.messages
+            service.current.take(message)
+            assert service.current.state == message.news.position
+        reading = service.current._following
+        assert reading is not None
+        await reading
+        assert past(service, "ann").bought == ["p1"]
+
+    with_service(tmp_path, model, use, shop_rules={"not_bought": "click"})
+
+
 def test_caps_of_a_visitor_hold_for_every_arm(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         for number in range(20):

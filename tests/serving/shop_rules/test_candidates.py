@@ -63,10 +63,34 @@ def test_pins_stand_where_they_can_whatever_the_visitor_saw() -> None:
     assert ruled.candidates.available.tolist() == [False, True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("pinned", "shown", "pins"),
+    [
+        ({3: "c"}, "bd", {1: 2}),
+        ({2: "b", 4: "c"}, "d", {1: 1, 2: 2}),
+        ({1: "a", 3: "c", 4: "b"}, "d", {0: 0, 1: 2, 2: 1}),
+    ],
+)
+def test_pins_of_a_page_that_caps_make_shorter_stand_at_its_end(
+    pinned: dict[int, str], shown: str, pins: dict[int, int]
+) -> None:
+    """Else they could stand anywhere, by a policy's draw, though the visitor saw them as often as they may be."""
+    past = VisitorPast(shown=[*shown, "c"])
+    ruled = apply_rules(ShopRules(pinned=pinned), CANDIDATES, BRANDS, 4, past)
+    assert ruled.pins == pins
+    assert set(pins.values()) <= set(np.flatnonzero(ruled.candidates.available))
+
+
+def test_a_page_of_pinned_products_alone_begins_with_them() -> None:
+    ruled = apply_rules(ShopRules(pinned={2: "c"}, forbidden=["a", "b", "d"]), CANDIDATES, BRANDS, 2, VisitorPast())
+    assert ruled.pins == {0: 2}
+
+
 def test_a_request_adds_to_the_rules_and_its_pins_come_first() -> None:
     rules = with_request(ShopRules(pinned={1: "a", 2: "b"}, forbidden=["c"]), {1: "b"}, ["d"])
     assert rules.pinned == {1: "b"}
     assert rules.forbidden == ["c", "d"]
+    assert rules.forbidden_products == {"c", "d"}
     shop = ShopRules(most_shown=1)
     assert with_request(shop, {}, []) is shop
 

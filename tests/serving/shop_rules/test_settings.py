@@ -20,6 +20,9 @@ from zoosim.serving.shop_rules.settings import ShopRules
         ({"pinned": {"1": 7}, "forbidden": [7]}, "pinned: got '7', which is forbidden; leave it out of one of both"),
         ({"forbiden": []}, "unknown key 'forbiden'"),
         ("most_shown: [", "got 'most_shown: .*expected rules by name, such as {most_shown: 3}"),
+        ("false", "got False, expected keys with values: most_shown"),
+        ("[]", r"got \[\], expected keys with values: most_shown"),
+        ({"most_shown": 101}, "most_shown: got 101, expected less than or equal to 100"),
         (7, "got 7, expected keys with values: most_shown"),
     ],
 )

@@ -60,7 +60,11 @@ def with_request(rules: ShopRules, pinned: Mapping[int, str], forbidden: Collect
         return rules
     products = set(pinned.values())
     others = {place: product for place, product in rules.pinned.items() if product not in products}
-    update = {"pinned": {**others, **pinned}, "forbidden": [*rules.forbidden, *forbidden]}
+    update = {
+        "pinned": {**others, **pinned},
+        "forbidden": [*rules.forbidden, *forbidden],
+        "forbidden_products": rules.forbidden_products.union(forbidden),  # since a copy has what was computed before
+    }
     return rules.model_copy(update=update)
 
 
@@ -107,7 +111,7 @@ def apply_rules(
     place_of = {name: place for place, name in enumerate(candidates.names)}
     available = np.ones(len(place_of), bool)
     applied = AppliedRules()
-    forbidden = _places(set(rules.forbidden), place_of, available)
+    forbidden = [place for name, place in place_of.items() if name in rules.forbidden_products]
     if forbidden:
         available[forbidden] = False
         applied.barred[FORBIDDEN] = forbidden
@@ -124,8 +128,19 @@ def apply_rules(
     # The page is as long as there are products for it: where those that are left are fewer, so is what is shown.
     available = left.copy()
     available[pinned_places] = True
+    pins = _pins_within(pins, min(count, int(available.sum())))
     caps = _page_caps(rules, candidates, encoder, pins, left, applied)
     return RuledCandidates(candidates.among(available), pins, caps, applied)
+
+
+def _pins_within(pins: Mapping[int, int], length: int) -> dict[int, int]:
+    """Return pins for a page of a length, which holds all of them: those below its end move up, in their order."""
+    moved = {}
+    lowest = length
+    for number, place in sorted(pins.items(), reverse=True):
+        lowest = min(number, lowest - 1)
+        moved[lowest] = place
+    return moved
 
 
 def _without_past(

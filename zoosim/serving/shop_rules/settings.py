@@ -1,6 +1,7 @@
 """The rules of a shop as settings: caps, pinned products and forbidden ones."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 import yaml
@@ -19,6 +20,9 @@ MOST_PLACE = 1_000
 """The lowest place on a page."""
 
 MOST_DAYS = 366
+
+MOST_SHOWN = 100
+"""The largest cap on showings: of a visitor the newest `MOST_EVENTS` are kept, all products of a page among them."""
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 Place = Annotated[int, Field(ge=1, le=MOST_PLACE)]
@@ -39,7 +43,7 @@ class ShopRules(Strict):
         forbidden: Products that are never shown.
     """
 
-    most_shown: Annotated[int, Field(ge=0, le=1_000)] = 0
+    most_shown: Annotated[int, Field(ge=0, le=MOST_SHOWN)] = 0
     shown_days: Days = 7.0
     not_bought: str = ""
     bought_days: Days = 30.0
@@ -70,6 +74,11 @@ class ShopRules(Strict):
                 raise ValueError(f"pinned: got {shown(product)}, which is forbidden; leave it out of one of both")
         return self
 
+    @cached_property
+    def forbidden_products(self) -> frozenset[str]:
+        """What is `forbidden`, to look products up in: each request asks for its candidates."""
+        return frozenset(self.forbidden)
+
     @property
     def are_set(self) -> bool:
         """True if there is any."""
@@ -86,9 +95,10 @@ def read_shop_rules(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return parse_yaml(value) or {}
+        rules = parse_yaml(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError(f"got {shown(value)}, expected rules by name, such as {{most_shown: 3}}") from None
+    return {} if rules is None else rules
 
 
 def check_shop_rules(rules: ShopRules, model: Model, keep_days: int) -> None:

@@ -49,6 +49,13 @@ def test_zeros_alone_are_drawn() -> None:
     assert chart.lines[0].end_y == HEIGHT - BOTTOM
 
 
+def test_the_smallest_number_of_all_is_drawn() -> None:
+    """Any reward may be it, and somebody who sends one must not hide the page from others."""
+    chart = draw_chart([Line("a", 0, [(0, 0.0), (100, 5e-324)])], [], WIDTH, HEIGHT)
+    assert chart is not None
+    assert chart.lines[0].end_y == HEIGHT - BOTTOM
+
+
 @pytest.mark.parametrize(
     ("span", "label"),
     [(4 * DAY, "14 Nov"), (2 * DAY, "14 Nov 22:13"), (HOUR, "22:13"), (60 * MICROSECONDS, "22:13:20")],

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from zoosim.core.durations import DAY, HOUR, MICROSECONDS
 
+LEAST_SPAN = 1e-300
+"""Span of values from which on they are told apart: a step between still smaller ones may be 0."""
+
 TICKS = 4
 """Lines across a chart, at most, beside that of zero."""
 
@@ -133,6 +136,6 @@ def _times(first: int, last: int, count: int) -> list[int]:
 
 def _round_step(span: float) -> float:
     """Return the smallest of 1, 2, 5, 10 ... of which a few make a span."""
-    raw = span / TICKS
+    raw = max(span, LEAST_SPAN) / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= raw)

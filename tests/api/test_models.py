@@ -286,13 +286,20 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
 
 
 def test_a_model_keeps_the_parameters_that_it_is_trained_with(log_of_300: Path, tmp_path: Path) -> None:
-    parameters = {"constrained": {"policy": "d-linucb", "floors": {"reward": 0.2}}}
+    parameters = {"constrained": {"policy": "d-linucb", "floors": {"click": 0.2}}}
     zoosim.train(log_of_300, ["constrained"], tmp_path / "m.zoosim", parameters=parameters)
     model = zoosim.load(tmp_path / "m.zoosim")
     assert isinstance(model.policy, Constrained)
     (report,) = model.policy.constraints
-    assert report.constraint == ("reward", 0.2, True)
-    assert "reward: floor 0.2 per visit, too few visits to tell" in str(model)
+    assert report.constraint == ("click", 0.2, True)
+    assert "click: floor 0.2 per visit, too few visits to tell" in str(model)
+
+
+def test_a_floor_of_a_reward_that_the_log_lacks_is_refused(log_of_300: Path, tmp_path: Path) -> None:
+    """A service would tell the policy of no such reward, so nothing would ever be learned."""
+    parameters = {"constrained": {"floors": {"clicks": 0.2}}}
+    with pytest.raises(ConfigError, match=r"constrained: floors: unknown reward 'clicks' \(did you mean click"):
+        zoosim.train(log_of_300, ["constrained"], tmp_path / "m.zoosim", parameters=parameters)
 
 
 class Fails(zoosim.Policy):

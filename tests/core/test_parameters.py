@@ -176,6 +176,7 @@ def test_numbers_by_name_come_as_a_mapping_or_as_text_and_stay_text() -> None:
     assert floors.check("mine.floors", "cm2 = 1,strategic=0.30") == "cm2=1.0, strategic=0.3"
     assert floors.check("mine.floors", "") == ""
     assert numbers_by_name("cm2=1.0, strategic=0.3") == {"cm2": 1.0, "strategic": 0.3}
-    for wrong in (None, 5, "cm2", "a=b", {"a": math.inf}, {1: 2.0}, {"a": True}, ["a"]):
+    unwritable = ({"a": 10**400}, {"a=b": 1}, {"a,b": 1}, {" ": 1}, "=1", "a=1, a=2")
+    for wrong in (None, 5, "cm2", "a=b", {"a": math.inf}, {1: 2.0}, {"a": True}, ["a"], *unwritable):
         with pytest.raises(ConfigError, match=r"mine.floors: got .*, expected numbers by name, such as"):
             floors.check("mine.floors", wrong)

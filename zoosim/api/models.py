@@ -226,6 +226,7 @@ def train_candidates(
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
     _check_anonymous(made)
+    _check_floors(made, list(fitted.weights))
     is_judged = loaded.has_propensities or propensity_model is not None
     seconds = expected_seconds(made, earlier, later, is_judged=is_judged or len(made) > 1)
     if seconds >= LEAST_SECONDS:
@@ -351,6 +352,17 @@ def _check_anonymous(policies: "Mapping[str, Policy]") -> None:
     for name, policy in policies.items():
         if policy.needs_user_ids:
             raise PolicyError(f"policy {name}: knows visitors by their id, and a model decides by features alone")
+
+
+def _check_floors(policies: "Mapping[str, Policy]", rewards: "Sequence[str]") -> None:
+    """Refuse policies with floors of rewards that the log lacks: nothing would teach the model what it serves by."""
+    from zoosim.core.parameters import unknown
+    from zoosim.policies.constraints import Constrained
+
+    for name, policy in policies.items():
+        for quantity in policy.prices if isinstance(policy, Constrained) else ():
+            if quantity not in rewards:
+                raise ConfigError(unknown(f"policy {name}: floors: unknown reward", quantity, rewards))
 
 
 def train_each(

@@ -107,23 +107,44 @@ def parameter(
 
 def numbers_by_name(text: str) -> dict[str, float]:
     """Return the numbers of a checked parameter `by_name`, such as `cm2=1.2, strategic=0.3`."""
-    pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]
-    return {name.strip(): float(number) for name, number in pairs}
+    return dict(_pairs_in(text))
+
+
+def _pairs_in(text: str) -> list[tuple[str, float]]:
+    """Return names and numbers as they are written, also a name that comes twice; raises `ValueError`."""
+    pairs = []
+    for entry in text.split(","):
+        if entry.strip():
+            name, number = entry.split("=")
+            pairs.append((name.strip(), float(number)))
+    return pairs
 
 
 def _written_by_name(label: str, value: Any, expected: str) -> str:
     """Return numbers by name, a mapping or a text, as text; raises `ConfigError`."""
     try:
-        numbers = dict(value) if isinstance(value, Mapping) else numbers_by_name(value)
-        if not all(isinstance(name, str) and _is_finite(number) for name, number in numbers.items()):
-            raise ValueError("not all are numbers")
-    except (AttributeError, TypeError, ValueError):
+        pairs = list(value.items()) if isinstance(value, Mapping) else _pairs_in(value)
+        names = [_checked_name(name) for name, _ in pairs]
+        numbers = [_finite(number) for _, number in pairs]
+        if len(set(names)) < len(names):
+            raise ValueError("a name comes twice")
+    except (AttributeError, TypeError, ValueError, OverflowError):
         raise ConfigError(f"{label}: got {shown(value)}, expected {expected}") from None
-    return ", ".join(f"{name}={float(number)!r}" for name, number in numbers.items())
+    return ", ".join(f"{name}={number!r}" for name, number in zip(names, numbers, strict=True))
 
 
-def _is_finite(number: Any) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+def _checked_name(name: Any) -> str:
+    """Return a name that can be read again among others; raises `ValueError` for another one."""
+    if not isinstance(name, str) or not name.strip() or set(name) & {",", "="}:
+        raise ValueError("a name cannot be written")
+    return name.strip()
+
+
+def _finite(number: Any) -> float:
+    """Return a number as a float; raises `ValueError` or `OverflowError` for what is no finite one."""
+    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+        raise ValueError("no finite number")
+    return float(number)
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:

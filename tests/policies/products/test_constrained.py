@@ -78,10 +78,14 @@ def test_what_does_not_fit_is_refused_in_one_line() -> None:
         made(policy="item-critic")
     with pytest.raises(PolicyError, match=r"constrained.policy: got shared-linucb, which learns from rewards from"):
         made(policy="shared-linucb")
+    with pytest.raises(PolicyError, match=r"constrained.policy: got linear, which learns from logs alone"):
+        made(policy="linear")
     with pytest.raises(ConfigError, match=r"constrained.floors: got 5, expected numbers by name"):
         made(floors=5)
     policy = made(floors={"margin": 0.5})
-    for feedback in (None, {}, {"reward_parts": {"margin": None}}, {"reward_parts": {"margin": np.nan}}):
+    parts = [None, np.nan, 1e200, 10**400]
+    wrong: list[Any] = [None, {}, {"reward_parts": None}, *({"reward_parts": {"margin": value}} for value in parts)]
+    for feedback in wrong:
         with pytest.raises(DataError, match=r"constrained: reward_parts margin: got .*, expected a number"):
             policy.update(context(), 0, 1.0, feedback)
     assert policy._dual.visits == 0

@@ -38,12 +38,18 @@ class ConstrainedProducts(Constrained):
 
         Raises:
             ConfigError: a parameter is unknown, of another type or out of range.
-            PolicyError: `policy` chooses no products, has floors itself, or learns from rewards of a range alone.
+            PolicyError: `policy` chooses no products, has floors itself, or learns from logs or from rewards of a range
+                alone.
         """
         super().__init__(spec, rng, **params)
         cls = find_class(self.policy)
         if "products" not in cls.chooses or issubclass(cls, Constrained):
             raise PolicyError(f"constrained.policy: got {self.policy}, expected a policy that chooses products")
+        if not cls.learns_online:
+            raise PolicyError(
+                f"constrained.policy: got {self.policy}, which learns from logs alone and would not follow prices; "
+                "expected one that learns from rewards, such as d-linucb"
+            )
         low, high = getattr(cls, "rewards", (-LARGEST, LARGEST))
         if low > -LARGEST or high < LARGEST:
             raise PolicyError(
@@ -89,12 +95,15 @@ class ConstrainedProducts(Constrained):
         self._ascend(float(reward), values)
 
     def _parts_of(self, feedback: Mapping[str, Any] | None) -> FloatArray:
-        parts = (feedback or {}).get("reward_parts", {})
+        parts = feedback.get("reward_parts") if isinstance(feedback, Mapping) else None
+        if not isinstance(parts, Mapping):
+            parts = {}
         for constraint in self._dual.constraints:
             value = parts.get(constraint.name)
-            if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            if not isinstance(value, int | float | np.number) or not -LARGEST <= value <= LARGEST:
                 raise DataError(
-                    f"constrained: reward_parts {constraint.name}: got {shown(value)}, expected a number for its floor"
+                    f"constrained: reward_parts {constraint.name}: got {shown(value)}, expected a number from "
+                    f"{-LARGEST:g} to {LARGEST:g} for its floor"
                 )
         return self._quantities(parts)
 

@@ -354,7 +354,7 @@ def _check_anonymous(policies: "Mapping[str, Policy]") -> None:
             raise PolicyError(f"policy {name}: knows visitors by their id, and a model decides by features alone")
 
 
-def _check_floors(policies: "Mapping[str, Policy]", rewards: "Sequence[str]") -> None:
+def _check_floors(policies: "Mapping[str, Policy]", rewards: list[str]) -> None:
     """Refuse policies with floors of rewards that the log lacks: nothing would teach the model what it serves by."""
     from zoosim.core.parameters import unknown
     from zoosim.policies.constraints import Constrained

@@ -10,6 +10,7 @@ import pytest
 
 from tests.serving.shop import make_model, running
 from zoosim.core.durations import MICROSECONDS
+from zoosim.core.errors import StoreError
 from zoosim.monitoring.launch import Verdict
 from zoosim.serving.application import Application
 from zoosim.serving.bodies import DecideBody, DeploymentBody
@@ -70,7 +71,7 @@ def test_the_page_says_what_decides_and_what_it_earns(tmp_path: Path, model: Pat
         answer = await client.get("/")
         assert answer.status_code == 200
         page = answer.text
-        assert "Challenger decides for 19% of the visitors: cannot tell yet: about 9,000 more decisions." in page
+        assert "Arm challenger decides for 19% of the visitors: cannot tell yet: about 9,000 more decisions." in page
         assert "\u22120.02 to +0.04 per visitor" in page
         assert "<td>200</td>" in page  # decisions of the champion
         assert 'aria-current="step">20%' in page
@@ -100,13 +101,21 @@ def test_nothing_that_came_from_outside_can_run(tmp_path: Path, model: Path) -> 
     asked(tmp_path, use, model)
 
 
+def fail(key: bytes) -> None:
+    raise StoreError("the log cannot be read")
+
+
 def test_a_decision_is_shown_by_its_id(tmp_path: Path, model: Path) -> None:
     async def use(service: Service, client: httpx2.AsyncClient) -> None:
         answer = await service.decide(DecideBody(decision_id="one", visitor_id="anna", visitor={"country": "de"}))
         page = (await client.get("/console/decision", params={"id": "one"})).text
-        assert f"Champion showed {answer.shown[0].product}" in page
+        assert f"The champion showed {answer.shown[0].product}" in page
         assert "anna" in page
         assert page.count("<tr>") == 1 + len(answer.propensities)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service._reader, "find", fail)
+            unread = await client.get("/console/decision", params={"id": "one"})
+            assert (unread.status_code, "the log cannot be read" in unread.text) == (503, True)
         missing = await client.get("/console/decision", params={"id": "two"})
         assert (missing.status_code, "No such decision" in missing.text) == (404, True)
 
@@ -123,6 +132,7 @@ def test_events_come_until_the_service_stops(tmp_path: Path, model: Path) -> Non
             assert first.startswith(b'event: panels\ndata: {"now":')
             assert first.endswith(b"\n\n")
             assert b"adaptive decides for 100% of the visitors" in first
+            assert await anext(console._events()) is first, "rendered once for all who look"
             stopping.set()
             assert [event async for event in events] == []
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ZoosimError
 from zoosim.serving.access import ADMIN, Access, Refused
-from zoosim.serving.console.view import values
+from zoosim.serving.console.view import arm_subject, values
 from zoosim.serving.events import Choice, Row
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.requests import bearer_key, read_body
@@ -70,8 +70,8 @@ class Console:
         self._access = access
         self._stopping = stopping
         self._sessions: OrderedDict[str, float] = OrderedDict()  # until when each holds, by the service's clock
-        self._rendered = ""
-        self._rendered_at = -SECONDS_BETWEEN_EVENTS
+        self._message = b""
+        self._message_at = -SECONDS_BETWEEN_EVENTS
 
     def routes(self) -> list[Route]:
         """Return what it answers."""
@@ -96,14 +96,13 @@ class Console:
         )
 
     async def events(self, request: Request) -> Response:
-        """Send the panels whenever they have changed."""
+        """Send the panels as they are, again and again."""
         headers = {**HEADERS, "X-Accel-Buffering": "no"}
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
 
     async def _events(self) -> AsyncIterator[bytes]:
         while not self._stopping.is_set():
-            message = msgspec.json.encode({"now": self._now(), "html": self._panels()})
-            yield b"event: panels\ndata: " + message + b"\n\n"
+            yield self._newest_message()
             try:
                 await asyncio.wait_for(self._stopping.wait(), SECONDS_BETWEEN_EVENTS)
             except TimeoutError:
@@ -113,13 +112,14 @@ class Console:
         """Return the time of the log, which may be another one than this machine's."""
         return f"{datetime.fromtimestamp(self._service.clock.now() / MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S}"
 
-    def _panels(self) -> str:
-        """Return the panels, rendered once for all who look."""
+    def _newest_message(self) -> bytes:
+        """Return the event with the panels, made once for all who look."""
         now = self._service.clock.passed()
-        if now - self._rendered_at >= SECONDS_BETWEEN_EVENTS / 2:
-            self._rendered = _environment().get_template("panels.html").render(values(self._service))
-            self._rendered_at = now
-        return self._rendered
+        if now - self._message_at >= SECONDS_BETWEEN_EVENTS / 2:
+            html = _environment().get_template("panels.html").render(values(self._service))
+            self._message = b"event: panels\ndata: " + msgspec.json.encode({"now": self._now(), "html": html}) + b"\n\n"
+            self._message_at = now
+        return self._message
 
     async def show_decision(self, request: Request) -> Response:
         """Show one decision, by its id."""
@@ -129,6 +129,8 @@ class Console:
             answer = msgspec.to_builtins(await self._service.answer(decision_id))
         except NotFound as error:
             return _page("decision.html", 404, title="No such decision", sentence=str(error))
+        except ZoosimError as error:
+            return _page("decision.html", 503, title="The decision cannot be read", sentence=str(error))
         return _page(
             "decision.html",
             title=f"Decision {decision_id}",
@@ -179,10 +181,10 @@ def _decided(choice: Choice, answer: Mapping[str, Any]) -> str:
     shown = answer.get("shown") or []
     if not shown:
         return (
-            f"{choice.arm.capitalize()} ranked {len(choice.names_shown)} results: {', '.join(choice.names_shown[:5])}."
+            f"{arm_subject(choice.arm)} ranked {len(choice.names_shown)} results: {', '.join(choice.names_shown[:5])}."
         )
     parts = [f"{each['product']}, which it did in {each['propensity']:.1%} of such cases" for each in shown[:5]]
-    return f"{choice.arm.capitalize()} showed {'; then '.join(parts)}."
+    return f"{arm_subject(choice.arm)} showed {'; then '.join(parts)}."
 
 
 def _facts(service: Service, row: Row, choice: Choice) -> list[tuple[str, str]]:

@@ -98,7 +98,7 @@ def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
         report = launch["report"]
         words = report["sentence"] if report else "no visitor counts yet"
         state = words[:1].lower() + words[1:].rstrip(".")
-        return f"{launch['arm'].capitalize()} decides for {share:.0%} of the visitors: {state}."
+        return f"{arm_subject(launch['arm'])} decides for {share:.0%} of the visitors: {state}."
     policy = policy_name(type(service.model.policy))
     learned = current.champion.learned.get("learned", 0)
     shares = current.assignment.shares
@@ -106,6 +106,11 @@ def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
     beside = f", {' and '.join(others)}" if others else ""
     who = f"{policy} decides for {shares[CHAMPION]:.0%} of the visitors{beside}"
     return f"{who}; it has learned from {learned:,} decisions."
+
+
+def arm_subject(name: str) -> str:
+    """Return an arm as the subject of a sentence; its name stays as somebody wrote it."""
+    return "The champion" if name == CHAMPION else f"Arm {name}"
 
 
 def tiles(launch: Mapping[str, Any] | None) -> list[Tile]:

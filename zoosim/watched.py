@@ -32,7 +32,8 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     Args:
         name: What the command is called in the line that tells of its end, where it ended before it was done.
         command: The command.
-        interrupted: The line for a command that was killed since it did not end after a signal; exit code 130.
+        interrupted: The line for a command that a signal ended, or that was killed since it did not end after one; exit
+            code 130.
     """
     if not hasattr(os, "fork"):
         command()
@@ -141,7 +142,8 @@ class _Watch:
             return _stop(f"{self._what} took longer than {self._seconds:g} s, and was stopped")
         if self._code is not None:
             return self._code
-        if self._is_killed:
+        # Of a signal to end a process ends without a word while it has no handler of its own yet.
+        if self._is_killed or _is_interrupted(status):
             print(f"zoosim: {self._interrupted}", file=sys.stderr)
             return 130
         during = f" during {self._what}" if self._what else ""
@@ -168,6 +170,12 @@ class _Watch:
         self._what = message["what"]
         self._seconds = message["limit"] or 0.0
         self._deadline = None if message["limit"] is None else time.monotonic() + message["limit"]
+
+
+def _is_interrupted(status: int) -> bool:
+    """Return whether a process ended by one of the signals that tell it to."""
+    code = os.waitstatus_to_exitcode(status)
+    return code < 0 and signal.Signals(-code).name in FORWARDED
 
 
 def _reason(status: int) -> str:

@@ -8,8 +8,8 @@ from studies.guardrails.growthbook import interval_half_width
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.monitoring.launch import Event, State, new_tests, next_event, next_state, verdict_of
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import Visitors
-from zoosim.serving.launches.plan import Plan
 from zoosim.serving.rules import Rules
 
 LOOK = 0.25

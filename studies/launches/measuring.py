@@ -10,8 +10,8 @@ from zoosim.core.checks import check_whole
 from zoosim.core.config import build
 from zoosim.core.types import Progress
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import DAYS, draw_visitors
-from zoosim.serving.launches.plan import Plan
 
 EFFECTS = (-0.2, -0.05, 0.0, 0.1, 0.2)
 """By what part more of its visitors click than of the champion's."""

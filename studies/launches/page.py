@@ -13,11 +13,11 @@ from zoosim.core.number_format import counted
 from zoosim.core.statistics import Interval, mean_interval, share_intervals
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.monitoring.sample_size import events_needed, fixed_test_events
 from zoosim.playground.visitors import PER_DAY, RATE
 from zoosim.report.drawing import COLORS, axis_style, layout_style
 from zoosim.report.sections import Drawing, Page, PageTable
-from zoosim.serving.launches.plan import Plan
 
 WORSE, BETTER = -0.2, 0.1
 """The effects of which targets are set."""

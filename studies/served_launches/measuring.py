@@ -13,8 +13,8 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import DAYS, Visitors, draw_visitors
-from zoosim.serving.launches.plan import Plan
 
 EFFECTS = (-0.2, 0.1)
 """By what part more of its visitors click than of the champion's."""

@@ -12,6 +12,7 @@ from studies.launches.courses import Course
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import STEPS
 from zoosim.playground.service import ServiceProcess
 from zoosim.playground.shop import HOUR, Shop
 from zoosim.playground.visitors import Visitors
@@ -19,7 +20,6 @@ from zoosim.playground.world import appeal_of, liking, rival_picks, small_shop, 
 from zoosim.serving.arms import Assignment
 from zoosim.serving.client import Client
 from zoosim.serving.events import CHAMPION, HOLDBACK, Start, start_key, unpack
-from zoosim.serving.launches.plan import STEPS
 from zoosim.serving.store.address import find_log, open_store
 
 NEW = "new"

@@ -21,11 +21,11 @@ from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import RunRequest
+from zoosim.monitoring.launch_plan import Plan as LaunchPlan
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
 from zoosim.serving.application import CLIENT_SCRIPT
-from zoosim.serving.launches.plan import Plan as LaunchPlan
 from zoosim.serving.settings import Settings
 from zoosim.worlds.search.import_searches import SearchLogSchema
 

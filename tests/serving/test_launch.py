@@ -13,12 +13,13 @@ from tests.serving.mock_time import MockTime
 from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
 from zoosim.serving.forecasts import forecasts_in
 from zoosim.serving.launches.monitor import LaunchMonitor, Silence
-from zoosim.serving.launches.plan import Launch, Plan, launch_in, with_launch
 from zoosim.serving.launches.report import LaunchReport
+from zoosim.serving.launches.state import Launch, launch_in, with_launch
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.projection import rows_of
 from zoosim.serving.publishing import News, Publisher

@@ -27,7 +27,7 @@ MODULES = (
     "launches.changes",
     "launches.keeper",
     "launches.monitor",
-    "launches.plan",
+    "launches.state",
     "launches.report",
 )
 """Modules of `zoosim.serving`: joins, the writer, arms, what the service that leads does, and launches."""

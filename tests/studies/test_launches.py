@@ -10,8 +10,8 @@ from studies.launches.courses import Course, clicks_lost, planned_course, ramp_c
 from studies.launches.measuring import EFFECTS, METHODS, PLAN, Run
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import Visitors, draw_visitors
-from zoosim.serving.launches.plan import Plan
 
 
 def test_visitors_are_as_they_say() -> None:

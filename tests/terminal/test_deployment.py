@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.monitoring.shadow import Judged, ShadowEvidence
-from zoosim.serving.launches.plan import Launch, Plan
+from zoosim.serving.launches.state import Launch
 from zoosim.serving.shadows.report import report_of
 from zoosim.terminal.deployment import print_deployment
 

@@ -107,7 +107,7 @@ def deploy(
 
 def _plan(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a plan; raises `ConfigError` where it cannot be one."""
-    from zoosim.serving.launches.plan import Plan
+    from zoosim.monitoring.launch_plan import Plan
 
     fields = dict(plan) if isinstance(plan, Mapping) else read_yaml(Path(plan))
     build(Plan, fields, "plan" if isinstance(plan, Mapping) else os.fspath(plan))

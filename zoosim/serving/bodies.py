@@ -192,7 +192,7 @@ class DeploymentBody(Body):
         who: Who makes the change.
         why: Why.
         change_id: The caller's own id, so that a change that is sent again is made once.
-        plan: The plan of a launch, as in `zoosim.serving.launches.plan.Plan`; its defaults where it is left out.
+        plan: The plan of a launch, as in `zoosim.monitoring.launch_plan.Plan`; its defaults where it is left out.
         sticky: What a new arm is drawn for: a "visitor", who keeps it, or each "event", that is each decision, anew.
         forecasts: What is forecast of the model to launch, as in `zoosim.core.forecasts.Forecast`.
         rules: The rules of the shop, as in `zoosim.serving.shop_rules.settings.ShopRules`: they take the place of all.

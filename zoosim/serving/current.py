@@ -23,8 +23,8 @@ from zoosim.serving.console.series import Series
 from zoosim.serving.events import CHAMPION, SHADOW, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.launches.arm_calls import ArmCalls
-from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
 from zoosim.serving.settings import Settings, changed_settings

@@ -19,7 +19,7 @@ from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.bodies import DeploymentBody, hash_of
 from zoosim.serving.current import SETTINGS
 from zoosim.serving.events import CHALLENGER, CHAMPION, HOLDBACK, PREVIOUS, SHADOW, Arm, Start
-from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.shop_rules.settings import ShopRules
 

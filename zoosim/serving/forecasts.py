@@ -23,7 +23,7 @@ from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.monitoring.launch import Verdict
 from zoosim.serving.events import Kind, Start, unpack
-from zoosim.serving.launches.plan import Launch, launch_in
+from zoosim.serving.launches.state import Launch, launch_in
 from zoosim.serving.projection import rows_of
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.store.address import Address, open_store

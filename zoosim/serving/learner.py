@@ -15,8 +15,8 @@ from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.launches.monitor import LaunchMonitor
-from zoosim.serving.launches.plan import launch_in
 from zoosim.serving.launches.report import LaunchReport
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.machine import Machine
 from zoosim.serving.projection import ROWS_AT_ONCE
 from zoosim.serving.publishing import News, Publisher, encode

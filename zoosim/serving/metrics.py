@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import CURRENT
 

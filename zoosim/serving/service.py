@@ -18,6 +18,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.core.parameters import unknown
 from zoosim.core.version import VERSION
+from zoosim.monitoring.launch_plan import OBJECTIVE, Plan
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import SUFFIX, Model
 from zoosim.serving.arm_replica import GROWN_FROM, checked_rules, rules_of
@@ -60,8 +61,8 @@ from zoosim.serving.launches.arm_calls import Calls
 from zoosim.serving.launches.beforehand import ROWS, Baseline, Beforehand, said_of, with_said
 from zoosim.serving.launches.changes import plan_of, with_change
 from zoosim.serving.launches.keeper import LaunchKeeper
-from zoosim.serving.launches.plan import OBJECTIVE, Plan, launch_in
 from zoosim.serving.launches.report import described
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.learning.products import AGREED, JUDGED
 from zoosim.serving.log_reports import LogReports, drift_report, forecast_report
 from zoosim.serving.logged import LoggedDecisions

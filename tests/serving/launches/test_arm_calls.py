@@ -5,9 +5,10 @@ import pytest
 
 from zoosim.monitoring.health import Action
 from zoosim.monitoring.launch import State
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.serving.events import CHAMPION
 from zoosim.serving.launches.arm_calls import ArmCalls, Calls
-from zoosim.serving.launches.plan import Launch, Plan
+from zoosim.serving.launches.state import Launch
 
 SHARES = {"holdback": 0.5, "new": 0.1, CHAMPION: 0.4}
 

@@ -9,10 +9,11 @@ from tests.core.test_forecasts import forecast
 from zoosim.core.durations import HOUR
 from zoosim.monitoring.difference import BETTER, HARM
 from zoosim.monitoring.launch import State, new_tests
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.monitoring.sample_size import events_needed
 from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN, score_of_launch
 from zoosim.serving.launches.beforehand import Baseline, said_of
-from zoosim.serving.launches.plan import Launch, Plan
+from zoosim.serving.launches.state import Launch
 
 WHEN = datetime(2025, 11, 24, 16, tzinfo=UTC)
 METRICS = [{"reward": "click", "role": "success", "lift": 0.1}, {"reward": "click", "role": "guardrail", "drop": 0.2}]

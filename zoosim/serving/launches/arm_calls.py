@@ -13,8 +13,8 @@ import numpy as np
 from zoosim.monitoring import health
 from zoosim.monitoring.split import SplitTest
 from zoosim.serving.events import CHAMPION
-from zoosim.serving.launches.plan import Launch
 from zoosim.serving.launches.report import FailedCheck, failed
+from zoosim.serving.launches.state import Launch
 
 FIRST_CALLS = 1_000
 """Calls of the champion by which it is known how long its slowest hundredth takes."""

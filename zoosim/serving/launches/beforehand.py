@@ -15,10 +15,11 @@ from zoosim.core.durations import HOUR
 from zoosim.core.forecasts import UNTIL_FOUND, Forecast
 from zoosim.monitoring.difference import BETTER, HARM, DifferenceTest
 from zoosim.monitoring.launch import Role, events_in_words, new_tests
+from zoosim.monitoring.launch_plan import MetricPlan, Plan
 from zoosim.monitoring.sample_size import information, information_needed
 from zoosim.serving.events import Choice, Feedback, Row, Start
 from zoosim.serving.forecasts import with_forecasts
-from zoosim.serving.launches.plan import MetricPlan, Plan, launch_in, with_launch
+from zoosim.serving.launches.state import launch_in, with_launch
 from zoosim.serving.launches.traffic import Traffic
 from zoosim.serving.launches.windows import VisitorWindows
 from zoosim.serving.projection import Projection

@@ -7,10 +7,11 @@ import msgspec
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import Event, State, next_state
+from zoosim.monitoring.launch_plan import Plan
 from zoosim.serving.bodies import DeploymentBody
 from zoosim.serving.deployment import is_launch, with_share
 from zoosim.serving.events import CHAMPION, Start
-from zoosim.serving.launches.plan import Launch, Plan, launch_in, with_launch
+from zoosim.serving.launches.state import Launch, launch_in, with_launch
 
 MOVES = {
     "pause": Event.PAUSED,

@@ -14,8 +14,8 @@ from zoosim.serving.current import Current
 from zoosim.serving.deployment import frozen_since, promoted, with_frozen, with_share
 from zoosim.serving.events import Start
 from zoosim.serving.launches.changes import share_of
-from zoosim.serving.launches.plan import Launch, launch_in, with_launch
 from zoosim.serving.launches.report import LaunchReport
+from zoosim.serving.launches.state import Launch, launch_in, with_launch
 from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 

@@ -17,6 +17,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.monitoring import health
 from zoosim.monitoring.difference import DifferenceTest
 from zoosim.monitoring.launch import Verdict, judge, new_tests
+from zoosim.monitoring.launch_plan import MetricPlan, Plan
 from zoosim.monitoring.split import SplitTest
 from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.arms import Assignment
@@ -31,8 +32,8 @@ from zoosim.serving.events import (
     decision_of,
     unpack_floats,
 )
-from zoosim.serving.launches.plan import Launch, MetricPlan, Plan, launch_in
 from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport, failed
+from zoosim.serving.launches.state import Launch, launch_in
 from zoosim.serving.launches.traffic import Traffic
 from zoosim.serving.launches.windows import VisitorWindows
 from zoosim.serving.projection import Projection

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from zoosim.core.digests import short_hash
+from zoosim.monitoring.launch_plan import OBJECTIVE
 from zoosim.serving.events import Choice, Feedback, Row, decision_of
-from zoosim.serving.launches.plan import OBJECTIVE
 
 MOST_VISITORS = 2_000_000
 """Visitors that are told apart; further ones do not count."""

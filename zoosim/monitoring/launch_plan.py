@@ -1,22 +1,14 @@
 """The plan of a launch: its shares, for how long each, and by which rewards it goes on, waits, or is taken back."""
 
-import json
-from functools import lru_cache
 from typing import Annotated, Any
 
-import msgspec
 from pydantic import Field, field_validator, model_validator
 
-from zoosim.core.config import Strict, build
+from zoosim.core.config import Strict
 from zoosim.core.durations import DAY, HOUR
-from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.monitoring.difference import Reward
-from zoosim.monitoring.launch import SPLITTING, Metric, Role, State, new_tests
-from zoosim.serving.events import Start
-
-LAUNCH = "launch"
-"""The part of the changes in a log that says how the launch stands."""
+from zoosim.monitoring.launch import Metric, Role, new_tests
 
 OBJECTIVE = "objective"
 """The name of what the policy learns: the weighted sum of rewards by name."""
@@ -118,84 +110,3 @@ class Plan(Strict):
     def is_expired(self, passed: int) -> bool:
         """Return whether so many microseconds are more than the last share may take before it can be told."""
         return bool(self.most_days) and passed >= self.duration(len(self.steps) - 1) + self.most_days * DAY
-
-
-class Launch(msgspec.Struct, frozen=True):
-    """State of a launch, as a start of the log says.
-
-    Attributes:
-        number: The number of the start that began it, which names it.
-        arm: The name of its arm; once it has shipped, that of the champion.
-        plan: The fields of its plan.
-        state: Where it is.
-        step: The place of its share among the plan's.
-        since: When that share began, in microseconds since 1970.
-        by_person: Whether a person paused it.
-        reason: Why it is where it is.
-        said: What it said before it began, on when it finds what it is set to find, in sentences.
-        model: The digest of its model.
-        verdict: That of the metrics by which it was shipped or taken back; empty where they did not say so.
-        visitors: Visitors that counted by then.
-    """
-
-    number: int
-    arm: str
-    plan: dict[str, Any]
-    state: State
-    step: int
-    since: int
-    by_person: bool = False
-    reason: str = ""
-    said: list[str] = []
-    model: str = ""
-    verdict: str = ""
-    visitors: int = 0
-
-    @property
-    def is_running(self) -> bool:
-        """True while traffic is split by it."""
-        return self.state in SPLITTING
-
-    def checked_plan(self) -> Plan:
-        """Return its plan; raises `ConfigError` where the log holds none."""
-        return _checked_plan(msgspec.json.encode(self.plan, order="sorted"))
-
-
-@lru_cache(maxsize=8)
-def _checked_plan(packed: bytes) -> Plan:
-    # Kept, since the service and the learner ask some times a second, and to check a plan takes a millisecond.
-    plan: Plan = build(Plan, msgspec.json.decode(packed), "log of the service: launch")
-    return plan
-
-
-def launch_in(start: Start) -> Launch | None:
-    """Return how the launch of a start stands; None where there was none."""
-    launch = _logged_launch(start.changes)
-    if launch is None:
-        return None
-    # An arm's turn is the number of the start that began it. So an arm of this name that came later, as by
-    # `serve --arm`, is not taken for the one that was launched.
-    if launch.is_running and all((arm.name, arm.turn) != (launch.arm, launch.number) for arm in start.arms):
-        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason="its arm was ended")
-    return launch
-
-
-@lru_cache(maxsize=8)
-def _logged_launch(changes: bytes) -> Launch | None:
-    """Return the launch that the changes in a log name, rolled back where its plan cannot be read."""
-    entry = json.loads(changes).get(LAUNCH)
-    if entry is None:
-        return None
-    launch = msgspec.convert(entry, Launch)
-    try:
-        launch.checked_plan()
-    except ConfigError as error:  # of a release that knows other plans: the service goes on without the launch
-        return msgspec.structs.replace(launch, state=State.ROLLED_BACK, reason=str(error))
-    return launch
-
-
-def with_launch(start: Start, launch: Launch) -> Start:
-    """Return a start that says how a launch stands."""
-    changes = json.loads(start.changes)
-    changes[LAUNCH] = msgspec.to_builtins(launch)
-    return msgspec.structs.replace(start, changes=json.dumps(changes, sort_keys=True).encode())

@@ -1,19 +1,15 @@
 """The course of a launch in a shop, by a plan of the package, and by GrowthBook's default ramp."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from studies.guardrails.growthbook import interval_half_width
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.monitoring.launch import Event, State, new_tests, next_event, next_state, verdict_of
+from zoosim.monitoring.launch import State
 from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import Visitors
+from zoosim.rehearsal.launches.course import LOOK, Arrivals, Course, play_launch
 from zoosim.serving.rules import Rules
-
-LOOK = 0.25
-"""Hours between two looks at a launch by plan; a service looks all the time."""
 
 RAMP = (0.01, 0.05, 0.10, 0.25, 0.50)
 RAMP_LOOK = 6.0
@@ -25,23 +21,6 @@ RAMP_LEVEL, RAMP_TUNED_TO = 0.05, 5_000.0
 HOUR = 3_600.0 * MICROSECONDS
 
 
-class Course(NamedTuple):
-    """How a launch went: its last state, the hour of it, and the new model's shares of all visitors, each from when."""
-
-    state: State
-    hour: float
-    starts: tuple[float, ...]
-    shares: tuple[float, ...]
-
-    def share_at(self, hour: FloatArray) -> FloatArray:
-        """Return the new model's share at each hour."""
-        return np.array(self.shares)[np.searchsorted(self.starts, hour, side="right") - 1]
-
-    def then(self, hour: float, state: State, share: float) -> "Course":
-        """Return the course with another share from an hour on."""
-        return Course(state, hour, (*self.starts, hour), (*self.shares, share))
-
-
 def clicks_lost(course: Course, visitors: Visitors, effect: float) -> float:
     """Return how many clicks fewer there are, on average over their luck, than without the launch."""
     is_treated = visitors.arm < course.share_at(visitors.hour)
@@ -50,43 +29,11 @@ def clicks_lost(course: Course, visitors: Visitors, effect: float) -> float:
 
 def planned_course(plan: Plan, visitors: Visitors, effect: float) -> Course:
     """Return the course by a plan, moved by the rules that move a running service, without faults of health."""
-    metrics = [each.metric for each in plan.metrics]
-    tests = new_tests(metrics, level=plan.level, ship_level=plan.ship_level)
-    part = 1.0 - plan.holdback
-    due = visitors.hour + (plan.window or Rules().wait) * MICROSECONDS / HOUR
-    course = Course(State.RUNNING, 0.0, (0.0,), (part * plan.steps[0],))
-    step = in_step = seen = 0
-    since = 0.0
-    for now in np.arange(LOOK, due[-1], LOOK).tolist():
-        stop = int(np.searchsorted(due, now, side="right"))
-        batch = Visitors(*(column[seen:stop] for column in visitors))
-        seen = stop
-        share = course.share_at(batch.hour)
-        is_compared = batch.arm < part
-        is_treated = batch.arm < share
-        clicks = _clicks(batch, is_treated, effect)
-        for test in tests:
-            test.update(is_treated[is_compared], share[is_compared] / part, clicks[is_compared])
-        in_step += int(is_compared.sum())
-        event = next_event(
-            course.state,
-            verdict_of(metrics, tests)[0],
-            (),
-            step_is_over=now - since >= plan.duration(step) / HOUR and in_step >= plan.least,
-            is_last_step=step == len(plan.steps) - 1,
-        )
-        if event is None:
-            continue
-        state = next_state(course.state, event)
-        if event is Event.STEPPED:
-            step += 1
-            in_step = 0
-            since = now
-        shares = {State.COMPLETED: part, State.ROLLED_BACK: 0.0}
-        course = course.then(now, state, shares.get(state, part * plan.steps[step]))
-        if state in shares:
-            break
-    return course
+    everybody = np.ones(len(visitors.hour), bool)
+    clicks = [_clicks(visitors, is_new, effect) for is_new in (~everybody, everybody)]
+    window = (plan.window or Rules().wait) * MICROSECONDS / HOUR
+    looks = np.arange(LOOK, visitors.hour[-1] + window, LOOK).tolist()
+    return play_launch(plan, [Arrivals(visitors.hour, visitors.arm, *clicks)], looks, window)
 
 
 def ramp_course(visitors: Visitors, effect: float) -> Course:

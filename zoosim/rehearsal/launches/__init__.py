@@ -1,0 +1,1 @@
+"""Rehearsals of launches: a model is ramped by its plan, again and again, in shops that a log allows."""

@@ -210,6 +210,11 @@ def test_public_names_are_imported_when_used() -> None:
     [
         ("evaluate log.parquet --policy random", "zoosim.api.logs.evaluate", "nothing was saved"),
         ("recommend log", "zoosim.api.recommend.recommend", "finished trials are saved, repeat the command to resume"),
+        (
+            "rehearse-launch log",
+            "zoosim.api.rehearse_launch.rehearse_launch",
+            "finished launches are saved, repeat the command to go on with them",
+        ),
         ("run gauntlet", "zoosim.api.runs.run", "finished trials are saved, repeat the command to resume"),
     ],
 )

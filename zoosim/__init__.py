@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zoosim.api.logs import evaluate
     from zoosim.api.models import load, train
     from zoosim.api.recommend import Recommendation, recommend
+    from zoosim.api.rehearse_launch import LaunchRehearsal, rehearse_launch
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.served import export_log, forget_visitor
     from zoosim.api.shops import fit_world, import_log
@@ -43,6 +44,7 @@ __all__ = [
     "Context",
     "Description",
     "Distribution",
+    "LaunchRehearsal",
     "Next",
     "OpenFeatureProvider",
     "Outcome",
@@ -69,6 +71,7 @@ __all__ = [
     "parameter",
     "read_run",
     "recommend",
+    "rehearse_launch",
     "run",
     "save_policy",
     "train",
@@ -88,6 +91,7 @@ _MODULES = {
     "zoosim.api.logs": ("evaluate",),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),
+    "zoosim.api.rehearse_launch": ("LaunchRehearsal", "rehearse_launch"),
     "zoosim.api.served": ("export_log", "forget_visitor"),
     "zoosim.api.shops": ("fit_world", "import_log"),
     "zoosim.policies.base": ("Policy",),

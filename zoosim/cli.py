@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 import typer.main
 
-from zoosim import __version__
+from zoosim import __version__, cli_launches
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
@@ -37,6 +37,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("deploy")(cli_launches.deploy)
+app.command("rehearse-launch")(cli_launches.rehearse_launch)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -103,6 +105,8 @@ def _interrupted() -> str:
     """Return the line for a command that was interrupted."""
     if sys.argv[1:2] in (["run"], ["recommend"]):
         return "interrupted; finished trials are saved, repeat the command to resume"
+    if sys.argv[1:2] == ["rehearse-launch"]:
+        return "interrupted; finished launches are saved, repeat the command to go on with them"
     if sys.argv[1:2] == ["deploy"]:
         return "interrupted; zoosim deploy prints whether the change was made"
     if sys.argv[1:2] == ["playground"]:
@@ -583,43 +587,6 @@ def serve(
     from zoosim.api.service import run_service
 
     run_service(model, config, {"store": store, "host": host, "port": port, "arms": arm or None}, announce=echo)
-
-
-@app.command()
-def deploy(
-    action: option.DeployAction = "status",
-    what: option.Deployed = None,
-    url: option.RunningService = "http://127.0.0.1:8100",
-    arm: option.NewArm = None,
-    share: option.ArmShare = None,
-    role: option.ArmRole = None,
-    plan: option.LaunchPlan = None,
-    sticky: option.Sticky = None,
-    who: option.Who = None,
-    why: option.Why = None,
-    wide: option.Wide = False,
-    json: option.PrintFigures = False,
-    debug: option.Debug = False,
-) -> None:
-    """Change what a running service decides by: launch a model, promote it, take it back.
-
-    ACTION is launch MODEL.zoosim, shadow MODEL.zoosim, launch SHADOW, share ARM, promote ARM, rollback [ARM], pause,
-    resume, retire ARM, freeze [ARM], unfreeze [ARM] or rules RULES.yaml. A model that is launched without --share gets
-    larger shares step by step, and is taken back where a guardrail says so; a shadow decides for nobody.
-    Without one, what decides is printed. Requests go on meanwhile, and each change is a row of the log.
-    """
-    from zoosim.api.deployment import deploy as change
-
-    of_arm: dict[str, Any] = {"arm": arm, "share": share, "role": role, "plan": plan, "sticky": sticky}
-    deployment = change(action, what, url=url, who=who, why=why, **of_arm)
-    if json:
-        import json as writer
-
-        typer.echo(writer.dumps(deployment, indent=2))
-    else:
-        from zoosim.terminal.deployment import print_deployment
-
-        print_deployment(deployment, wide=wide)
 
 
 @app.command()

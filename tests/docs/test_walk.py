@@ -9,7 +9,10 @@ from tests.docs.walk import ROOT, is_walked, made_small, run_command, steps, wor
 OWN_DATA = ROOT / "docs" / "own-data.md"
 README = ROOT / "README.md"
 
-HAS_TABLES = ("README.md", "off-policy.md", "recommend.md")
+HAVE_LOGS = ("recommend.md", "rehearse-launch.md")
+"""Pages whose reader has imported such a table."""
+
+HAS_TABLES = ("README.md", "off-policy.md", *HAVE_LOGS)
 """Pages whose reader has tables, shop.csv and items.csv: those that `own-data.md` makes."""
 
 WRITE_FILES = ("own-data.md", "search-shop.md")
@@ -49,7 +52,7 @@ def walk(page: Path, folder: Path, *, without: str = "\0", is_small: bool = True
     names: dict[str, object] = {}
     if page.name in HAS_TABLES:
         run_python(next(step.text for step in steps(OWN_DATA) if "shop.csv" in step.text and step.kind == "python"), {})
-    if page.name == "recommend.md":
+    if page.name in HAVE_LOGS:
         run_command(["import", "shop.csv", "shop.parquet"])
     for step in steps(page):
         if step.file:

@@ -30,6 +30,7 @@ SMALL: Mapping[str, str] = {
     "--config examples/small_shop.yaml": "--steps 5000",  # so that its shocks come
     "log": "--n 1500",
     "recommend": "--seeds 2 --visits 150 --horizon 1000 --jobs 1 --policies linucb,linear",
+    "rehearse-launch": "--launches 3 --days 2 --policy linear",
     "describe": "--visits 300",
     "evaluate": "--samples 500",
 }

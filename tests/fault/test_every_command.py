@@ -39,12 +39,13 @@ COMMANDS = {
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
     "fit-world": "fit-world log.parquet --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
+    "rehearse-launch": "rehearse-launch log.parquet --policy linear --launches 3 --visits-a-day 2000 --out new",
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
     "drift": "drift log.parquet --window 1000",
     "forecasts": "forecasts service",
 }
-LONG = ("train", "recommend", "optimum")
+LONG = ("train", "recommend", "rehearse-launch", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""
 OTHER_USER = ("setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+dac_read_search")
 READS_ALL = "--ambient-caps=+dac_read_search"

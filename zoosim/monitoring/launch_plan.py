@@ -16,6 +16,9 @@ OBJECTIVE = "objective"
 STEPS = (0.01, 0.05, 0.20, 0.50)
 """The shares of a launch by default."""
 
+WAIT = 600.0
+"""Seconds after a decision in which its feedback counts by default; also the window of a plan that names none."""
+
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from zoosim.core.config import Strict
+from zoosim.monitoring.launch_plan import WAIT
 from zoosim.serving.shop_rules.settings import ShopRules, read_shop_rules
 
 AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
@@ -43,7 +44,7 @@ class Rules(Strict):
         shop_rules: What may be shown to whom, however good it seems, and what always is.
     """
 
-    wait: Annotated[float, Field(ge=0.1, le=172_800)] = 600.0
+    wait: Annotated[float, Field(ge=0.1, le=172_800)] = WAIT
     default_reward: Reward = 0.0
     aggregation: Literal["earliest", "latest", "sum", "average", "median", "min", "max"] = "earliest"
     lowest: Reward = 0.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.launches.courses import Course, clicks_lost, planned_course, ramp_course
+from studies.launches.courses import clicks_lost, planned_course, ramp_course
 from studies.results_file import ResultsFile
 from studies.served_launches.service import serve_launch
 from zoosim.core.checks import check_whole
@@ -15,6 +15,7 @@ from zoosim.experiments.request import parse_seeds
 from zoosim.monitoring.launch import State
 from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import DAYS, Visitors, draw_visitors
+from zoosim.rehearsal.launches.course import Course
 
 EFFECTS = (-0.2, 0.1)
 """By what part more of its visitors click than of the champion's."""

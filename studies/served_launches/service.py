@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from studies.launches.courses import Course
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.launch import State
@@ -17,6 +16,7 @@ from zoosim.playground.service import ServiceProcess
 from zoosim.playground.shop import HOUR, Shop
 from zoosim.playground.visitors import Visitors
 from zoosim.playground.world import appeal_of, liking, rival_picks, small_shop, teach
+from zoosim.rehearsal.launches.course import Course
 from zoosim.serving.arms import Assignment
 from zoosim.serving.client import Client
 from zoosim.serving.events import CHAMPION, HOLDBACK, Start, start_key, unpack

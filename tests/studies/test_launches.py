@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from studies.launches import build_page, measure
-from studies.launches.courses import Course, clicks_lost, planned_course, ramp_course
+from studies.launches.courses import clicks_lost, planned_course, ramp_course
 from studies.launches.measuring import EFFECTS, METHODS, PLAN, Run
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import State
 from zoosim.monitoring.launch_plan import Plan
 from zoosim.playground.visitors import Visitors, draw_visitors
+from zoosim.rehearsal.launches.course import Course
 
 
 def test_visitors_are_as_they_say() -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.launches.courses import Course
 from studies.served_launches import build_page, measure
 from studies.served_launches.measuring import COMPUTED, EFFECTS, METHODS, RAMP, SAME_DRAWS, SERVED, Run, cut_course
 from studies.served_launches.service import serve_launch
 from zoosim.core.errors import ConfigError
 from zoosim.monitoring.launch import State
 from zoosim.playground.visitors import draw_visitors
+from zoosim.rehearsal.launches.course import Course
 
 WORSE, BETTER = EFFECTS
 HOURS = {SERVED: 20.5, SAME_DRAWS: 20.25, COMPUTED: 30.0, RAMP: 30.0}

@@ -1,5 +1,7 @@
 """Launches by plan among simulated visitors: they ship, are taken back or wait, however their visitors come."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,7 @@ def test_no_more_visitors_are_drawn_than_a_launch_needs() -> None:
     taken = []
     visitors = arrivals(-0.9)
 
-    def batches():  # type: ignore[no-untyped-def]
+    def batches() -> Iterator[Arrivals]:
         for place in range(60):
             taken.append(place)
             yield visitors.part(slice(200 * place, 200 * (place + 1)))

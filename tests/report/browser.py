@@ -13,6 +13,8 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+Scheme = Literal["light", "dark"]
+
 LIMIT = 30.0
 """Seconds to wait for an answer."""
 
@@ -62,7 +64,7 @@ class Browser:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def open(self, page: Path | str, width: int, scheme: Literal["light", "dark"] = "light") -> None:
+    def open(self, page: Path | str, width: int, scheme: Scheme = "light") -> None:
         """Open a page, a file or an address, at a width in px, and wait until its scripts have run."""
         self.resize(width)
         self.dress(scheme)
@@ -77,7 +79,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width <= 640
         )
 
-    def dress(self, scheme: Literal["light", "dark"]) -> None:
+    def dress(self, scheme: Scheme) -> None:
         """Show the page as a reader sees it who prefers this scheme."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 

@@ -5,9 +5,14 @@ from typing import Any
 from zoosim.core.parameters import shown
 from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints
-from zoosim.serving.events import Choice, Row, decision_key, unpack
+from zoosim.serving.events import Choice, Kind, Row, decision_key, unpack
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.store.base import Store
+
+MOST_SEARCHED = 5_000
+"""Rows, the newest, among which decisions of a visitor are looked for."""
+
+SEARCHED_AT_ONCE = 500
 
 
 class LoggedDecisions:
@@ -40,6 +45,24 @@ class LoggedDecisions:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         return await self._endpoints.for_choice(decision).answer_again(decision_id, decision, body)
 
+    async def newest(self, most: int, visitor_id: str = "") -> list[tuple[Row, Choice]]:
+        """Return the newest decisions, the newest first: among the newest rows, all or those of a visitor.
+
+        Args:
+            most: How many.
+            visitor_id: Whose; anybody's where empty.
+        """
+        last = await self._current.ask(self._reader.last)
+        before = last.seq + 1 if last else 0
+        oldest = max(before - MOST_SEARCHED, 1)
+        decisions: list[tuple[Row, Choice]] = []
+        while before > oldest and len(decisions) < most:
+            begin = max(before - SEARCHED_AT_ONCE, oldest)
+            rows = await self._current.ask(self._reader.read, begin - 1, before - begin)
+            decisions += [(row, choice) for row in reversed(rows) if (choice := _decision_of(row, visitor_id))]
+            before = begin
+        return decisions[:most]
+
     async def find(self, key: bytes) -> Row | None:
         """Return the row with a key, None where there is none."""
         return await self._current.ask(self._reader.find, key)
@@ -50,3 +73,12 @@ class LoggedDecisions:
         if row is None:
             raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
         return row
+
+
+def _decision_of(row: Row, visitor_id: str) -> Choice | None:
+    """Return the decision in a row; None where it is none, or another visitor's."""
+    # Bodies hold the id as it is, and reading one takes longer than looking for a text in it.
+    if row.kind not in (Kind.DECISION, Kind.SEARCH, Kind.CHOICE) or visitor_id.encode() not in row.body:
+        return None
+    choice: Choice = unpack(row)
+    return choice if visitor_id in ("", choice.visitor_id) else None

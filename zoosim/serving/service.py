@@ -88,6 +88,7 @@ class Service:
     Attributes:
         current: What it decides by.
         upkeep: What it does beside requests.
+        logged: The decisions in its log.
         counts: What happened to requests.
         clock: Its time, and that of its log.
         backlog: How long requests wait for their turn.
@@ -157,10 +158,10 @@ class Service:
             self._watch.grows,
         )
         self._endpoints = Endpoints(parts)
-        self._logged = LoggedDecisions(self.current, self._endpoints, self._reader)
+        self.logged = LoggedDecisions(self.current, self._endpoints, self._reader)
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
         self._keeper = LaunchKeeper(self.current, self._store, self._writer, self.clock)
-        self._feedback = FeedbackLog(self.current, self._endpoints, self._logged, self._writer, self.upkeep, self.clock)
+        self._feedback = FeedbackLog(self.current, self._endpoints, self.logged, self._writer, self.upkeep, self.clock)
         self._try_requests()
 
     @property
@@ -232,7 +233,7 @@ class Service:
             if body.decision_id is not None:
                 # The draw follows from the id, but from the state, too, which has gone on since: so the log is asked,
                 # not the policy.
-                earlier = await self._logged.earlier_answer(body, request)
+                earlier = await self.logged.earlier_answer(body, request)
                 if earlier is not None:
                     # Its row may not be on the disk yet, or could not be synced when it was first asked for.
                     await self._writer.confirm()
@@ -245,7 +246,7 @@ class Service:
             with self.current.history.storing(record):
                 (position,) = await self._writer.append([row])
                 if position is None:  # the same id came in another way meanwhile
-                    return await self._logged.earlier_answer(body, request)
+                    return await self.logged.earlier_answer(body, request)
                 self.current.note_decision(Row(position, *row), record)
             endpoint.note_stored(record)
         self.counts["decisions"] += 1
@@ -320,11 +321,11 @@ class Service:
 
     async def decision(self, decision_id: str) -> tuple[Row, Choice]:
         """Return a decision and its row; raises `NotFound`."""
-        return await self._logged.get(decision_id)
+        return await self.logged.get(decision_id)
 
     async def answer(self, decision_id: str) -> Any:
         """Return what was answered to a decision; raises `NotFound`."""
-        return await self._logged.answer(decision_id)
+        return await self.logged.answer(decision_id)
 
     async def tick(self) -> None:
         """Append a tick row if one is due, move a launch, and let the schema grow where requests call for it."""

@@ -62,3 +62,14 @@ def test_the_smallest_number_of_all_is_drawn() -> None:
 )
 def test_times_are_as_exact_as_their_span(span: int, label: str) -> None:
     assert time_label(1_700_000_000 * MICROSECONDS, span) == label
+
+
+def test_numbers_of_marks_do_not_lie_on_each_other() -> None:
+    lines = [Line("champion", 0, [(0, 1.0), (1_000, 1.0)])]
+    marks = [Mark(time, number) for number, time in enumerate([0, 5, 10, 11, 500], 8)]
+    chart = draw_chart(lines, marks, 720, 240)
+    assert chart is not None
+    assert [mark.number for mark in chart.marks] == [8, 9, 10, None, 12]  # three lines of numbers are full
+    heights = [mark.y for mark in chart.marks if mark.number]
+    assert heights[0] < heights[1] < heights[2]
+    assert heights[3] == heights[0]

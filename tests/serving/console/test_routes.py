@@ -1,6 +1,7 @@
 """The console over HTTP: what it shows, to whom, and that nothing it shows can run."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from tests.serving.shop import make_model, running
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import StoreError
 from zoosim.monitoring.launch import Verdict
+from zoosim.serving import logged
 from zoosim.serving.application import Application
 from zoosim.serving.bodies import DecideBody, DeploymentBody
 from zoosim.serving.console.routes import MOST_SESSIONS, SESSION
 from zoosim.serving.console.series import ArmPeriod, Change, Period, Series
-from zoosim.serving.events import CHAMPION
+from zoosim.serving.events import CHAMPION, decision_of
 from zoosim.serving.launches.report import LaunchReport, MetricReport
 from zoosim.serving.service import Service
 
@@ -90,7 +92,8 @@ def test_nothing_that_came_from_outside_can_run(tmp_path: Path, model: Path) -> 
     async def use(service: Service, client: httpx2.AsyncClient) -> None:
         service.current.series = a_series()
         await service.decide(DecideBody(decision_id=HOSTILE, visitor_id=HOSTILE, visitor={"country": HOSTILE}))
-        for path in ("/", f"/console/decision?id={HOSTILE}", f"/console/decision?id={HOSTILE}2"):
+        paths = [f"/console/{path}={HOSTILE}" for path in ("decision?id", "decisions?visitor", "decisions?visitor=2")]
+        for path in ("/", f"/console/decision?id={HOSTILE}2", "/console/decisions", *paths):
             answer = await client.get(path)
             assert HOSTILE not in answer.text
             assert "&lt;script&gt;alert(1)" in answer.text
@@ -122,6 +125,42 @@ def test_a_decision_is_shown_by_its_id(tmp_path: Path, model: Path) -> None:
     asked(tmp_path, use, model)
 
 
+def test_the_newest_decisions_lead_to_each(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service, client: httpx2.AsyncClient) -> None:
+        assert "No decision is among" in (await client.get("/console/decisions")).text
+        for number, visitor in enumerate(["anna", "bert", "anna", "", "ann"]):
+            await service.decide(DecideBody(decision_id=f"d/{number}", visitor_id=visitor))
+        page = (await client.get("/console/decisions")).text
+        places = [page.index(f'href="../console/decision?id=d/{number}"') for number in (4, 3, 2, 1, 0)]
+        assert places == sorted(places)
+        for path in ("/console/decisions?visitor=anna", "/console/decision?id=anna"):
+            page = (await client.get(path)).text
+            assert "The newest 2 decisions of visitor anna" in page
+            assert re.findall(r"decision\?id=(d/.)", page) == ["d/2", "d/0"]
+
+    asked(tmp_path, use, model)
+
+
+def test_decisions_are_looked_for_among_the_newest_rows(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged, "MOST_SEARCHED", 8)
+    monkeypatch.setattr(logged, "SEARCHED_AT_ONCE", 3)
+
+    async def use(service: Service, client: httpx2.AsyncClient) -> None:
+        for number in range(20):
+            await service.decide(DecideBody(decision_id=f"{number}", visitor_id="anna" if number < 14 else "bert"))
+
+        async def ids(most: int, visitor: str = "") -> list[str]:
+            return [decision_of(row) for row, _ in await service.logged.newest(most, visitor)]
+
+        assert await ids(4) == ["19", "18", "17", "16"]
+        assert await ids(20) == [f"{number}" for number in range(19, 11, -1)]
+        assert await ids(20, "anna") == ["13", "12"]
+
+    asked(tmp_path, use, model)
+
+
 def test_events_come_until_the_service_stops(tmp_path: Path, model: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, model) as service:
@@ -141,7 +180,7 @@ def test_events_come_until_the_service_stops(tmp_path: Path, model: Path) -> Non
 
 def test_a_service_with_keys_asks_to_sign_in(tmp_path: Path, model: Path) -> None:
     async def use(service: Service, client: httpx2.AsyncClient) -> None:
-        for path in ("/", "/console/events", "/console/decision?id=one"):
+        for path in ("/", "/console/events", "/console/decision?id=one", "/console/decisions"):
             answer = await client.get(path)
             assert answer.status_code == 401
             assert "adaptive" not in answer.text

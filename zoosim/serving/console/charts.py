@@ -13,6 +13,9 @@ LEAST_SPAN = 1e-300
 TICKS = 4
 """Lines across a chart, at most, beside that of zero."""
 
+MARK_LINES, LINE, DIGIT = 3, 12.0, 7.0
+"""Lines on which numbers of marks may stand, the height of one, and the width of a digit, in units of the drawing."""
+
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 26
 """Room around the lines, in units of the drawing."""
 
@@ -43,10 +46,11 @@ class Drawn(NamedTuple):
 
 
 class DrawnMark(NamedTuple):
-    """A mark as it is drawn."""
+    """A mark as it is drawn: its line at `x`, and its number at the height `y`; without one where there is no room."""
 
     x: float
-    number: int
+    number: int | None
+    y: float
 
 
 class Label(NamedTuple):
@@ -116,7 +120,7 @@ def draw_chart(lines: Sequence[Line], marks: Sequence[Mark], width: int, height:
     columns = [
         Label(x_of(time), time_label(time, last - first)) for time in _times(first, last, 5 if width > 500 else 3)
     ]
-    shown_marks = [DrawnMark(x_of(mark.time), mark.number) for mark in marks if first <= mark.time <= last]
+    shown_marks = _drawn_marks([(x_of(mark.time), mark.number) for mark in marks if first <= mark.time <= last])
     return Chart(width, height, LEFT, right, TOP, bottom, drawn, shown_marks, rows, columns)
 
 
@@ -128,6 +132,19 @@ def time_label(time: int, span: int) -> str:
     if span > DAY:
         return f"{moment:%d %b %H:%M}"
     return f"{moment:%H:%M}" if span > HOUR / 3 else f"{moment:%H:%M:%S}"
+
+
+def _drawn_marks(places: Sequence[tuple[float, int]]) -> list[DrawnMark]:
+    """Return marks whose numbers stand beside each other, or below where they would lie on one another."""
+    ends = [-math.inf] * MARK_LINES  # where the last number of each line ends
+    drawn = []
+    for x, number in places:
+        width = 6.0 + DIGIT * len(f"{number}")
+        free = [line for line, end in enumerate(ends) if x >= end]
+        if free:
+            ends[free[0]] = x + width
+        drawn.append(DrawnMark(x, number if free else None, TOP + 4 + LINE * free[0] if free else TOP))
+    return drawn
 
 
 def _times(first: int, last: int, count: int) -> list[int]:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ZoosimError
 from zoosim.serving.access import ADMIN, Access, Refused
+from zoosim.serving.console.decisions import MOST_DECISIONS, decision_lines, decisions_sentence
 from zoosim.serving.console.view import arm_subject, values
 from zoosim.serving.events import Choice, Row
 from zoosim.serving.refusals import NotFound
@@ -79,6 +80,7 @@ class Console:
             Route("/", self._opened(self.show)),
             Route("/console/events", self._opened(self.events)),
             Route("/console/decision", self._opened(self.show_decision)),
+            Route("/console/decisions", self._opened(self.list_decisions)),
             Route("/console/session", self.sign_in, methods=["POST"]),
             Route("/console/style.css", _file("style.css", "text/css")),
             Route("/console/script.js", _file("script.js", "text/javascript")),
@@ -128,6 +130,8 @@ class Console:
             row, choice = await self._service.decision(decision_id)
             answer = msgspec.to_builtins(await self._service.answer(decision_id))
         except NotFound as error:
+            if await self._service.logged.newest(1, decision_id):
+                return await self._decisions(decision_id)
             return _page("decision.html", 404, title="No such decision", sentence=str(error))
         except ZoosimError as error:
             return _page("decision.html", 503, title="The decision cannot be read", sentence=str(error))
@@ -138,6 +142,15 @@ class Console:
             facts=_facts(self._service, row, choice),
             chances=_chances(choice, answer),
         )
+
+    async def list_decisions(self, request: Request) -> Response:
+        """Show the newest decisions, all or those of a visitor."""
+        return await self._decisions(request.query_params.get("visitor", ""))
+
+    async def _decisions(self, visitor: str) -> Response:
+        lines = decision_lines(await self._service.logged.newest(MOST_DECISIONS, visitor))
+        title = f"Visitor {visitor}" if visitor else "The newest decisions"
+        return _page("decisions.html", title=title, sentence=decisions_sentence(lines, visitor), decisions=lines)
 
     async def sign_in(self, request: Request) -> Response:
         """Give who has the key a session."""

@@ -183,10 +183,10 @@ def score_of_launch(forecast: Forecast, launch: Launch | None) -> Score:
 
     Args:
         forecast: The forecast.
-        launch: The newest launch; None for none.
+        launch: The newest launch of its model; None where the log has none.
     """
     if launch is None or launch.model != forecast.model:
-        return Score(forecast, UNKNOWN, reason="another launch followed")
+        return Score(forecast, UNKNOWN, reason="the log has no launch of this model")
     if launch.is_running:
         return Score(forecast, EARLY, reason=f"the launch is {launch.state}")
     expected = Verdict.SHIP if "lift" in forecast.about else Verdict.ROLL_BACK
@@ -211,11 +211,12 @@ def _needs(decisions: int, per_day: float) -> str:
 
 def scores_in(address: Address) -> list[Score]:
     """Return the forecasts in a log, each with what came of it; raises as reading the log does."""
-    start = _newest_start(address)
-    forecasts = [] if start is None else forecasts_in(start)
-    if start is None or not forecasts:
+    starts = _starts(address)
+    forecasts = forecasts_in(starts[-1]) if starts else []
+    if not forecasts:
         return []
-    launch = launch_in(start)
+    # As each launch stood last, though others followed.
+    launches = {launch.model: launch for start in starts if (launch := launch_in(start)) is not None}
     unreadable = ""
     decided: Mapping[str, Decided] = {}
     try:
@@ -225,7 +226,7 @@ def scores_in(address: Address) -> list[Score]:
     scores = []
     for forecast in forecasts:
         if forecast.quantity == UNTIL_FOUND:
-            scores.append(score_of_launch(forecast, launch))
+            scores.append(score_of_launch(forecast, launches.get(forecast.model)))
         elif unreadable:
             scores.append(Score(forecast, UNKNOWN, reason=unreadable))
         else:
@@ -233,15 +234,15 @@ def scores_in(address: Address) -> list[Score]:
     return scores
 
 
-def _newest_start(address: Address) -> Start | None:
+def _starts(address: Address) -> list[Start]:
+    """Return the starts that a log holds, the oldest first."""
     store = open_store(address, read_only=True)
     try:
         newest = store.last()
-        starts = (row for row in rows_of(store, until=0 if newest is None else newest.seq) if row.kind is Kind.START)
-        row = max(starts, key=lambda row: row.seq, default=None)
+        until = 0 if newest is None else newest.seq
+        return [unpack(row) for row in rows_of(store, until=until) if row.kind is Kind.START]
     finally:
         store.close()
-    return None if row is None else unpack(row)
 
 
 def _decided_by_model(address: Address) -> dict[str, Decided]:

@@ -93,7 +93,9 @@ def _shops(shops: Any) -> list[str]:
 def _row(seed: int, shop: str, score: Score) -> Row:
     forecast = score.forecast
     command = forecast.by.removeprefix("zoosim ")
-    kind = command if forecast.quantity == PER_VISIT else f"{command}: a {'lift' if 'lift' in forecast.about else 'drop'}"
+    kind = (
+        command if forecast.quantity == PER_VISIT else f"{command}: a {'lift' if 'lift' in forecast.about else 'drop'}"
+    )
     return Row(
         seed=seed,
         shop=shop,

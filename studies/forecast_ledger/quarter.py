@@ -31,7 +31,6 @@ PER_DAY = 250
 """Visitors of a day; each comes once."""
 
 
-
 class Attempt(NamedTuple):
     """A launch of a quarter: its number, and the policy of its model."""
 
@@ -133,7 +132,7 @@ class Quarter:
         settings = Settings(**{**SETTINGS, "store": f"sqlite:{self._folder / 'service'}"})
         service = Service(settings, self._champion, asyncio.get_running_loop(), machine)
         try:
-            learner = LogLearner(LearnerJob(service.address, 1e9, 0), _Told(service), machine)
+            learner = LogLearner(LearnerJob(service.address, 1e9), _Told(service), machine)
             learner.begin()
             await self._look(service, learner)
             await self._open(service, learner)

@@ -19,7 +19,7 @@ from zoosim.serving.arm_replica import WARM_UP, ArmReplica, rules_of
 from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
-from zoosim.serving.console.series import Series
+from zoosim.serving.console.watch import Figures
 from zoosim.serving.events import CHAMPION, SHADOW, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.launches.arm_calls import ArmCalls
@@ -138,7 +138,7 @@ class Current(Projection):
         launch_reported_at: When that came, by the clock's `passed`.
         shadow_reports: What shadows would have earned, by the learner's newest reports, by the name of the arm.
         history: What visitors were shown and bought, as far as the rules of the shop ask for it.
-        series: What the log holds over time, by the learner's newest message.
+        figures: What the console shows of the log, by the learner's newest message.
         waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
@@ -160,7 +160,7 @@ class Current(Projection):
         self.calls = ArmCalls()
         self.launch_report: LaunchReport | None = None
         self.launch_reported_at = -math.inf
-        self.series = Series()
+        self.figures = Figures()
         self.shadow_reports: dict[str, ShadowReport] = {}
         self.ask_learner: Callable[[], None] = lambda: None
         self.waiting = 0
@@ -370,8 +370,8 @@ class Current(Projection):
             if message.news.launch is not None:
                 self.launch_report = message.news.launch
                 self.launch_reported_at = self._clock.passed()
-            if message.news.series is not None:
-                self.series = message.news.series
+            if message.news.console is not None:
+                self.figures = message.news.console
             if message.news.shadows is not None:
                 self.shadow_reports = {report.arm: report for report in message.news.shadows}
         # Rows first: the state may be that of a model which one of them starts.

@@ -37,6 +37,9 @@ MOST = 100
 HELD, MISSED, EARLY, UNKNOWN = "held", "missed", "too early", "cannot be told"
 """What comes of a forecast."""
 
+PER_VISITOR_UNKNOWN = "a log of decisions does not tell what a visitor earns in all"
+"""Why a forecast of what a visitor earns is not scored."""
+
 
 def forecasts_of_file(model_file: Any, digest: str) -> list[Forecast]:
     """Return what is forecast of a model, by the file beside its own; raises `DataError` for what is none.
@@ -160,16 +163,30 @@ def score(forecast: Forecast, decided: Decided) -> Score:
         decided: What its model's decisions earned.
     """
     if forecast.quantity != PER_VISIT:
-        return Score(forecast, UNKNOWN, reason="a log of decisions does not tell what a visitor earns in all")
+        return Score(forecast, UNKNOWN, reason=PER_VISITOR_UNKNOWN)
     rewards = decided.rewards.get(forecast.reward)
     if rewards is None and len(decided):
         return Score(forecast, UNKNOWN, reason=f"the log has no reward of this name, but {', '.join(decided.rewards)}")
     n = min(len(decided), forecast.horizon)
-    if rewards is None or n < 2:
-        return Score(forecast, EARLY, n, reason=_needs(forecast.horizon - n, decided.per_day))
-    mean, error = _mean_and_error(rewards[:n], decided.visitors[:n])
+    mean = error = 0.0
+    if rewards is not None and n:
+        mean, error = _mean_and_error(rewards[:n], decided.visitors[:n])
+    return score_of_mean(forecast, n, mean, error, decided.per_day)
+
+
+def score_of_mean(forecast: Forecast, n: int, mean: float, error: float, per_day: float) -> Score:
+    """Return what came of a forecast of a mean reward, by the mean of its first decisions.
+
+    Args:
+        forecast: The forecast.
+        n: How many decisions count, its horizon at most.
+        mean, error: What they earned on average, and the standard error of that.
+        per_day: Decisions per day, 0 where nobody knows.
+    """
+    if n < 2:
+        return Score(forecast, EARLY, n, reason=_needs(forecast.horizon - n, per_day))
     if n < forecast.horizon:
-        return Score(forecast, EARLY, n, mean, error, _needs(forecast.horizon - n, decided.per_day))
+        return Score(forecast, EARLY, n, mean, error, _needs(forecast.horizon - n, per_day))
     noise = float(ndtri(0.5 + forecast.level / 2.0)) * error
     low = forecast.value - math.hypot(forecast.value - forecast.low, noise)
     high = forecast.value + math.hypot(forecast.high - forecast.value, noise)

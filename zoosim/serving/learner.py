@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.arm_replica import GONE
-from zoosim.serving.console.series import Series, SeriesProjection, load_series, save_series
+from zoosim.serving.console.watch import ConsoleWatch, Figures
 from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
@@ -110,7 +110,7 @@ class LogLearner:
         )
         self._gone_before = self._gone_already()
         self._monitor = LaunchMonitor(lambda: self._replica.champion.model.fitted.weights)
-        self._series = SeriesProjection(load_series(self._folder / SNAPSHOTS, self._replica.position))
+        self._console = ConsoleWatch(self._folder / SNAPSHOTS, self._replica, _complain)
         self._shadows = ShadowWatch(
             self._replica,
             lambda after: self._insist(lambda: store.read(after, ROWS_AT_ONCE)),
@@ -165,9 +165,9 @@ class LogLearner:
         return self._replica.count_of(GONE) + sum(seq < first[0].seq for seq in open_rows if first)
 
     def _read_launch(self) -> None:
-        """Read again what a launch has earned up to the snapshot, how much feedback is usual, and the newest series."""
+        """Read again what a launch has earned up to the snapshot, how much feedback is usual, and for the console."""
         position = self._replica.position
-        after = max(position - ROWS_OF_SILENCE, 0)
+        after = min(max(position - ROWS_OF_SILENCE, 0), self._console.position)
         launch = None if self._replica.start is None else launch_in(self._replica.start)
         if launch is not None and launch.is_running:
             begin = self._insist(partial(self._store.find, start_key(launch.number)))
@@ -176,7 +176,7 @@ class LogLearner:
             for row in rows:
                 if row.seq <= position:
                     self._monitor.apply(row)
-                    self._series.apply(row)
+                    self._console.apply(row)
             after = rows[-1].seq
         if self._replica.start is not None and self._monitor.launch != launch:
             self._monitor.begin(self._replica.start)
@@ -208,7 +208,7 @@ class LogLearner:
             if row.kind is Kind.TICK and self._replica.count_of(GONE) > self._gone_before:
                 raise DataError("log of the service: decisions were removed before they were learned")
             self._monitor.apply(row)
-            self._series.apply(row)
+            self._console.apply(row)
             self._newest = row
             # Handed on with the next message, so that the ranker need not read the log once more for these few rows.
             if row.kind in (Kind.START, Kind.PRODUCT):
@@ -246,10 +246,10 @@ class LogLearner:
         self._ranker.wants_whole = False
         self._publishers = {name: publishers.get(name) or Publisher() for name in arms}
         report: LaunchReport | None = None
-        series: Series | None = None
+        figures: Figures | None = None
         if self._report_is_due():
             report = self._monitor.report()
-            series = self._series.series
+            figures = self._console.figures()
             self._reported = self._replica.position
             self._reported_at = self._passed()
         shadows = self._shadows.reports()
@@ -268,7 +268,7 @@ class LogLearner:
                 last_feedback=self._monitor.last_feedback,
                 silence=self._monitor.silence() if name == CHAMPION else None,
                 launch=report if name == CHAMPION else None,
-                series=series if name == CHAMPION else None,
+                console=figures if name == CHAMPION else None,
                 shadows=shadows if name == CHAMPION else None,
             )
             self._ranker.send(encode(self._publishers[name].message(arm.model.policy, news)))
@@ -307,7 +307,7 @@ class LogLearner:
     def _save(self) -> None:
         try:
             write_snapshot(self._folder / SNAPSHOTS, self._replica)
-            save_series(self._folder / SNAPSHOTS, self._series.series)
+            self._console.save()
         except OSError as error:
             _complain(f"snapshot: cannot be written ({error.strerror}); the log holds all")
         # Also after a failure, so that a full disk is tried again after as long, and not with every row.

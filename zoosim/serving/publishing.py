@@ -16,7 +16,7 @@ from zoosim.core.state import saves_by_itself
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.persistence import packed_state, unpack_state
-from zoosim.serving.console.series import Series
+from zoosim.serving.console.watch import Figures
 from zoosim.serving.events import CHAMPION, Row
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.shadows.report import ShadowReport
@@ -48,8 +48,8 @@ class News(msgspec.Struct, array_like=True):
     `rows` are what was said there of models, rules and products, `origin` is what the policy of the `arm` began from,
     `counts` say what came of its decisions, `due` is the time at which the next one of any arm is over: 0 for at once,
     None for never, and `time` is that of the newest row that was read, 0 where none was. `last_feedback` is when
-    feedback came last, `silence` says what is wrong where it has ceased, `launch` how a launch stands, `series` what
-    the log holds over time, and `shadows` what shadows would have earned; None where that was told just now.
+    feedback came last, `silence` says what is wrong where it has ceased, `launch` how a launch stands, `console` what
+    the console shows, and `shadows` what shadows would have earned; None where that was told just now.
     """
 
     after: int
@@ -63,7 +63,7 @@ class News(msgspec.Struct, array_like=True):
     last_feedback: int = 0
     silence: FailedCheck | None = None
     launch: LaunchReport | None = None
-    series: Series | None = None
+    console: Figures | None = None
     shadows: list[ShadowReport] | None = None
 
 

@@ -69,7 +69,7 @@ def test_the_page_says_what_decides_and_what_it_earns(tmp_path: Path, model: Pat
         service.current.launch_report = LaunchReport(
             number, 0, Verdict.CANNOT_TELL, words, 9_000, 120, 120, [metric], []
         )
-        service.current.series = a_series()
+        service.current.figures.series = a_series()
         answer = await client.get("/")
         assert answer.status_code == 200
         page = answer.text
@@ -90,7 +90,7 @@ def test_the_page_says_what_decides_and_what_it_earns(tmp_path: Path, model: Pat
 
 def test_nothing_that_came_from_outside_can_run(tmp_path: Path, model: Path) -> None:
     async def use(service: Service, client: httpx2.AsyncClient) -> None:
-        service.current.series = a_series()
+        service.current.figures.series = a_series()
         await service.decide(DecideBody(decision_id=HOSTILE, visitor_id=HOSTILE, visitor={"country": HOSTILE}))
         paths = [f"/console/{path}={HOSTILE}" for path in ("decision?id", "decisions?visitor", "decisions?visitor=2")]
         for path in ("/", f"/console/decision?id={HOSTILE}2", "/console/decisions", *paths):

@@ -1,69 +1,22 @@
 """The series: what each arm decided and earned over time, in a bounded number of periods."""
 
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.serving.console.rows import TIME, WAIT, Log
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.console import series as module
 from zoosim.serving.console.series import DELAYS, FILE, Series, SeriesProjection, load_series, save_series, totals
-from zoosim.serving.events import (
-    CHAMPION,
-    Arm,
-    Feedback,
-    Kind,
-    ProductDecision,
-    Row,
-    Start,
-    decision_key,
-    feedback_key,
-    pack,
-    start_key,
-)
-from zoosim.serving.rules import Rules
-
-WAIT = 600.0
-TIME = 1_700_000_000 * MICROSECONDS
+from zoosim.serving.events import CHAMPION
 
 
-class Log:
-    """Rows as a service writes them."""
-
-    def __init__(self) -> None:
-        self._positions: Iterator[int] = count(1)
-        self._time = TIME
-        self.rows: list[Row] = []
-
-    def wait(self, seconds: float) -> None:
-        self._time += round(seconds * MICROSECONDS)
-
-    def start(self, **arms: float) -> None:
-        rules = Rules(wait=WAIT).model_dump_json().encode()
-        listed = [Arm(name, "digest", share, "challenger", 1) for name, share in arms.items()]
-        start = Start("digest", rules, arms=listed, who="maya", why="a start")
-        self._add(Kind.START, start_key(1), pack(start))
-
-    def decide(self, decision_id: str, arm: str = CHAMPION, shown: str = "a", chance: float = 0.5) -> None:
-        decision = ProductDecision(
-            request=b"request", model="digest", state=0, visitor_id="", visitor=b"", versions=bytes(16),
-            propensities=bytes(16), shown=[0], chances=[chance], deferred=False, products=[shown], arm=arm,
-        )  # fmt: skip
-        self._add(Kind.DECISION, decision_key(decision_id), pack(decision))
-
-    def earn(self, decision_id: str, value: float = 1.0, name: str = "click") -> None:
-        self._add(Kind.FEEDBACK, feedback_key(decision_id, name), pack(Feedback({name: value}, 0)))
-
-    def _add(self, kind: Kind, key: bytes, body: bytes) -> None:
-        self.rows.append(Row(next(self._positions), self._time, kind, key, body))
-
-    def read(self) -> Series:
-        projection = SeriesProjection()
-        for row in self.rows:
-            projection.apply(row)
-        return projection.series
+def read(log: Log) -> Series:
+    projection = SeriesProjection()
+    for row in log.rows:
+        projection.apply(row)
+    return projection.series
 
 
 @pytest.fixture
@@ -79,7 +32,7 @@ def test_rewards_count_for_the_arm_and_the_period_of_their_decision(log: Log) ->
     log.wait(25.0)
     log.earn("two", 3.0)
     log.decide("three", "challenger")
-    series = log.read()
+    series = read(log)
     assert [period.begin - TIME for period in series.periods] == [0, 20 * MICROSECONDS]
     first = series.periods[0].arms
     assert (first[CHAMPION].decisions, first[CHAMPION].rewards) == (1, {})
@@ -92,7 +45,7 @@ def test_what_comes_after_the_wait_or_for_nobody_does_not_count(log: Log) -> Non
     log.wait(WAIT + 1.0)
     log.earn("one")
     log.earn("unknown")
-    series = log.read()
+    series = read(log)
     assert totals(series.periods)[CHAMPION].rewards == {}
     assert sum(series.delays) == 0
 
@@ -106,7 +59,7 @@ def test_delays_are_counted_up_to_each_bound(log: Log) -> None:
     expected[0] = 2
     expected[1] = 1
     expected[DELAYS.index(600)] = 1
-    assert log.read().delays == expected
+    assert read(log).delays == expected
 
 
 def test_periods_get_longer_and_hold_all_that_they_held(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +68,7 @@ def test_periods_get_longer_and_hold_all_that_they_held(log: Log, monkeypatch: p
         log.decide(f"{number}")
         log.earn(f"{number}")
         log.wait(10.0)
-    series = log.read()
+    series = read(log)
     assert len(series.periods) <= 4
     assert series.length == 160 * MICROSECONDS
     assert totals(series.periods)[CHAMPION] == module.ArmPeriod(40, 40, {"click": 40.0})
@@ -126,33 +79,33 @@ def test_further_products_are_counted_together(log: Log, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "MOST_PRODUCTS", 2)
     for number, name in enumerate(["a", "b", "c", "a", "d"]):
         log.decide(f"{number}", shown=name)
-    assert log.read().products == {"a": 2, "b": 1, "": 2}
+    assert read(log).products == {"a": 2, "b": 1, "": 2}
 
 
 def test_effective_decisions_are_all_where_candidates_are_shown_alike_and_fewer_else(log: Log) -> None:
-    assert log.read().effective_decisions() == 0.0
+    assert read(log).effective_decisions() == 0.0
     for number in range(10):
         log.decide(f"{number}", chance=0.5)
-    assert log.read().effective_decisions() == pytest.approx(10.0)
+    assert read(log).effective_decisions() == pytest.approx(10.0)
     log.decide("rare", chance=0.01)  # a weight of 50 beside ten of 1: (10 + 50)^2 / (10 + 2,500)
-    assert log.read().effective_decisions() == pytest.approx(3_600 / 2_510)
+    assert read(log).effective_decisions() == pytest.approx(3_600 / 2_510)
 
 
 def test_changes_are_kept_with_their_reasons(log: Log) -> None:
-    (change,) = log.read().changes
+    (change,) = read(log).changes
     assert (change.time, change.who, change.why, change.shares) == (TIME, "maya", "a start", {"challenger": 0.5})
 
 
 def test_a_saved_series_goes_on_where_it_ended(log: Log, tmp_path: Path) -> None:
     log.decide("one")
-    save_series(tmp_path, log.read())
+    save_series(tmp_path, read(log))
     loaded = load_series(tmp_path, position=2)
-    assert loaded == log.read()
+    assert loaded == read(log)
     log.decide("two")
     projection = SeriesProjection(loaded)
     for row in log.rows:  # those that it knows are passed over
         projection.apply(row)
-    assert projection.series == log.read()
+    assert projection.series == read(log)
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"{}", b"[" * 10_000, msgspec.json.encode(Series(length=0))])
@@ -163,5 +116,5 @@ def test_a_broken_file_is_no_series(tmp_path: Path, content: bytes) -> None:
 
 def test_a_series_of_another_log_is_none(log: Log, tmp_path: Path) -> None:
     log.decide("one")
-    save_series(tmp_path, log.read())
+    save_series(tmp_path, read(log))
     assert load_series(tmp_path, position=1) == Series()

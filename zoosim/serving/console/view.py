@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from zoosim.core.durations import DAY, HOUR, MICROSECONDS
+from zoosim.core.durations import MICROSECONDS
 from zoosim.monitoring.launch import SPLITTING
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
+from zoosim.serving.console.ledger_view import ledger_panel
 from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
+from zoosim.serving.console.texts import MISSING, amount, moment, signed, span
 from zoosim.serving.events import CHAMPION
 from zoosim.serving.service import Service
 
-MISSING = "\u2013"
 MOST_POINTS = 60
 """Points of a line: of more, each would rest on few decisions."""
 
@@ -126,10 +126,10 @@ def _tile(metric: Mapping[str, Any]) -> Tile:
     return Tile(
         reward=metric["reward"],
         role=metric["role"],
-        difference=_signed(metric["difference"]),
-        interval=f"{_signed(low)} to {_signed(high)}" if known else MISSING,
-        baseline=_number(metric["champion"]),
-        margin=_number(margin),
+        difference=signed(metric["difference"]),
+        interval=f"{signed(low)} to {signed(high)}" if known else MISSING,
+        baseline=amount(metric["champion"]),
+        margin=amount(margin),
         verdict=_verdict(metric) if known else "no evidence yet",
         band=_band(low, high, metric["difference"], margin) if known else None,
     )
@@ -166,7 +166,7 @@ def _band(low: float, high: float, estimate: float, margin: float) -> Band:
 
 def arm_rows(service: Service, arms: Mapping[str, Any]) -> list[ArmRow]:
     """Return the arms, described as `Service.deployment` does, the champion first."""
-    earned = totals(service.current.series.periods)
+    earned = totals(service.current.figures.series.periods)
     rewards = list(service.model.fitted.weights)
     rows = []
     for place, (name, arm) in enumerate(arms.items()):
@@ -188,7 +188,7 @@ def arm_rows(service: Service, arms: Mapping[str, Any]) -> list[ArmRow]:
 
 
 def _rate(arm: ArmPeriod, reward: str) -> str:
-    return _number(arm.rewards.get(reward, 0.0) / arm.decisions) if arm.decisions else MISSING
+    return amount(arm.rewards.get(reward, 0.0) / arm.decisions) if arm.decisions else MISSING
 
 
 def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[str, int]) -> Curve:
@@ -203,7 +203,7 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
     groups = [series.periods[place : place + merged] for place in range(0, len(series.periods), merged)]
     periods = [Period(group[0].begin, totals(group)) for group in groups]
     caption = (
-        f"One point is {_span(merged * series.length)}. Rewards count when their decision was made, so the last points "
+        f"One point is {span(merged * series.length)}. Rewards count when their decision was made, so the last points "
         "still rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
     )
     lines = [
@@ -213,7 +213,7 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
     marks = [Mark(change.time, number) for number, change in numbered_changes(series)]
     charts = [chart for width, height in SIZES if (chart := draw_chart(lines, marks, width, height)) is not None]
     rows = [
-        [_time(period.begin), *(_cell(period, name, value) for name in places)]
+        [moment(period.begin), *(_cell(period, name, value) for name in places)]
         for period in list(reversed(periods))[:TABLE_ROWS]
     ]
     return Curve("earned", objective.capitalize(), caption, charts, ["from", *places], rows)
@@ -221,7 +221,7 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
 
 def _cell(period: Period, name: str, value: Any) -> str:
     arm = period.arms.get(name)
-    return MISSING if arm is None else f"{_number(value(arm))} ({arm.decisions:,})"
+    return MISSING if arm is None else f"{amount(value(arm))} ({arm.decisions:,})"
 
 
 def numbered_changes(series: Series) -> list[tuple[int, Any]]:
@@ -234,7 +234,7 @@ def history(series: Series) -> list[list[str]]:
     rows = []
     for number, change in reversed(numbered_changes(series)):
         shares = ", ".join(f"{name} {share:.1%}" for name, share in change.shares.items())
-        rows.append([f"{number}", _time(change.time), change.who or MISSING, change.why, shares or MISSING])
+        rows.append([f"{number}", moment(change.time), change.who or MISSING, change.why, shares or MISSING])
     return rows[:TABLE_ROWS]
 
 
@@ -262,13 +262,13 @@ def findings(service: Service, launch: Mapping[str, Any] | None) -> list[Finding
 
 
 def _feedback_sentence(service: Service) -> str:
-    arms = totals(service.current.series.periods).values()
+    arms = totals(service.current.figures.series.periods).values()
     decisions = sum(arm.decisions for arm in arms)
     rewarded = sum(arm.rewarded for arm in arms)
     if not decisions:
         return "no decision yet"
     newest = service.current.last_feedback
-    since = f"; the newest came at {_time(newest)}" if newest else ""
+    since = f"; the newest came at {moment(newest)}" if newest else ""
     return f"{rewarded:,} feedbacks to {decisions:,} decisions{since}"
 
 
@@ -296,7 +296,7 @@ def delay_rows(series: Series, wait: float) -> tuple[str, list[list[str]]]:
     total = sum(series.delays)
     if not total:
         return "No feedback yet.", []
-    bounds = [_span(bound * MICROSECONDS) for bound in DELAYS]
+    bounds = [span(bound * MICROSECONDS) for bound in DELAYS]
     names = [f"up to {bound}" for bound in bounds] + [f"later than {bounds[-1]}"]
     rows = [
         [name, f"{count:,}", f"{count / total:.1%}"] for name, count in zip(names, series.delays, strict=True) if count
@@ -310,7 +310,7 @@ def delay_rows(series: Series, wait: float) -> tuple[str, list[list[str]]]:
             middle = name
             break
     return (
-        f"Half of the feedback comes {middle} after its decision; the service waits {_span(wait * MICROSECONDS)}.",
+        f"Half of the feedback comes {middle} after its decision; the service waits {span(wait * MICROSECONDS)}.",
         rows,
     )
 
@@ -326,7 +326,7 @@ def model_rows(models: Mapping[str, Any]) -> list[list[str]]:
             model["who"] or MISSING,
             str(model["parent"])[:8],
             f"{model['rows']:,}",
-            _time(model["came"] * MICROSECONDS),
+            moment(model["came"] * MICROSECONDS),
             _judged(model.get("verdict") or {}),
         ]
         for digest, model in newest[:TABLE_ROWS]
@@ -338,29 +338,9 @@ def _judged(verdict: Mapping[str, Any]) -> str:
     return f"on {verdict['rows']:,} rows" if policies and "rows" in verdict else MISSING
 
 
-def _signed(value: float | None) -> str:
-    return MISSING if value is None else f"{value + 0.0:+.3g}".replace("-", "\u2212")
-
-
-def _number(value: float | None) -> str:
-    return MISSING if value is None or not math.isfinite(value) else f"{value:.4g}".replace("-", "\u2212")
-
-
-def _time(time: float) -> str:
-    return f"{datetime.fromtimestamp(time / MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _span(length: float) -> str:
-    """Return a length of time in microseconds in words."""
-    for unit, name in ((DAY, "d"), (HOUR, "h"), (60 * MICROSECONDS, "min")):
-        if length >= unit:
-            return f"{length / unit:.3g} {name}"
-    return f"{length / MICROSECONDS:.3g} s"
-
-
 def values(service: Service) -> dict[str, Any]:
     """Return all that the template shows."""
-    series = service.current.series
+    series = service.current.figures.series
     deployment = service.deployment()
     launch = deployment["launch"]
     places = {name: place for place, name in enumerate(deployment["arms"])}
@@ -381,6 +361,7 @@ def values(service: Service) -> dict[str, Any]:
         "delay_sentence": delay_sentence,
         "delays": delays,
         "models": model_rows(deployment["models"]),
+        "ledger": ledger_panel(service.current.figures.ledger),
         "history": history(series),
     }
 

@@ -60,7 +60,7 @@ APPEAL = (0.5, 7.5)
 """How many times as much as 5% countries click on products."""
 
 SETTINGS: dict[str, Any] = {"exploration": 0.2, "wait": 600.0, "snapshot": 86_400.0, "keep_days": 0}
-LOOK = 2 * HOUR
+LOOK = 6 * HOUR
 """Between two looks of the service at what is over, and at its launch."""
 
 REHEARSAL: dict[str, Any] = {"seeds": 6, "horizon": 1_000, "jobs": 1, "progress": None}
@@ -167,7 +167,7 @@ class Quarter:
     async def _serve(self, service: Service, number: int, arrival: int) -> None:
         self._time.move_to(arrival)
         answer = await service.decide(
-            DecideBody(self._world.columns(number), decision_id=f"d{number}", visitor_id=f"v{number}")
+            DecideBody({**self._world.columns(number)}, decision_id=f"d{number}", visitor_id=f"v{number}")
         )
         if self._world.clicks(number, answer.shown[0].product):
             delay = round(self._world.delay[number] * MICROSECONDS)

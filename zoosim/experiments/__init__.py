@@ -17,7 +17,8 @@ STUDIES = (
         "cem-optima",
         "cem-settings",
     ),
-    *("cold-start", "constraints", "devices", "guardrails", "late-rewards", "latency", "launches", "leaderboard"),
+    *("cold-start", "constraints", "devices", "forecast-ledger"),
+    *("guardrails", "late-rewards", "latency", "launches", "leaderboard"),
     *("looking-ahead", "lure"),
     *("offline-sessions", "ope-accuracy"),
     *(

@@ -156,7 +156,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"position": 9}', b'{"tallies": {"a": [0, 0, 0, [], []]}}'])
 def test_a_broken_file_is_no_ledger(content: bytes) -> None:
-    with pytest.raises(ValueError, match="truncated|Expected `object`|of another log"):
+    with pytest.raises(ValueError, match=r"truncated|Expected `object`|of another log"):
         load_ledger(content, position=3)
     entry = Scored(predicted().plain, EARLY)
     ledger = Ledger(entries={"a": entry}, tallies={"a": module.Tally(counts=[0] * (GROUPS + 1))})

@@ -1,4 +1,4 @@
-"""A quarter of a simulated shop: a service in simulated time, without HTTP, and the forecasts of the models it tries."""
+"""A quarter of a simulated shop: a service in simulated time, without HTTP, and forecasts of the models it tries."""
 
 import asyncio
 import heapq
@@ -16,9 +16,9 @@ from zoosim.playground.clock import SharedTime
 from zoosim.playground.visitors import PER_DAY as OF_ALL
 from zoosim.playground.visitors import RATE, Visitors, draw_visitors
 from zoosim.playground.world import COUNTRIES, PRODUCTS, SmallShop, small_shop, teach
+from zoosim.policies.model import model_digest
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.clock import Clock
-from zoosim.policies.model import model_digest
 from zoosim.serving.forecasts import Score, forecasts_of_file, scores_in
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Handler, Machine

@@ -40,8 +40,8 @@ class Attempt(NamedTuple):
 
 BAD = "bad"
 LAUNCHES = {14: Attempt(0, "linucb"), 32: Attempt(1, "adaptive"), 56: Attempt(2, "linear"), 74: Attempt(3, BAD)}
-"""On which days a new model is trained by the log so far, judged by it, and launched. In every other one it is rehearsed
-(`recommend`) beside that; the last one is a mistake."""
+"""On which days a new model is trained by the log so far, judged by it, and launched: in every other one by
+`recommend`, which rehearses it, too. The last one is a mistake."""
 
 
 CHAMPION_POLICY = "product-lin-ts"

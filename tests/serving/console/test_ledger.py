@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from zoosim.serving.launches.plan import Launch
 
 from tests.core.test_forecasts import forecast
 from tests.serving.console.rows import WAIT, Log
@@ -17,6 +16,7 @@ from zoosim.serving.console import ledger as module
 from zoosim.serving.console.ledger import GROUPS, LATE, Ledger, LedgerProjection, Scored, load_ledger
 from zoosim.serving.events import Row
 from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN, Decided, score
+from zoosim.serving.launches.state import Launch
 
 DIGEST = "d" * 32
 LONG_AGO = "2020-01-01T00:00:00+00:00"

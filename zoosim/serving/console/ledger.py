@@ -28,7 +28,7 @@ from zoosim.serving.forecasts import (
     score_of_mean,
 )
 from zoosim.serving.join import Closing, Join
-from zoosim.serving.launches.plan import launch_in
+from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import Projection
 from zoosim.serving.rules import Rules
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.commands import run_zoosim
 from tests.waiting import eventually
-from zoosim.playground.play import ACTIONS
+from zoosim.playground.play import ACTIONS, keys_in
 
 COMMAND = [sys.executable, "-m", "zoosim", "playground"]
 MOST = 120.0
@@ -87,9 +87,11 @@ def test_keys_do_what_they_say_and_ctrl_c_ends_all(tmp_path: Path) -> None:
         address = re.search(r"http://127\.0\.0\.1:\d+", said)
         assert address is not None
         assert "decides for 100% of the visitors" in httpx2.get(address[0], timeout=30.0).text
-        for key, words in (("t", "ten times the traffic"), ("x", ""), ("p", "the pixel is broken"), ("P", "mended")):
+        # An arrow, whose last byte is a B, and two keys at once.
+        for key, words in (("\x1b[Bxt", "ten times the traffic"), ("p", "the pixel is broken"), ("P", "mended")):
             terminal.press(key)
             terminal.wait_for(words)
+        assert "deploy a policy" not in terminal.output
         os.killpg(terminal.process.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
         eventually(lambda: terminal.process.poll() is not None, MOST)
         assert terminal.process.returncode == 130
@@ -97,6 +99,12 @@ def test_keys_do_what_they_say_and_ctrl_c_ends_all(tmp_path: Path) -> None:
             httpx2.get(address[0], timeout=5.0)
     finally:
         terminal.close()
+
+
+def test_keys_without_a_letter_are_none_and_a_closed_terminal_quits() -> None:
+    assert keys_in(b"\x1b[A\x1b[1;5Bs\x1bOPk\x1b") == "sk"
+    assert keys_in("\u00e9t".encode()[1:]) == "t"
+    assert keys_in(b"") == "q"
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:

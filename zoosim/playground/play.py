@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import re
 import sys
 import webbrowser
 from collections import Counter
@@ -48,6 +49,9 @@ UNTOUCHED = 60.0
 
 PATIENCE = 30.0
 """Seconds that a step of the script may take at most."""
+
+MOST_TYPED = 1_024
+"""Bytes of the terminal that are taken at once."""
 
 SETTINGS = {"wait": 600.0, "most_delay": 30.0}
 
@@ -276,12 +280,25 @@ async def _keys() -> AsyncIterator["asyncio.Queue[str]"]:
     """Yield the keys that are pressed in the terminal, as they come; a closed terminal quits."""
     keys: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    terminal = sys.stdin.fileno()
+
+    def take() -> None:
+        # All at once, and not by `sys.stdin`, which would keep what is behind the first one until another key comes.
+        for key in keys_in(os.read(terminal, MOST_TYPED)):
+            keys.put_nowait(key)
+
     with _unbuffered():
-        loop.add_reader(sys.stdin.fileno(), lambda: keys.put_nowait(sys.stdin.read(1) or QUIT.key))
+        loop.add_reader(terminal, take)
         try:
             yield keys
         finally:
-            loop.remove_reader(sys.stdin.fileno())
+            loop.remove_reader(terminal)
+
+
+def keys_in(typed: bytes) -> str:
+    """Return the keys in what a terminal sent, that to quit where it was closed."""
+    # An arrow or another key without a letter sends several bytes that begin with escape, some of which are letters.
+    return re.sub("\x1b(\\[[0-9;?]*.|O.|.)?", "", typed.decode(errors="ignore")) if typed else QUIT.key
 
 
 @contextmanager

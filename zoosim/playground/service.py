@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,21 @@ class ServiceProcess:
         # It stays open: the service ends with it, should this process be killed.
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
         self._process.stdin.flush()
+        try:
+            self.url = self._wait_for_address(begin)
+        except BaseException:  # as that of Ctrl-C: nobody else would end it
+            self.kill()
+            raise
+        self._settings["port"] = int(self.url.rpartition(":")[2])
+
+    def _wait_for_address(self, begin: int) -> str:
+        """Return where it answers, once its output says so behind a place of it; raises `DataError` where it ends."""
         deadline = time.monotonic() + STARTING
         while (address := self._address(begin)) is None:
             if not self.is_running or time.monotonic() > deadline:
-                self.kill()
                 raise DataError(f"playground: the service did not start; {self._output} says why")
             time.sleep(LOOK)
-        self.url = address
-        self._settings["port"] = int(address.rpartition(":")[2])
+        return address
 
     @property
     def is_running(self) -> bool:
@@ -100,9 +108,11 @@ class ServiceProcess:
     def kill_learner(self) -> bool:
         """Kill its learner alone, which the service starts again; return whether there was one (on Linux)."""
         learner = find_learner(self._process.pid)
-        if learner:
+        if not learner:
+            return False
+        with suppress(ProcessLookupError):  # it has just ended by itself
             os.kill(learner, signal.SIGKILL)
-        return bool(learner)
+        return True
 
     def __enter__(self) -> "ServiceProcess":
         return self

@@ -16,6 +16,7 @@ from zoosim.serving.shop_rules.settings import ShopRules
         ({"shown_days": 0}, "shop_rules.shown_days: got 0, expected greater than 0"),
         ({"per_page": {"brand": 0}}, "shop_rules.per_page.brand: got 0"),
         ({"pinned": {0: "a"}}, "shop_rules.pinned: got the name 0"),
+        ({"pinned": {1: "a", "01": "b"}}, "pinned: got .*, expected each place once"),
         ({"pinned": {1: "a", 2: "a"}}, "pinned: got 'a' at two places, expected each product at one"),
         ({"pinned": {"1": 7}, "forbidden": [7]}, "pinned: got '7', which is forbidden; leave it out of one of both"),
         ({"forbiden": []}, "unknown key 'forbiden'"),

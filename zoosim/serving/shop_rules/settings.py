@@ -57,7 +57,10 @@ class ShopRules(Strict):
         """Take places as JSON has them, and ids of products that are numbers."""
         if not isinstance(value, Mapping):
             return value
-        return {_place(place): _product(product) for place, product in value.items()}
+        pinned = {_place(place): _product(product) for place, product in value.items()}
+        if len(pinned) < len(value):
+            raise ValueError(f"got {shown(value)}, expected each place once")
+        return pinned
 
     @field_validator("forbidden", mode="before")
     @classmethod

@@ -265,7 +265,7 @@ def test_broken_yaml_is_refused_with_file_and_line(
 @pytest.mark.parametrize(("text", "kind"), [("- env\n- run\n", "list"), ("shop", "str"), ("3", "int")])
 def test_a_file_that_is_no_mapping_is_refused(text: str, kind: str, written: Callable[[str], Path]) -> None:
     path = written(text)
-    expected = "expected keys such as env, run and policies"
+    expected = "expected keys with values"
     assert refusal(lambda: read_yaml(path)) == f"{path}: holds a {kind}, {expected}"
 
 

@@ -392,5 +392,8 @@ def test_a_file_of_rules_that_cannot_be_is_refused_before_anything_is_sent(tmp_p
     rules.write_text("most_shwon: 3\n")
     with pytest.raises(ConfigError, match=r"rules.yaml: unknown key 'most_shwon' .did you mean most_shown"):
         zoosim.deploy("rules", rules)
+    rules.write_text("")
+    with pytest.raises(ConfigError, match=r"rules.yaml: is empty, expected the rules of the shop, or \{\} to end them"):
+        zoosim.deploy("rules", rules)
     with pytest.raises(ConfigError, match="rules: got no file"):
         zoosim.deploy("rules")

@@ -120,7 +120,11 @@ def _rules(path: str | os.PathLike[str] | None) -> dict[str, Any]:
 
     if path is None:
         raise ConfigError("rules: got no file, expected a YAML file of the rules of the shop")
-    rules: ShopRules = build(ShopRules, read_yaml(Path(path)), os.fspath(path))
+    values = read_yaml(Path(path))
+    # A file that was cut off before its first byte must not end all rules.
+    if not values and not os.path.getsize(path):
+        raise ConfigError(f"{path}: is empty, expected the rules of the shop, or {{}} to end them all")
+    rules: ShopRules = build(ShopRules, values, os.fspath(path))
     return rules.model_dump(mode="json", exclude_defaults=True)
 
 

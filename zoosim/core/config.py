@@ -349,7 +349,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: holds a {type(values).__name__}, expected keys such as env, run and policies")
+        raise ConfigError(f"{path}: holds a {type(values).__name__}, expected keys with values")
     return values
 
 

@@ -25,7 +25,6 @@ from benchmarks.speed.memory import most_memory
 from tests.report.browser import started
 from tests.serving.process import serving
 from tests.serving.shop import PRODUCTS, make_model
-from tests.waiting import eventually
 from zoosim.core.durations import DAY
 from zoosim.playground.service import find_learner
 from zoosim.serving.events import (
@@ -182,8 +181,11 @@ def _address_in(output: Path, process: "subprocess.Popen[bytes]") -> str:
 
 def _wait_for_learner(url: str) -> None:
     """Wait until the learner has read the whole log."""
+    deadline = time.monotonic() + READING
     with httpx2.Client(base_url=url, timeout=30.0) as client:
-        eventually(lambda: "zoosim_learner_lag_rows 0.0" in client.get("/metrics").text, READING)
+        while "zoosim_learner_lag_rows 0.0" not in client.get("/metrics").text:
+            assert time.monotonic() < deadline, "the learner did not read the log"
+            time.sleep(1.0)
 
 
 def page_times(url: str) -> str:

@@ -104,7 +104,7 @@ def test_nothing_that_came_from_outside_can_run(tmp_path: Path, model: Path) -> 
     asked(tmp_path, use, model)
 
 
-def fail(key: bytes) -> None:
+def fail(*_: object) -> None:
     raise StoreError("the log cannot be read")
 
 
@@ -137,6 +137,10 @@ def test_the_newest_decisions_lead_to_each(tmp_path: Path, model: Path) -> None:
             page = (await client.get(path)).text
             assert "The newest 2 decisions of visitor anna" in page
             assert re.findall(r"decision\?id=(d/.)", page) == ["d/2", "d/0"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service._reader, "last", fail)
+            unread = await client.get("/console/decisions")
+            assert (unread.status_code, "the log cannot be read" in unread.text) == (503, True)
 
     asked(tmp_path, use, model)
 

@@ -145,7 +145,10 @@ class Console:
 
     async def list_decisions(self, request: Request) -> Response:
         """Show the newest decisions, all or those of a visitor."""
-        return await self._decisions(request.query_params.get("visitor", ""))
+        try:
+            return await self._decisions(request.query_params.get("visitor", ""))
+        except ZoosimError as error:
+            return _page("decisions.html", 503, title="The log cannot be read", sentence=str(error), decisions=[])
 
     async def _decisions(self, visitor: str) -> Response:
         lines = decision_lines(await self._service.logged.newest(MOST_DECISIONS, visitor))

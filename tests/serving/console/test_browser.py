@@ -97,7 +97,7 @@ def test_the_console_is_live_and_keeps_what_somebody_opened(browser: Browser, se
     browser.open(service.url, WIDTHS[0])
     browser.run("document.getElementById('details-curve').open = true")
     assert "decides for" in browser.run(SENTENCE)
-    decided = "document.querySelector('#panel-arms tbody td:nth-of-type(5)').textContent"
+    decided = "document.querySelector('#panel-arms tbody td:nth-of-type(6)').textContent"
     eventually(lambda: browser.run(decided) >= "20")
     before = browser.run(decided)
     decide(service, 10, "later")

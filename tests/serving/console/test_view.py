@@ -2,7 +2,7 @@
 
 from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.console.series import ArmPeriod, Period, Series
-from zoosim.serving.console.view import MOST_POINTS, earned_curve, launch_heading
+from zoosim.serving.console.view import MOST_POINTS, earned_curve
 from zoosim.serving.events import CHAMPION
 
 TIME = 1_700_000_000 * MICROSECONDS
@@ -17,9 +17,3 @@ def test_a_line_has_few_points_which_rest_on_all_decisions() -> None:
     assert {point.split(",")[1] for point in points} == {points[0].split(",")[1]}  # 4 periods: 2 clicks of 40, each 2.0
     assert curve.rows[0][1] == "0.1 (40)"
     assert "One point is 40 s." in curve.caption
-
-
-def test_a_launch_that_is_over_is_called_the_last_one() -> None:
-    assert launch_heading(None) == ""
-    assert launch_heading({"arm": "new", "state": "paused"}) == "Rewards and guardrails of the launch of new"
-    assert launch_heading({"arm": "new", "state": "rolled back"}) == "The last launch, of new: rolled back"

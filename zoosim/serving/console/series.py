@@ -54,12 +54,17 @@ class Period(msgspec.Struct, array_like=True):
 
 
 class Change(msgspec.Struct, array_like=True):
-    """A change of what decides: when, in microseconds since 1970, by whom, why, and the shares of arms since then."""
+    """A change of what decides: when, in microseconds since 1970, by whom, why, and what decides since then.
+
+    `shares` are those of the arms beside the champion, `model` is the champion's, empty where an earlier release
+    read it.
+    """
 
     time: int
     who: str
     why: str
     shares: dict[str, float]
+    model: str = ""
 
 
 class Series(msgspec.Struct, array_like=True):
@@ -114,7 +119,7 @@ class SeriesProjection(Projection):
         """Note a change of what decides."""
         self._wait = checked_rules(start).wait * MICROSECONDS
         shares = {arm.name: arm.share for arm in start.arms}
-        self.series.changes.append(Change(row.time, start.who, start.why or "began", shares))
+        self.series.changes.append(Change(row.time, start.who, start.why or "began", shares, start.model))
         del self.series.changes[:-MOST_CHANGES]
 
     def on_choice(self, row: Row, choice: Choice) -> None:

@@ -1,16 +1,18 @@
 """What the console says of a service: its sentences, tiles and tables, as plain values for the template."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zoosim.core.durations import MICROSECONDS
-from zoosim.monitoring.launch import SPLITTING
+from zoosim.monitoring.launch import SPLITTING, State
 from zoosim.policies.base import policy_name
+from zoosim.serving.console.arms import arm_rows
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
+from zoosim.serving.console.launch_view import launch_values
 from zoosim.serving.console.ledger_view import ledger_panel
 from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
-from zoosim.serving.console.texts import MISSING, amount, moment, signed, span
+from zoosim.serving.console.texts import MISSING, amount, moment, span
 from zoosim.serving.events import CHAMPION
 from zoosim.serving.service import Service
 
@@ -25,43 +27,6 @@ SIZES = ((720, 240), (360, 220))
 
 MOST_ACTIONS = 10
 """Products whose shares are listed."""
-
-
-class Tile(NamedTuple):
-    """How one reward of a launch stands: numbers as texts, and its band in parts of the band's width."""
-
-    reward: str
-    role: str
-    difference: str
-    interval: str
-    baseline: str
-    margin: str
-    verdict: str
-    band: "Band | None"
-
-
-class Band(NamedTuple):
-    """An interval on a line of width 100: where it begins, its width, the estimate, zero and the margin."""
-
-    left: float
-    width: float
-    estimate: float
-    zero: float
-    margin: float
-
-
-class ArmRow(NamedTuple):
-    """An arm: who decides, for whom, and what it earned of each reward per decision."""
-
-    name: str
-    place: int
-    role: str
-    share: str
-    policy: str
-    model: str
-    decisions: str
-    learned: str
-    rewards: list[str]
 
 
 class Finding(NamedTuple):
@@ -105,90 +70,14 @@ def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
     others = [f"{name} for {share:.0%}" for name, share in shares.items() if share and name != CHAMPION]
     beside = f", {' and '.join(others)}" if others else ""
     who = f"{policy} decides for {shares[CHAMPION]:.0%} of the visitors{beside}"
+    if launch is not None and launch["state"] == State.COMPLETED and launch["model"] == service.start.model:
+        return f"{who}, since {moment(launch['since'])}: {launch['reason']}"
     return f"{who}; it has learned from {learned:,} decisions."
 
 
 def arm_subject(name: str) -> str:
     """Return an arm as the subject of a sentence; its name stays as somebody wrote it."""
     return "The champion" if name == CHAMPION else f"Arm {name}"
-
-
-def tiles(launch: Mapping[str, Any] | None) -> list[Tile]:
-    """Return how each reward of a launch stands."""
-    report = launch["report"] if launch else None
-    return [_tile(metric) for metric in report["metrics"]] if report and report["visitors"] else []
-
-
-def _tile(metric: Mapping[str, Any]) -> Tile:
-    low, high = metric["low"], metric["high"]
-    margin = metric["margin"]
-    known = None not in (low, high, metric["difference"], margin)
-    return Tile(
-        reward=metric["reward"],
-        role=metric["role"],
-        difference=signed(metric["difference"]),
-        interval=f"{signed(low)} to {signed(high)}" if known else MISSING,
-        baseline=amount(metric["champion"]),
-        margin=amount(margin),
-        verdict=_verdict(metric) if known else "no evidence yet",
-        band=_band(low, high, metric["difference"], margin) if known else None,
-    )
-
-
-def _verdict(metric: Mapping[str, Any]) -> str:
-    """Say what an interval says, by itself; the launch's own test may know more."""
-    if metric["low"] > 0.0:
-        return "better"
-    if metric["high"] < -metric["margin"]:
-        return "worse than the margin allows"
-    if metric["low"] > -metric["margin"]:
-        return "not worse than the margin allows"
-    return "the interval alone does not tell"
-
-
-def launch_heading(launch: Mapping[str, Any] | None) -> str:
-    """Say which launch the tiles are of, and how it stands or ended."""
-    if launch is None:
-        return ""
-    if launch["state"] in SPLITTING:
-        return f"Rewards and guardrails of the launch of {launch['arm']}"
-    return f"The last launch, of {launch['arm']}: {launch['state']}"
-
-
-def _band(low: float, high: float, estimate: float, margin: float) -> Band:
-    reach = max(abs(low), abs(high), margin) or 1.0
-
-    def place(value: float) -> float:
-        return round(50.0 + 48.0 * value / reach, 1)
-
-    return Band(place(low), round(place(high) - place(low), 1), place(estimate), place(0.0), place(-margin))
-
-
-def arm_rows(service: Service, arms: Mapping[str, Any]) -> list[ArmRow]:
-    """Return the arms, described as `Service.deployment` does, the champion first."""
-    earned = totals(service.current.figures.series.periods)
-    rewards = list(service.model.fitted.weights)
-    rows = []
-    for place, (name, arm) in enumerate(arms.items()):
-        own = earned.get(name, ArmPeriod())
-        rows.append(
-            ArmRow(
-                name=name,
-                place=place,
-                role=arm["role"],
-                share=f"{arm['share']:.1%}",
-                policy=arm["policy"],
-                model=arm["model"][:8],
-                decisions=f"{own.decisions:,}",
-                learned=f"{arm['learned'].get('learned', 0):,}",
-                rewards=[_rate(own, reward) for reward in rewards],
-            )
-        )
-    return rows
-
-
-def _rate(arm: ArmPeriod, reward: str) -> str:
-    return amount(arm.rewards.get(reward, 0.0) / arm.decisions) if arm.decisions else MISSING
 
 
 def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[str, int]) -> Curve:
@@ -234,7 +123,7 @@ def history(series: Series) -> list[list[str]]:
     rows = []
     for number, change in reversed(numbered_changes(series)):
         shares = ", ".join(f"{name} {share:.1%}" for name, share in change.shares.items())
-        rows.append([f"{number}", moment(change.time), change.who or MISSING, change.why, shares or MISSING])
+        rows.append([f"{number}", moment(change.time), change.who or MISSING, change.why, shares or "nobody"])
     return rows[:TABLE_ROWS]
 
 
@@ -341,20 +230,17 @@ def _judged(verdict: Mapping[str, Any]) -> str:
 def values(service: Service) -> dict[str, Any]:
     """Return all that the template shows."""
     series = service.current.figures.series
+    weights = service.model.fitted.weights
     deployment = service.deployment()
     launch = deployment["launch"]
     places = {name: place for place, name in enumerate(deployment["arms"])}
     delay_sentence, delays = delay_rows(series, service.settings.wait)
     return {
         "sentence": sentence(service, launch),
-        "launch": launch,
-        "launch_heading": launch_heading(launch),
-        "launch_is_over": launch is not None and launch["state"] not in SPLITTING,
-        "steps": _steps(launch),
-        "tiles": tiles(launch),
-        "rewards": list(service.model.fitted.weights),
-        "arms": arm_rows(service, deployment["arms"]),
-        "curve": earned_curve(series, service.model.fitted.weights, places),
+        **launch_values(launch, weights, series.changes),
+        "rewards": list(weights),
+        "arms": arm_rows(series, deployment["arms"], list(weights)),
+        "curve": earned_curve(series, weights, places),
         "findings": findings(service, launch),
         "judging": judging_sentence(series),
         "actions": action_rows(series),
@@ -364,15 +250,3 @@ def values(service: Service) -> dict[str, Any]:
         "ledger": ledger_panel(service.current.figures.ledger),
         "history": history(series),
     }
-
-
-def _steps(launch: Mapping[str, Any] | None) -> Sequence[tuple[str, str]]:
-    """Return the shares of a launch's plan, and of each whether it is past, current or to come."""
-    if launch is None:
-        return []
-    current = launch["step"]
-    states = [
-        "past" if step < current else "current" if step == current else "to come"
-        for step in range(len(launch["plan"]["steps"]))
-    ]
-    return [(f"{share:.0%}", state) for share, state in zip(launch["plan"]["steps"], states, strict=True)]

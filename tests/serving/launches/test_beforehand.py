@@ -64,6 +64,15 @@ def test_small_shares_before_it_take_their_time() -> None:
     assert said[1] - said[0] == pytest.approx(lost, rel=0.01)
 
 
+@pytest.mark.parametrize(("lift", "size"), [(1e-200, 1.0), (1e-9, 1.0), (0.1, 5e-324), (0.1, 1e-300)])
+def test_what_takes_more_visitors_than_there_are_is_told_without_a_number(lift: float, size: float) -> None:
+    """A reward may be the smallest number of all, and must keep nobody from launching."""
+    plan = plan_of(metrics=[{"reward": "click", "role": "success", "lift": lift}])
+    said = said_of(plan, baseline_of(plan, [[size], [0.0]] * 100, 100.0), 1.0, WHEN)
+    assert said.forecasts == []
+    assert len(said.sentences[0]) < 100
+
+
 @pytest.mark.parametrize(
     ("earned", "sentence"),
     [

@@ -4,6 +4,7 @@ By what visitors earned in the newest rows of the log. A drop, or a lift, of jus
 by half of such launches before the number that is told, and by eight of ten within the interval.
 """
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
@@ -29,6 +30,9 @@ ROWS = 20_000
 
 LEAST_VISITORS = 100
 """Visitors whose rewards must be known."""
+
+MOST_TOLD = 1e12
+"""Visitors beyond which no number is told: no shop has them."""
 
 POWERS = (0.1, 0.5, 0.9)
 """Chances that it is found by the lower end of the interval, by the number that is told, and by the upper end."""
@@ -127,6 +131,11 @@ def said_of(plan: Plan, baseline: Baseline, part: float, when: datetime, **made:
             said.sentences.append(f"{metric.reward}: when {effect} is found cannot be said: nothing was earned so far.")
             continue
         low, value, high = found
+        if high > MOST_TOLD:
+            said.sentences.append(
+                f"{metric.reward}: {effect} may take more than {MOST_TOLD:,.0f} visitors to be found."
+            )
+            continue
         within = events_in_words(value, per_hour, "visitors", when)
         said.sentences.append(f"{metric.reward}: {effect} is found after about {within}.")
         forecast = Forecast(
@@ -136,7 +145,7 @@ def said_of(plan: Plan, baseline: Baseline, part: float, when: datetime, **made:
             low=low,
             high=high,
             level=POWERS[2] - POWERS[0],
-            horizon=round(min(high, 1e12)),
+            horizon=round(high),
             made=when.isoformat(timespec="seconds"),
             by="zoosim deploy launch",
             rows=baseline.visitors,
@@ -183,4 +192,5 @@ def _through_the_steps(plan: Plan, needed: float, distance: float, variance: flo
             break
         visitors += in_step
         needed -= in_step * of_each
-    return visitors + needed / of_each
+    # What tells a small part of nothing tells nothing, as numbers have it.
+    return visitors + needed / of_each if of_each else math.inf

@@ -577,6 +577,7 @@ def train(
 def serve(
     model: option.ServedModel = None,
     store: option.Store = None,
+    loops: option.ServedLoops = None,
     config: option.ServiceSettings = None,
     host: option.Host = None,
     port: option.Port = None,
@@ -586,7 +587,8 @@ def serve(
     """Make decisions for real visitors over HTTP. Logs each with its propensity, and learns from feedback."""
     from zoosim.api.service import run_service
 
-    run_service(model, config, {"store": store, "host": host, "port": port, "arms": arm or None}, announce=echo)
+    settings = {"store": store, "loops": loops, "host": host, "port": port, "arms": arm or None}
+    run_service(model, config, settings, announce=echo)
 
 
 @app.command()

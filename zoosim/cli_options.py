@@ -349,6 +349,14 @@ Store = Annotated[
         help="Where the log, snapshots and models are stored [default: sqlite:zoosim-service].",
     ),
 ]
+ServedLoops = Annotated[
+    str | None,
+    typer.Option(
+        "--loops",
+        metavar="DIR",
+        help="Folder of several loops, in place of --store; zoosim loops adds and removes them while they are served.",
+    ),
+]
 ServiceSettings = Annotated[
     Path | None,
     typer.Option(

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from zoosim.core.errors import ConfigError
+
 
 def run_service(
     model: str | os.PathLike[str] | None,
@@ -30,4 +32,6 @@ def run_service(
     from zoosim.serving.settings import read_settings
 
     read = read_settings(config, os.environ, settings or {})
+    if read.loops and model is not None:
+        raise ConfigError(f"loops: got the model {model} beside them; add a loop with it (zoosim loops add)")
     serve(read, None if model is None else Path(model), announce)

@@ -1,7 +1,6 @@
 """The HTTP API of a service."""
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from zoosim.core.blame import one_line
-from zoosim.core.errors import ConfigError, StoreError, ZoosimError
+from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.core.parameters import shown
 from zoosim.logs.drift import WINDOW
-from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
+from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access
+from zoosim.serving.answers import json_answer, refusal
 from zoosim.serving.bodies import (
     DeploymentBody,
     ErrorAnswer,
@@ -29,30 +28,19 @@ from zoosim.serving.bodies import (
     openapi_schemas,
 )
 from zoosim.serving.console.routes import Console
+from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
-from zoosim.serving.refusals import Busy, Conflict, NotFound
-from zoosim.serving.requests import MOST_MODEL_BYTES, TooLarge, bearer_key, read_body
+from zoosim.serving.requests import MOST_MODEL_BYTES, bearer_key, read_body
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")
 
-STATUS = {
-    NotFound: 404,
-    Conflict: 409,
-    Refused: 401,
-    Busy: 429,
-    TooMany: 429,
-    StoreError: 503,
-}
-"""The status of an answer to what was refused; 400 where the kind of error is not named."""
 
 CLIENT_SCRIPT = Path(__file__).with_name("zoosim.mjs")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Application:
@@ -62,11 +50,20 @@ class Application:
         metrics: Figures of the service.
     """
 
-    def __init__(self, service: Service, stopping: asyncio.Event | None = None) -> None:
-        """Answer for a service, until it is `stopping`."""
+    def __init__(
+        self, service: Service, stopping: asyncio.Event | None = None, sessions: Sessions | None = None
+    ) -> None:
+        """Answer for a service.
+
+        Args:
+            service: The service.
+            stopping: Set once it is told to stop.
+            sessions: Who may ask, and see its console; where others do not share them, who has a key of its settings.
+        """
         self._service = service
-        self._access = Access(service.settings.keys, service.settings.rate)
-        self._console = Console(service, self._access, stopping or asyncio.Event())
+        sessions = sessions or Sessions(Access(service.settings.keys, service.settings.rate), service.clock.passed)
+        self._access = sessions.access
+        self._console = Console(service, sessions, stopping or asyncio.Event())
         self.metrics = Metrics(service)
         self._personalizer = Personalizer(service, self._access, self.metrics)
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
@@ -106,7 +103,7 @@ class Application:
         async def decide(request: Request) -> Response:
             with self.metrics.timed(endpoint.operation):
                 body = decode(await self._read(request))
-                return _json(await self._service.decide(body))
+                return json_answer(await self._service.decide(body))
 
         return decide
 
@@ -115,12 +112,12 @@ class Application:
         with self.metrics.timed("feedback"):
             body = self._feedback(await self._read(request))
             outcome = await self._service.give_feedback(request.path_params["id"], body)
-            return _json(FeedbackAnswer(outcome.status))
+            return json_answer(FeedbackAnswer(outcome.status))
 
     async def activate(self, request: Request) -> Response:
         """Activate a deferred decision."""
         outcome = await self._service.activate(request.path_params["id"])
-        return _json(FeedbackAnswer(outcome.status))
+        return json_answer(FeedbackAnswer(outcome.status))
 
     async def show_decision(self, request: Request) -> Response:
         """Answer what the log holds of a decision."""
@@ -132,46 +129,46 @@ class Application:
             "deferred": decision.deferred,
             **decision.asked(),
         }
-        return _json({**answer, **extra})
+        return json_answer({**answer, **extra})
 
     async def list_products(self, request: Request) -> Response:
         """Answer which products may be shown."""
-        return _json({"products": self._service.catalogue.names()})
+        return json_answer({"products": self._service.catalogue.names()})
 
     async def change_product(self, request: Request) -> Response:
         """Add or change a product."""
         body = self._product(await self._read(request))
         warnings = await self._service.change_product(request.path_params["id"], body)
-        return _json(ProductAnswer(warnings)) if warnings else Response(status_code=204)
+        return json_answer(ProductAnswer(warnings)) if warnings else Response(status_code=204)
 
     async def show_model(self, request: Request) -> Response:
         """Answer what decides, and what it has learned so far."""
-        return _json(self._service.description())
+        return json_answer(self._service.description())
 
     async def show_drift(self, request: Request) -> Response:
         """Answer what changed against the first period of the log."""
         text = request.query_params.get("window", str(WINDOW))
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise ConfigError(f"window: got {shown(text)}, expected a whole number of decisions")
-        return _json(await self._service.drift(int(text)))
+        return json_answer(await self._service.drift(int(text)))
 
     async def show_forecasts(self, request: Request) -> Response:
         """Answer what was forecast of models, and what came."""
-        return _json(await self._service.forecasts())
+        return json_answer(await self._service.forecasts())
 
     async def keep_model(self, request: Request) -> Response:
         """Keep a model, the content of its file, and answer its digest; it decides once it is launched."""
         content = await read_body(request, MOST_MODEL_BYTES)
-        return _json({"model": await asyncio.to_thread(self._service.keep_model_content, content)})
+        return json_answer({"model": await asyncio.to_thread(self._service.keep_model_content, content)})
 
     async def show_deployment(self, request: Request) -> Response:
         """Answer what decides for whom, where its models came from, and what was changed."""
-        return _json({**self._service.deployment(), "history": await self._service.history()})
+        return json_answer({**self._service.deployment(), "history": await self._service.history()})
 
     async def deploy(self, request: Request) -> Response:
         """Change what decides."""
         with self.metrics.timed("deploy"):
-            return _json(await self._service.deploy(self._deployment(await self._read(request))))
+            return json_answer(await self._service.deploy(self._deployment(await self._read(request))))
 
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
@@ -180,11 +177,11 @@ class Application:
     async def ready(self, request: Request) -> Response:
         """Answer whether decisions can be stored: 200, or 503 and the reason."""
         reason = await self._service.upkeep.check_writing()
-        return _json(ErrorAnswer(reason), 503) if reason else _json({"status": "ready"})
+        return json_answer(ErrorAnswer(reason), 503) if reason else json_answer({"status": "ready"})
 
     async def describe(self, request: Request) -> Response:
         """Answer the description of the API."""
-        return _json(openapi())
+        return json_answer(openapi())
 
     def _route(self, method: str, path: str, role: str, handler: Handler) -> Route:
         async def handle(request: Request) -> Response:
@@ -198,7 +195,7 @@ class Application:
                 return Response(status_code=400)  # to nobody
             except (ZoosimError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 # A body may be no UTF-8, or be nested deeper than the decoder goes.
-                return _refusal(error)
+                return refusal(error)
 
         return Route(path, handle, methods=[method])
 
@@ -217,8 +214,8 @@ def openapi() -> dict[str, Any]:
 
     def operation(summary: str, body: str | None, *answers: str, has_id: bool = True) -> dict[str, Any]:
         done = {"description": "Done.", **(refer(*answers) if answers else {})}
-        refusal = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
-        description: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refusal}}
+        refused = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
+        description: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refused}}
         if body is not None:
             description["requestBody"] = {"required": True, **refer(body)}
         if has_id:
@@ -262,7 +259,7 @@ def openapi() -> dict[str, Any]:
 
 
 async def _alive(request: Request) -> Response:
-    return _json({"status": "alive"})
+    return json_answer({"status": "alive"})
 
 
 async def _send_client(request: Request) -> Response:
@@ -273,20 +270,3 @@ async def _send_client(request: Request) -> Response:
 @cache
 def _client_script() -> bytes:
     return CLIENT_SCRIPT.read_bytes()
-
-
-def _json(answer: Any, status: int = 200) -> Response:
-    return Response(_encode(answer), status, media_type="application/json")
-
-
-def _refusal(error: Exception) -> Response:
-    """Return the answer to what was refused: one line, and when to come again where that helps."""
-    if not isinstance(error, ZoosimError):
-        return _json(ErrorAnswer(f"body: {one_line(error)}"), 400)
-    status = 413 if isinstance(error, TooLarge) else STATUS.get(type(error), 400)
-    response = _json(ErrorAnswer(str(error)), status)
-    if status in (429, 503):
-        response.headers["Retry-After"] = str(math.ceil(getattr(error, "seconds", 1.0)))
-    if status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    return response

@@ -56,7 +56,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         for part in (MODELS, SNAPSHOTS, EVALUATIONS):  # those of an earlier release were open to others
             with contextlib.suppress(PermissionError, FileNotFoundError):  # another account's, or not there yet
                 (folder / part).chmod(PRIVATE)
-        handle = _locked(folder / LOCK)
+        handle = lock_file(folder / LOCK)
     except OSError as error:
         raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
     try:
@@ -69,7 +69,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _locked(path: Path) -> int:
+def lock_file(path: Path) -> int:
     """Return the handle of a locked file; raises `ConfigError` where another service has locked it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -199,6 +199,10 @@ class LogLearner:
         if self._replica.position > self._saved_position:
             self._save()
 
+    def close(self) -> None:
+        """Let go of the log."""
+        self._store.close()
+
     def catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
         rows = self._new_rows()

@@ -1,7 +1,7 @@
 """Figures of a service, as Prometheus reads them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -40,6 +40,10 @@ class Metrics:
     def text(self) -> bytes:
         """Return all figures."""
         return generate_latest(self._registry)
+
+    def families(self) -> Iterable[Metric]:
+        """Return all figures, each with its samples."""
+        return self._registry.collect()
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is read when it is asked for."""

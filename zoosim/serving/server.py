@@ -8,25 +8,29 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any, Protocol
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zoosim.core.errors import ConfigError
+from zoosim.serving.access import Access
+from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.log_lines import write_json_lines
+from zoosim.serving.loops.application import LoopsApplication
+from zoosim.serving.loops.folder import LoopsFolder
 from zoosim.serving.loops.learners import DRAIN_SECONDS, LearnerProcess
+from zoosim.serving.loops.loops import Loops
 from zoosim.serving.loops.running import RunningLoop
 from zoosim.serving.machine import Machine
 from zoosim.serving.origins import OriginCheck
 from zoosim.serving.protocol import BoundedProtocol, Connections, allow_connections
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
-
-LEARNER_STARTS = 30.0
-"""Seconds for which visitors wait for the learner's first report, at most."""
 
 REACHED_BY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this process reaches a service that listens everywhere."""
@@ -38,7 +42,7 @@ SECONDS_PER_THREAD = 0.0005
 def serve(
     settings: Settings, model_file: Path | None, announce: Callable[[str], None], machine: Machine | None = None
 ) -> None:
-    """Serve a model until SIGTERM or Ctrl-C.
+    """Serve a model, or the loops of a folder, until SIGTERM or Ctrl-C.
 
     Args:
         settings: How the service runs.
@@ -55,51 +59,101 @@ def serve(
     # First, so that a port that is taken refuses the start before a store is made, or locked.
     listener = _listener(settings)
     try:
-        uvloop.run(_serve(settings, model_file, listener, announce, machine))
+        with contextlib.ExitStack() as stack:
+            if settings.loops:
+                folder = LoopsFolder(Path(settings.loops))
+                stack.enter_context(folder.locked())
+                opened = functools.partial(_open_loops, settings, folder)
+            else:
+                opened = functools.partial(_open_service, settings, model_file, machine)
+            uvloop.run(_serve(settings, opened, listener, announce))
     finally:
         listener.close()
 
 
-async def _serve(
-    settings: Settings,
-    model_file: Path | None,
-    listener: socket.socket,
-    announce: Callable[[str], None],
-    machine: Machine | None,
-) -> None:
+class Served(Protocol):
+    """What a process serves, an ASGI application: one loop, or several."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        ...
+
+    async def wait_until_learned(self) -> None:
+        """Wait until it decides by what was learned before."""
+        ...
+
+    def knowledge(self) -> str:
+        """Return in words what decides."""
+        ...
+
+    def end_streams(self) -> None:
+        """End answers that would go on for ever."""
+        ...
+
+    async def close(self) -> None:
+        """End with all that was taken in learned."""
+        ...
+
+
+Opened = Callable[[LearnerProcess, asyncio.Event], Awaitable[Served]]
+"""Opens what a process serves; gets the process in which it learns, and the event that is set to stop."""
+
+
+async def _open_service(
+    settings: Settings, model_file: Path | None, machine: Machine | None, learners: LearnerProcess, _: asyncio.Event
+) -> Served:
+    return RunningLoop(Service(settings, model_file, asyncio.get_running_loop(), machine), learners)
+
+
+async def _open_loops(
+    settings: Settings, folder: LoopsFolder, learners: LearnerProcess, stopping: asyncio.Event
+) -> Served:
+    # Now, since opening a loop is not to be interrupted; one service is opened whole, or not at all.
+    _stop_by_signals(stopping)
+    sessions = Sessions(Access(settings.keys, settings.rate), time.monotonic)
+    loops = Loops(folder, settings, learners, sessions)
+    await loops.open(stopping)
+    return LoopsApplication(loops, sessions, stopping)
+
+
+def _stop_by_signals(stopping: asyncio.Event) -> None:
+    """Set an event at SIGTERM and Ctrl-C, which do nothing else then."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+
+
+async def _serve(settings: Settings, opened: Opened, listener: socket.socket, announce: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
-    service = Service(settings, model_file, loop, machine)
     learners = LearnerProcess(loop)
     stopping = asyncio.Event()
-    running = RunningLoop(service, learners, stopping)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    served = await opened(learners, stopping)
+    _stop_by_signals(stopping)
     sys.setswitchinterval(SECONDS_PER_THREAD)
     host, port = listener.getsockname()[:2]
 
     async def get_ready() -> None:
         # The learner loads and compiles for seconds, on a core that the first requests would want.
-        await _first_of(running.learner.has_reported, stopping)
+        await _first_of(served.wait_until_learned(), stopping.wait())
         await _ask_if_ready(host, port)
         gc.collect()
         gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
-        announce(f"serving on http://{host}:{port}, {service.address.text()}; {service.knowledge()}")
+        announce(f"serving on http://{host}:{port}, {served.knowledge()}")
 
-    server = _Server(_configuration(settings, running), get_ready)
-    stop = asyncio.create_task(_stop(server, stopping))
+    server = _Server(_configuration(settings, served), get_ready)
+    stop = asyncio.create_task(_stop(server, served, stopping))
     try:
         await server.serve(sockets=[listener])
     finally:
         stop.cancel()
-        await running.close()
+        await served.close()
         await loop.run_in_executor(None, learners.stop)
 
 
-async def _first_of(*events: asyncio.Event) -> None:
-    """Wait until one of several events has happened, at most for `LEARNER_STARTS` seconds."""
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one of several waits has ended."""
     # `asyncio.wait` takes tasks alone, and leaves those that are not done running, hence the end.
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    await asyncio.wait(tasks, timeout=LEARNER_STARTS, return_when=asyncio.FIRST_COMPLETED)
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
 
@@ -136,8 +190,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
+async def _stop(server: uvicorn.Server, served: Served, stopping: asyncio.Event) -> None:
     await stopping.wait()
+    served.end_streams()
     server.should_exit = True
 
 

@@ -26,6 +26,11 @@ NO_ARMS = "none"
 TRUTHS = {"true": True, "false": False}
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 KEYS = tuple(f"{role}_key" for role in ("decide", "feedback", "admin"))
+PLACES = ("store", "loops", "arms")
+"""Settings of a service that its loops do not take over: where they lie, and what decides in one of them."""
+
+OF_SERVICE = (*PLACES, "host", "port", "hosts", "most_connections", "rate", "key", *KEYS)
+"""Settings that all loops of a service have in common, so that none sets them for itself."""
 
 
 class ArmSetting(Strict):
@@ -70,6 +75,7 @@ class Settings(Rules):
         host, port: Where it listens. Beyond this machine it listens with keys alone.
         store: Where its log, snapshots and models lie: `sqlite:FOLDER`, or `redis://HOST:PORT/DB?name=LOOP&folder=FOLDER`
             for a log on a Redis or Valkey server.
+        loops: A folder of several loops, each in a sub-folder, in place of the one at `store`; empty for one loop.
         key: The key that opens everything; clients send it as `Authorization: Bearer KEY`.
         decide_key, feedback_key, admin_key: Keys that open one part.
         sync: "feedback": feedback is on the disk before it is acknowledged, decisions are in the hands of the operating
@@ -96,6 +102,7 @@ class Settings(Rules):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8100
     store: Annotated[str, Field(min_length=1)] = "sqlite:zoosim-service"
+    loops: str = ""
     key: str = ""
     decide_key: str = ""
     feedback_key: str = ""
@@ -135,6 +142,13 @@ class Settings(Rules):
         if total > 1.0:
             raise ValueError(f"got shares that add up to {total:g}, expected at most 1; the champion gets the rest")
         return arms
+
+    @model_validator(mode="after")
+    def _has_one_place(self) -> "Settings":
+        for name in ("store", "arms"):
+            if self.loops and name in self.model_fields_set and getattr(self, name) is not None:
+                raise ValueError(f"{name}: got a value beside loops, whose loops each have their own; leave it out")
+        return self
 
     @model_validator(mode="after")
     def _is_safe(self) -> "Settings":
@@ -188,6 +202,26 @@ def read_settings(
             values[name] = _read_value(name, variable, text)
     values |= {name: value for name, value in given.items() if value is not None}
     settings: Settings = build(Settings, values, "settings of the service" if path is None else str(path))
+    return settings
+
+
+def read_loop_settings(common: Settings, own: Mapping[str, Any], folder: Path, label: str) -> Settings:
+    """Return the settings of one of several loops of a service.
+
+    Args:
+        common: Those of the service, which hold for each loop unless it has its own.
+        own: Those of the loop.
+        folder: Where its log lies.
+        label: Where its settings come from, for messages.
+
+    Raises:
+        ConfigError: one is unknown, of another type or out of range, or is one of the whole service.
+    """
+    for name in own:
+        if name in OF_SERVICE:
+            raise ConfigError(f"{label}: {name}: is a setting of the whole service, not of one loop; leave it out")
+    values = {name: getattr(common, name) for name in common.model_fields_set if name not in PLACES}
+    settings: Settings = build(Settings, {**values, **own, "store": f"sqlite:{folder}"}, label)
     return settings
 
 

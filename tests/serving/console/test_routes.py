@@ -16,8 +16,8 @@ from zoosim.monitoring.launch import Verdict
 from zoosim.serving import logged
 from zoosim.serving.application import Application
 from zoosim.serving.bodies import DecideBody, DeploymentBody
-from zoosim.serving.console.routes import MOST_SESSIONS, SESSION
 from zoosim.serving.console.series import ArmPeriod, Change, Period, Series
+from zoosim.serving.console.sessions import MOST_SESSIONS, SESSION
 from zoosim.serving.events import CHAMPION, decision_of
 from zoosim.serving.launches.report import LaunchReport, MetricReport
 from zoosim.serving.service import Service
@@ -170,12 +170,12 @@ def test_events_come_until_the_service_stops(tmp_path: Path, model: Path) -> Non
         async with running(tmp_path, model) as service:
             stopping = asyncio.Event()
             console = Application(service, stopping)._console
-            events = console._events()
+            events = console.panels.events()
             first = await anext(events)
             assert first.startswith(b'event: panels\ndata: {"now":')
             assert first.endswith(b"\n\n")
             assert b"adaptive decides for 100% of the visitors" in first
-            assert await anext(console._events()) is first, "rendered once for all who look"
+            assert await anext(console.panels.events()) is first, "rendered once for all who look"
             stopping.set()
             assert [event async for event in events] == []
 

@@ -128,7 +128,8 @@ class LearnerThread:
     def _learn(self, job: LearnerJob) -> str:
         """Learn until told to stop; return why it ended."""
         try:
-            LogLearner(job, self, Machine()).run()
+            with contextlib.closing(LogLearner(job, self, Machine())) as learner:
+                learner.run()
         except (BrokenPipeError, EOFError, ConnectionResetError):
             pass
         except LostRows as error:
@@ -274,10 +275,10 @@ class Learner:
 # A process and not a thread of the service: while learning held the interpreter, requests would wait. It holds nothing
 # that does not follow from logs, so it may be killed at any moment, and is simply started again.
 class LearnerProcess:
-    """The process in which the loops of a service learn, started again whenever it ends."""
+    """The process in which the loops of a service learn, started with the first, and again whenever it ends."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start it; it learns nothing yet.
+        """Start none yet: a service whose start is refused needs none.
 
         Args:
             loop: The event loop of the services.
@@ -287,12 +288,14 @@ class LearnerProcess:
         self._newest = 0
         self._sending = threading.Lock()
         self._stopping = threading.Event()
-        self._start()
-        self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
-        self._watcher.start()
+        self._watcher: threading.Thread | None = None
 
     def learn(self, service: "Service") -> Learner:
         """Let a service learn in this process."""
+        if self._watcher is None:
+            self._start()
+            self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
+            self._watcher.start()
         self._newest += 1
         learner = Learner(service, self._newest, self)
         service.current.ask_learner = learner.ask_for_whole
@@ -310,6 +313,8 @@ class LearnerProcess:
         """End the process once all learners have written a snapshot; kill it if that takes too long."""
         # Before the message, so that the watcher does not start another process when this one ends.
         self._stopping.set()
+        if self._watcher is None:
+            return
         self.send(Letter(0, END))
         self._process.join(DRAIN_SECONDS)
         self.kill()

@@ -1,6 +1,7 @@
 """One loop while it runs: its service, its learner, what answers its requests, and what is done beside these."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,10 +11,14 @@ from starlette.types import Receive, Scope, Send
 from zoosim.core.blame import one_line
 from zoosim.core.errors import ZoosimError
 from zoosim.serving.application import Application
+from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.loops.learners import DRAIN_SECONDS, LearnerProcess
 from zoosim.serving.service import Service
 from zoosim.serving.throttle import Throttle
 from zoosim.serving.upkeep import Upkeep
+
+LEARNER_STARTS = 30.0
+"""Seconds for which visitors wait for the learner's first report, at most."""
 
 SECONDS_BETWEEN_CLEANINGS = 60.0
 
@@ -25,22 +30,21 @@ class RunningLoop:
 
     Attributes:
         service: What decides.
-        learner: What learns for it.
         metrics: Its figures.
     """
 
-    def __init__(self, service: Service, learners: LearnerProcess, stopping: asyncio.Event | None = None) -> None:
+    def __init__(self, service: Service, learners: LearnerProcess, sessions: Sessions | None = None) -> None:
         """Begin to learn, and to do what is done beside requests.
 
         Args:
             service: What decides, open.
             learners: The process in which it learns.
-            stopping: Set once the loop is told to stop; `close` sets it.
+            sessions: Who may ask, where several loops share that.
         """
         self.service = service
-        self.learner = learners.learn(service)
-        self._stopping = stopping or asyncio.Event()
-        application = Application(service, self._stopping)
+        self._learner = learners.learn(service)
+        self._stopping = asyncio.Event()
+        application = Application(service, self._stopping, sessions)
         self.metrics = application.metrics
         self._application = application.starlette()
         self._jobs = [asyncio.create_task(job) for job in (tick(service), clean(service.upkeep))]
@@ -57,9 +61,22 @@ class RunningLoop:
             if not self._open_requests:
                 self._all_answered.set()
 
+    async def wait_until_learned(self) -> None:
+        """Wait until it decides by what its learner has learned, for `LEARNER_STARTS` seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._learner.has_reported.wait(), LEARNER_STARTS)
+
+    def knowledge(self) -> str:
+        """Return in words where its log lies, and what decides."""
+        return f"{self.service.address.text()}; {self.service.knowledge()}"
+
+    def end_streams(self) -> None:
+        """End answers that would go on for ever."""
+        self._stopping.set()
+
     async def close(self) -> None:
         """Answer the requests that have come, of which no more may come, and end with all that was taken in learned."""
-        self._stopping.set()
+        self.end_streams()
         await self._drain()
         for job in self._jobs:
             job.cancel()
@@ -67,8 +84,9 @@ class RunningLoop:
         # The order counts. A last tick closes what feedback came in; the learner then reads the log to its end and
         # writes a snapshot; and the service shares that before it gives up its lease and the lock of its folder.
         await _try(self.service.tick, "what was taken in last is learned after the next start", Throttle())
-        await asyncio.get_running_loop().run_in_executor(None, self.learner.stop)
-        self.service.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._learner.stop)
+        # In a thread, too: to close a log takes the time of the disk, in which other loops answer.
+        await asyncio.get_running_loop().run_in_executor(None, self.service.close)
 
     async def _drain(self) -> None:
         """Wait until all requests are answered, for `DRAIN_SECONDS` at most."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zoosim.api.drift import drift
     from zoosim.api.forecasts import forecasts
     from zoosim.api.logs import evaluate
+    from zoosim.api.loops import loops
     from zoosim.api.models import load, train
     from zoosim.api.recommend import Recommendation, recommend
     from zoosim.api.rehearse_launch import LaunchRehearsal, rehearse_launch
@@ -67,6 +68,7 @@ __all__ = [
     "import_log",
     "load",
     "load_policy",
+    "loops",
     "optimum",
     "parameter",
     "read_run",
@@ -89,6 +91,7 @@ _MODULES = {
     "zoosim.api.drift": ("drift",),
     "zoosim.api.forecasts": ("forecasts",),
     "zoosim.api.logs": ("evaluate",),
+    "zoosim.api.loops": ("loops",),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),
     "zoosim.api.rehearse_launch": ("LaunchRehearsal", "rehearse_launch"),

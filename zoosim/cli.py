@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 import typer.main
 
-from zoosim import __version__, cli_launches
+from zoosim import __version__, cli_launches, cli_loops
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
@@ -39,6 +39,7 @@ app = typer.Typer(
 )
 app.command("deploy")(cli_launches.deploy)
 app.command("rehearse-launch")(cli_launches.rehearse_launch)
+app.command("loops")(cli_loops.loops)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -109,6 +110,8 @@ def _interrupted() -> str:
         return "interrupted; finished launches are saved, repeat the command to go on with them"
     if sys.argv[1:2] == ["deploy"]:
         return "interrupted; zoosim deploy prints whether the change was made"
+    if sys.argv[1:2] == ["loops"]:
+        return "interrupted; zoosim loops prints whether the change was made"
     if sys.argv[1:2] == ["playground"]:
         return "interrupted; the shop is closed, and its service has ended"
     return "interrupted; nothing was saved"

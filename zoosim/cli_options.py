@@ -408,6 +408,20 @@ Sticky = Annotated[
         "[default: visitor].",
     ),
 ]
+LoopsAction = Annotated[str, typer.Argument(metavar="[ACTION]", help="What to do [default: list].")]
+LoopName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the loop to add or to remove.")]
+LoopModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL.zoosim",
+        help="Model that the new loop begins with [default: that of the log in its folder, else one grows].",
+    ),
+]
+LoopSettings = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE.yaml", help="Settings of the new loop [default: those of the service]."),
+]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who makes the change [default: your user].")]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Why, for the log.")]
 ServedLog = Annotated[

@@ -12,7 +12,8 @@ from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import make_boost_model
 from tests.waiting import eventually
 from zoosim import AsyncClient, Client
-from zoosim.serving.client import Ranking, ServiceError
+from zoosim.serving.client import ServiceError
+from zoosim.serving.client_answers import Ranking
 
 HITS = [{"_id": f"SKU-{number:04}", "_score": 2.0 - 0.1 * number, "_source": {"row": number}} for number in range(20)]
 RESPONSE: dict[str, Any] = {"hits": {"total": {"value": 20}, "hits": HITS}}

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ class ServiceProcess:
 
     def start(self) -> None:
         """Start it, and wait until it answers requests."""
-        words = ["serve", "--store", self._store, "--port", f"{self._port}"]
+        words = ["serve", *self._place(), "--port", f"{self._port}"]
         words += [] if self._model is None else [str(self._model)]
         offset = len(self.output)
         with self._output_file.open("ab") as output:
@@ -52,6 +53,10 @@ class ServiceProcess:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"the service did not start: {written}")
             time.sleep(0.05)
+
+    def _place(self) -> list[str]:
+        """Return the words that say where everything lies."""
+        return ["--store", self._store]
 
     @property
     def pid(self) -> int:
@@ -69,6 +74,15 @@ class ServiceProcess:
     def kill(self) -> None:
         """Kill it, so that it can do nothing more, and wait until it is gone."""
         self._process.kill()
+
+    def kill_after(self, seconds: float) -> None:
+        """Kill it after some time, while whoever asked goes on; `wait_until_killed` ends that."""
+        self._killer = threading.Timer(seconds, self.kill)
+        self._killer.start()
+
+    def wait_until_killed(self) -> None:
+        """Wait until it is gone after `kill_after`."""
+        self._killer.join()
 
     def kill_learner(self) -> None:
         """Kill its learner alone."""
@@ -91,6 +105,13 @@ class ServiceProcess:
         return self._process.poll() is None
 
 
+class LoopsProcess(ServiceProcess):
+    """`zoosim serve` with the loops of a folder."""
+
+    def _place(self) -> list[str]:
+        return ["--loops", f"{self.folder}"]
+
+
 def _text_of(path: Path) -> str:
     try:
         return path.read_text()
@@ -102,6 +123,17 @@ def _text_of(path: Path) -> str:
 def serving(folder: Path, model: Path | None, store: str = "", **settings: object) -> Iterator[ServiceProcess]:
     """Run a service until the block ends."""
     service = ServiceProcess(folder, model, store, **settings)
+    try:
+        yield service
+    finally:
+        if service.is_running():
+            service.kill()
+
+
+@contextmanager
+def serving_loops(folder: Path, **settings: object) -> Iterator[ServiceProcess]:
+    """Run a service of several loops until the block ends."""
+    service = LoopsProcess(folder, None, "", **settings)
     try:
         yield service
     finally:

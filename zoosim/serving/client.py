@@ -5,14 +5,15 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 from urllib.parse import quote
 
 import httpx2
 
 from zoosim.core.errors import ConfigError, ZoosimError
 from zoosim.core.parameters import shown
+from zoosim.serving.client_answers import Decision, Ranking, decision_of, ranking_of
 
 KEY = "ZOOSIM_SERVE_KEY"
 """The variable of the environment that holds the key of the service, which no file of a run is to hold."""
@@ -22,9 +23,6 @@ FIRST_PAUSE = 0.1
 """Seconds before a request is sent again; each further pause is twice as long, or as long as the service asks for."""
 
 LONGEST_PAUSE = 5.0
-CHAMPION = "champion"
-"""The arm that decides where an answer names none."""
-
 PASSING = (429, 502, 503, 504)
 """Statuses of what may go well a little later."""
 
@@ -42,85 +40,17 @@ class ServiceError(ZoosimError):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A decision of a service: the products to show.
-
-    Attributes:
-        id: The decision's id, which feedback names.
-        products: Ids of what to show, from the top.
-        shown_propensities: The propensity of each: its probability, given those above it.
-        propensities: The propensity of each candidate for the top.
-        ignored: Ids of candidates that could not be shown: unknown ones without a description, and hidden ones.
-        warnings: Lines on what of the request the model was not made for, such as a column that it does not know.
-        arm: The arm that decided.
-        pinned: Places, 1 being the top, that show pinned products.
-        barred: Ids of candidates that a rule of the shop kept back, by rule.
-        lifted: Rules that did not hold, since they left nothing.
-        model: The digest by which the service knows the model that decided.
-    """
-
-    id: str
-    products: tuple[str, ...]
-    shown_propensities: tuple[float, ...]
-    propensities: Mapping[str, float]
-    ignored: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    arm: str = CHAMPION
-    pinned: tuple[int, ...] = ()
-    barred: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    lifted: tuple[str, ...] = ()
-    model: str = ""
-
-    @property
-    def product(self) -> str:
-        """Id of the product to show at the top."""
-        return self.products[0]
-
-    @property
-    def propensity(self) -> float:
-        """The probability with which `product` was drawn."""
-        return self.shown_propensities[0]
-
-    @property
-    def chances(self) -> tuple[float, ...]:
-        """The former name of `shown_propensities`."""
-        return self.shown_propensities
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A service's ranking of the results of a search.
-
-    Attributes:
-        id: The decision's id, which feedback names.
-        products: Ids of what to show, from the top.
-        boosts: The boosts that made the ranking.
-        density: That of the boosts; None where they were not drawn.
-        ignored: Ids of candidates that the model does not know, so that they are not ranked.
-        warnings: Lines on what of the request the model was not made for.
-        arm: The arm that decided.
-    """
-
-    id: str
-    products: tuple[str, ...]
-    boosts: tuple[float, ...]
-    density: float | None
-    ignored: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    arm: str = CHAMPION
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A request to send: its path and body."""
+class Call:
+    """A request to send: its path, its body, and its method, where that is not the usual one."""
 
     path: str
     body: Mapping[str, Any] | bytes | None = None
     """Content to post, as JSON or as it is; None for a GET request."""
+    verb: str = ""
 
     @property
     def method(self) -> str:
-        return "GET" if self.body is None else "POST"
+        return self.verb or ("GET" if self.body is None else "POST")
 
     @property
     def content(self) -> dict[str, Any]:
@@ -135,20 +65,21 @@ class _Call:
         return {"content": text, "headers": {"Content-Type": "application/json"}}
 
 
-_MODEL, _PRODUCTS, _DEPLOYMENT = _Call("/v1/model"), _Call("/v1/products"), _Call("/v1/deployment")
-_FORECASTS = _Call("/v1/forecasts")
+_MODEL, _PRODUCTS, _DEPLOYMENT = Call("/v1/model"), Call("/v1/products"), Call("/v1/deployment")
+_FORECASTS = Call("/v1/forecasts")
 
 
 class _Requests:
     """Requests that both clients send, and the options of their connections."""
 
-    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0, loop: str = "") -> None:
         """Name the service.
 
         Args:
             url: Where it listens, such as `http://127.0.0.1:8100`.
             key: Its key, where it has one.
             timeout: Seconds that one try may take.
+            loop: The name of the loop to ask, where the service has several.
 
         Raises:
             ConfigError: the URL is none, or the key cannot be sent.
@@ -161,9 +92,9 @@ class _Requests:
             raise ConfigError(f"url: got {shown(url)}, expected that of a service, such as http://127.0.0.1:8100")
         if not (key.isascii() and key.isprintable()):
             raise ConfigError("key: got one with characters other than printable ASCII, expected that of the service")
-        self._url = url
+        self._url = f"{url.rstrip('/')}/loops/{quote(loop, safe='')}" if loop else url
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+        self._options: dict[str, Any] = {"base_url": self._url, "headers": headers, "timeout": timeout}
 
     @staticmethod
     def _decide(
@@ -175,7 +106,7 @@ class _Requests:
         defer: bool,
         pinned: Mapping[int, str] | None,
         forbidden: Sequence[str],
-    ) -> _Call:
+    ) -> Call:
         body = _asked(visitor, decision_id, visitor_id, defer)
         body["count"] = count
         if pinned:
@@ -184,40 +115,38 @@ class _Requests:
             body["forbidden"] = list(forbidden)
         if candidates is not None:
             body["candidates"] = list(candidates)
-        return _Call("/v1/decisions", body)
+        return Call("/v1/decisions", body)
 
     @staticmethod
     def _rank(
         visitor: Mapping[str, Any], candidates: Scores, decision_id: str | None, visitor_id: str, defer: bool
-    ) -> _Call:
+    ) -> Call:
         body = _asked(visitor, decision_id, visitor_id, defer)
         body["candidates"] = dict(candidates) if isinstance(candidates, Mapping) else list(candidates)
-        return _Call("/v1/searches", body)
+        return Call("/v1/searches", body)
 
     @staticmethod
-    def _feedback(
-        decision_id: str, rewards: Mapping[str, float], product: str | None, feedback_id: str | None
-    ) -> _Call:
+    def _feedback(decision_id: str, rewards: Mapping[str, float], product: str | None, feedback_id: str | None) -> Call:
         body: dict[str, Any] = {"rewards": dict(rewards), "feedback_id": feedback_id or uuid.uuid4().hex}
         if product is not None:
             body["product"] = product
-        return _Call(f"/v1/decisions/{quote(decision_id, safe='')}/feedback", body)
+        return Call(f"/v1/decisions/{quote(decision_id, safe='')}/feedback", body)
 
     @staticmethod
-    def _deploy(action: str, change: Mapping[str, Any]) -> _Call:
+    def _deploy(action: str, change: Mapping[str, Any]) -> Call:
         body = {"action": action, "change_id": uuid.uuid4().hex}
-        return _Call("/v1/deployment", {**body, **{name: value for name, value in change.items() if value is not None}})
+        return Call("/v1/deployment", {**body, **{name: value for name, value in change.items() if value is not None}})
 
     @staticmethod
-    def _activate(decision_id: str) -> _Call:
-        return _Call(f"/v1/decisions/{quote(decision_id, safe='')}/activation", {})
+    def _activate(decision_id: str) -> Call:
+        return Call(f"/v1/decisions/{quote(decision_id, safe='')}/activation", {})
 
 
 class Client(_Requests):
     """A service, asked one request at a time. Use it as a context, or `close` it."""
 
-    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
-        super().__init__(url, key, timeout)
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0, loop: str = "") -> None:
+        super().__init__(url, key, timeout, loop)
         self._http = httpx2.Client(**self._options)
 
     def decide(
@@ -248,7 +177,7 @@ class Client(_Requests):
         Raises:
             ServiceError: the service refused, or could not be reached in `TRIES` tries.
         """
-        return _decision(
+        return decision_of(
             self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer, pinned, forbidden))
         )
 
@@ -272,7 +201,7 @@ class Client(_Requests):
         Raises:
             ServiceError: as `decide`.
         """
-        return _ranking(self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
+        return ranking_of(self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
 
     def give_feedback(
         self,
@@ -316,7 +245,7 @@ class Client(_Requests):
         Raises:
             ServiceError: as `decide`.
         """
-        return str(self._send(_Call("/v1/models", content))["model"])
+        return str(self._send(Call("/v1/models", content))["model"])
 
     def deploy(self, action: str, **change: Any) -> dict[str, Any]:
         """Change what the service decides by; a call counts once, however often its request is sent again.
@@ -347,13 +276,13 @@ class Client(_Requests):
         """Close the connections."""
         self._http.close()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, call: _Call) -> dict[str, Any]:
+    def _send(self, call: Call) -> dict[str, Any]:
         pauses = _pauses()
         while True:
             try:
@@ -371,8 +300,8 @@ class Client(_Requests):
 class AsyncClient(_Requests):
     """A service, asked from an event loop. Use it as an asynchronous context, or `close` it."""
 
-    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
-        super().__init__(url, key, timeout)
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0, loop: str = "") -> None:
+        super().__init__(url, key, timeout, loop)
         self._http = httpx2.AsyncClient(**self._options)
 
     async def decide(
@@ -388,7 +317,7 @@ class AsyncClient(_Requests):
         forbidden: Sequence[str] = (),
     ) -> Decision:
         """Return what to show; see `Client.decide`."""
-        return _decision(
+        return decision_of(
             await self._send(
                 self._decide(visitor, candidates, count, decision_id, visitor_id, defer, pinned, forbidden)
             )
@@ -404,7 +333,7 @@ class AsyncClient(_Requests):
         defer: bool = False,
     ) -> Ranking:
         """Return in which order to show the results of a search; see `Client.rank`."""
-        return _ranking(await self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
+        return ranking_of(await self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
 
     async def give_feedback(
         self,
@@ -431,7 +360,7 @@ class AsyncClient(_Requests):
 
     async def keep_model(self, content: bytes) -> str:
         """Send a model; see `Client.keep_model`."""
-        return str((await self._send(_Call("/v1/models", content)))["model"])
+        return str((await self._send(Call("/v1/models", content)))["model"])
 
     async def deploy(self, action: str, **change: Any) -> dict[str, Any]:
         """Change what the service decides by; see `Client.deploy`."""
@@ -449,13 +378,13 @@ class AsyncClient(_Requests):
         """Close the connections."""
         await self._http.aclose()
 
-    async def __aenter__(self) -> "AsyncClient":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _send(self, call: _Call) -> dict[str, Any]:
+    async def _send(self, call: Call) -> dict[str, Any]:
         pauses = _pauses()
         while True:
             try:
@@ -510,32 +439,3 @@ def _content(answer: httpx2.Response | httpx2.TransportError, url: str) -> dict[
     if answer.status_code >= 400:
         raise ServiceError(str(content.get("error", content)), answer.status_code)
     return content
-
-
-def _decision(content: Mapping[str, Any]) -> Decision:
-    shown = content["shown"]
-    return Decision(
-        id=content["decision_id"],
-        products=tuple(each["product"] for each in shown),
-        shown_propensities=tuple(each["propensity"] for each in shown),
-        propensities=content["propensities"],
-        ignored=tuple(content.get("ignored", ())),
-        warnings=tuple(content.get("warnings", ())),
-        arm=content.get("arm", CHAMPION),
-        pinned=tuple(content.get("pinned", ())),
-        barred=content.get("barred", {}),
-        lifted=tuple(content.get("lifted", ())),
-        model=content.get("model", ""),
-    )
-
-
-def _ranking(content: Mapping[str, Any]) -> Ranking:
-    return Ranking(
-        id=content["decision_id"],
-        products=tuple(content["ranking"]),
-        boosts=tuple(content["boosts"]),
-        density=content["density"],
-        ignored=tuple(content.get("ignored", ())),
-        warnings=tuple(content.get("warnings", ())),
-        arm=content.get("arm", CHAMPION),
-    )

@@ -27,7 +27,8 @@ from openfeature.track import TrackingEventDetails
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
-from zoosim.serving.client import Client, Decision, ServiceError
+from zoosim.serving.client import Client, ServiceError
+from zoosim.serving.client_answers import Decision
 
 VISIT = "visit_id"
 """The attribute of a context that names the visit: within one, a flag is decided once."""

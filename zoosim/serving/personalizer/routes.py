@@ -283,7 +283,9 @@ def _version_of(request: Request) -> tuple[int, list[str]]:
     """Return the version that a request is made by, and its path below that; raises `PersonalizerError`."""
     # As it was sent: once it is decoded, a slash in an id (%2F) cannot be told from those between the parts.
     raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
-    segments = [unquote(segment) for segment in raw_path.decode("ascii", "replace").split("/") if segment][1:]
+    above = [segment for segment in request.scope.get("root_path", "").split("/") if segment]
+    parts = [unquote(segment) for segment in raw_path.decode("ascii", "replace").split("/") if segment]
+    segments = parts[len(above) + 1 :]  # behind where the service is mounted, and the prefix of this API
     if segments and segments[0] in VERSIONS:
         return VERSIONS[segments[0]], segments[1:]
     version = request.query_params.get("api-version", "")

@@ -99,7 +99,7 @@ class Console:
         try:
             return await self._decisions(request.query_params.get("visitor", ""))
         except ZoosimError as error:
-            return _page("decisions.html", 503, title="The log cannot be read", sentence=str(error), decisions=[])
+            return page("decisions.html", 503, title="The log cannot be read", sentence=str(error), decisions=[])
 
     async def _decisions(self, visitor: str) -> Response:
         lines = decision_lines(await self._service.logged.newest(MOST_DECISIONS, visitor))

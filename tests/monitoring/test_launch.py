@@ -27,7 +27,7 @@ from zoosim.monitoring import (
     said_beforehand,
 )
 from zoosim.monitoring.health import Action
-from zoosim.monitoring.launch import TRANSITIONS
+from zoosim.monitoring.launch import TRANSITIONS, events_in_words
 
 ALLOWED = {
     "pending": {"prepared": "ready", "taken back by a person": "rolled back"},
@@ -179,6 +179,11 @@ def test_it_says_what_it_waits_for() -> None:
         assert dated.sentence == f"Cannot tell yet: about {events} more decisions ({day})."
     rare = judge([CLICK, PROFIT, VIEWS], tests, share=0.5, per_hour=judgement.remaining / 1e9, now=now)
     assert rare.sentence.endswith("(1,000,000,000.0 hours).")
+
+
+def test_numbers_that_no_shop_has_are_not_told() -> None:
+    assert events_in_words(9.96e11, 1.0) == "1,000,000,000,000 decisions (996,000,000,000.0 hours)"
+    assert events_in_words(1e12, 1.0) == events_in_words(math.inf) == "a trillion or more decisions"
 
 
 def test_it_says_beforehand_what_a_guardrail_needs() -> None:

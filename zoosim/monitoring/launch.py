@@ -21,6 +21,9 @@ from zoosim.monitoring.sample_size import events_needed
 HOURS_PER_YEAR = 8_760.0
 """Hours beyond which no day is told."""
 
+MOST_TOLD = 1e12
+"""Events from which on no number is told: no shop has them."""
+
 
 class Role(StrEnum):
     """Role of a metric: what it decides."""
@@ -308,7 +311,12 @@ def events_in_words(events: float, per_hour: float = 0.0, noun: str = "decisions
         per_hour: How many there are per hour, 0 where nobody knows.
         noun: What they are called.
         now: The time from which the hours count; None where the day is not told.
+
+    Returns:
+        The words; without the number where it is `MOST_TOLD` or more.
     """
+    if not events < MOST_TOLD:
+        return f"a trillion or more {noun}"
     words = f"{_rounded(events):,} {noun}"
     if not per_hour > 0.0:
         return words

@@ -15,7 +15,7 @@ import numpy as np
 from zoosim.core.durations import HOUR
 from zoosim.core.forecasts import UNTIL_FOUND, Forecast
 from zoosim.monitoring.difference import BETTER, HARM, DifferenceTest
-from zoosim.monitoring.launch import Role, events_in_words, new_tests
+from zoosim.monitoring.launch import MOST_TOLD, Role, events_in_words, new_tests
 from zoosim.monitoring.launch_plan import MetricPlan, Plan
 from zoosim.monitoring.sample_size import information, information_needed
 from zoosim.serving.events import Choice, Feedback, Row, Start
@@ -30,9 +30,6 @@ ROWS = 20_000
 
 LEAST_VISITORS = 100
 """Visitors whose rewards must be known."""
-
-MOST_TOLD = 1e12
-"""Visitors beyond which no number is told: no shop has them."""
 
 POWERS = (0.1, 0.5, 0.9)
 """Chances that it is found by the lower end of the interval, by the number that is told, and by the upper end."""
@@ -131,7 +128,7 @@ def said_of(plan: Plan, baseline: Baseline, part: float, when: datetime, **made:
             said.sentences.append(f"{metric.reward}: when {effect} is found cannot be said: nothing was earned so far.")
             continue
         low, value, high = found
-        if high > MOST_TOLD:
+        if not high < MOST_TOLD:
             said.sentences.append(
                 f"{metric.reward}: {effect} may take more than {MOST_TOLD:,.0f} visitors to be found."
             )

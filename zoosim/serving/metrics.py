@@ -1,6 +1,7 @@
 """Figures of a service, as Prometheus reads them."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -74,6 +75,8 @@ class Metrics:
         yield shares
         yield from self._calls()
         yield from self._launch()
+        yield from self._holdback()
+        yield from self._forecasts()
         yield from self._shadows()
         yield from self._drift()
         agreement = service.agreement().get("agreement")
@@ -90,6 +93,27 @@ class Metrics:
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
         yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))
+
+    def _holdback(self) -> Iterator[Metric]:
+        """Yield what the champion earns beside the holdback, as the learner told last."""
+        report = self._service.current.figures.holdback
+        if report is None or not report.rewards:
+            return
+        yield GaugeMetricFamily("zoosim_holdback_visitors", "Visitors that count beside the holdback.", report.visitors)
+        what = "Champion less holdback, per visitor; the bounds hold at all times at once."
+        differences = GaugeMetricFamily("zoosim_holdback_difference", what, labels=["reward", "bound"])
+        for compared in report.rewards:
+            for bound in ("low", "difference", "high"):
+                differences.add_metric([compared.reward, bound], getattr(compared, bound))
+        yield differences
+
+    def _forecasts(self) -> Iterator[Metric]:
+        """Yield how many forecasts there are, by what made them and what came of them."""
+        forecasts = GaugeMetricFamily("zoosim_forecasts", "Forecasts in the log.", labels=["by", "outcome"])
+        counts = Counter((each.forecast["by"], each.outcome) for each in self._service.current.figures.ledger)
+        for names, count in sorted(counts.items()):
+            forecasts.add_metric(names, count)
+        yield forecasts
 
     def _shadows(self) -> Iterator[Metric]:
         """Yield what shadows would have earned, as the learner told last."""

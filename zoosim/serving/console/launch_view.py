@@ -1,35 +1,13 @@
 """What the console says of a launch: who began it and how it stands or ended, its shares, and a tile per reward."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from zoosim.monitoring.launch import SPLITTING
 from zoosim.monitoring.launch_plan import OBJECTIVE
 from zoosim.serving.console.series import Change
 from zoosim.serving.console.texts import MISSING, amount, moment, signed
-
-
-class Band(NamedTuple):
-    """An interval on a line of width 100: where it begins, its width, the estimate, zero and the margin."""
-
-    left: float
-    width: float
-    estimate: float
-    zero: float
-    margin: float
-
-
-class Tile(NamedTuple):
-    """How one reward of a launch stands: numbers as texts, and its band in parts of the band's width."""
-
-    reward: str
-    role: str
-    difference: str
-    interval: str
-    baseline: str
-    margin: str
-    verdict: str
-    band: Band | None
+from zoosim.serving.console.tiles import Tile, band_of
 
 
 def launch_values(launch: Mapping[str, Any] | None, weights: Mapping[str, float], changes: Sequence[Change]) -> Any:
@@ -97,10 +75,11 @@ def _tiles(launch: Mapping[str, Any] | None, weights: Mapping[str, float]) -> li
         place = f"{metric['reward']} {metric['margin']}"
         metrics.setdefault(place, metric)
         roles.setdefault(place, []).append(metric["role"])
-    return [_tile(metric, " and ".join(roles[place]), weights) for place, metric in metrics.items()]
+    earned = "earns" if launch and launch["state"] in SPLITTING else "then earned"
+    return [_tile(metric, " and ".join(roles[place]), weights, earned) for place, metric in metrics.items()]
 
 
-def _tile(metric: Mapping[str, Any], role: str, weights: Mapping[str, float]) -> Tile:
+def _tile(metric: Mapping[str, Any], role: str, weights: Mapping[str, float], earned: str) -> Tile:
     low, high = metric["low"], metric["high"]
     margin = metric["margin"]
     known = None not in (low, high, metric["difference"], margin)
@@ -110,10 +89,11 @@ def _tile(metric: Mapping[str, Any], role: str, weights: Mapping[str, float]) ->
         role=role,
         difference=signed(metric["difference"]),
         interval=f"{signed(low)} to {signed(high)}" if known else MISSING,
-        baseline=amount(metric["champion"]),
+        confidence="99%",
         margin=amount(margin),
         verdict=_verdict(metric) if known else "no evidence yet",
-        band=_band(low, high, metric["difference"], margin) if known else None,
+        note=f"The champion {earned} {amount(metric['champion'])}; the margin is {amount(margin)}.",
+        band=band_of(low, high, metric["difference"], margin) if known else None,
     )
 
 
@@ -131,15 +111,6 @@ def _verdict(metric: Mapping[str, Any]) -> str:
     if metric["low"] > -metric["margin"]:
         return "not worse than the margin allows"
     return "the interval alone does not tell"
-
-
-def _band(low: float, high: float, estimate: float, margin: float) -> Band:
-    reach = max(abs(low), abs(high), margin) or 1.0
-
-    def place(value: float) -> float:
-        return round(50.0 + 48.0 * value / reach, 1)
-
-    return Band(place(low), round(place(high) - place(low), 1), place(estimate), place(0.0), place(-margin))
 
 
 def _steps(launch: Mapping[str, Any] | None) -> Sequence[tuple[str, str]]:

@@ -9,6 +9,7 @@ from zoosim.monitoring.launch import SPLITTING, State
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.arms import arm_rows
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
+from zoosim.serving.console.holdback_view import holdback_panel
 from zoosim.serving.console.launch_view import launch_values
 from zoosim.serving.console.ledger_view import ledger_panel
 from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
@@ -247,6 +248,7 @@ def values(service: Service) -> dict[str, Any]:
         "delay_sentence": delay_sentence,
         "delays": delays,
         "models": model_rows(deployment["models"]),
+        "holdback": holdback_panel(service.current.figures.holdback),
         "ledger": ledger_panel(service.current.figures.ledger),
         "history": history(series),
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -10,9 +11,12 @@ from zoosim.core.files import atomic, read_content
 from zoosim.serving.console.ledger import LedgerProjection, Scored, load_ledger
 from zoosim.serving.console.series import Series, SeriesProjection, load_series, save_series
 from zoosim.serving.events import Row
+from zoosim.serving.launches.holdback import HoldbackMonitor, HoldbackReport, load_comparison
 from zoosim.serving.replica import Replica
 
-LEDGER = "ledger.json"
+LEDGER, HOLDBACK = "ledger.json", "holdback.json"
+
+Part = TypeVar("Part")
 
 
 class Figures(msgspec.Struct, array_like=True):
@@ -21,10 +25,12 @@ class Figures(msgspec.Struct, array_like=True):
     Attributes:
         series: What arms decided and earned over time.
         ledger: The forecasts, the oldest first.
+        holdback: What the champion earns beside the holdback; None without one.
     """
 
     series: Series = msgspec.field(default_factory=Series)
     ledger: list[Scored] = []
+    holdback: HoldbackReport | None = None
 
 
 class ConsoleWatch:
@@ -40,39 +46,56 @@ class ConsoleWatch:
         """
         self._folder = folder
         self._series = SeriesProjection(load_series(folder, replica.position))
-        self._ledger = self._loaded_ledger(replica, complain)
+        self._replica = replica
+        self._complain = complain
+        self._ledger = self._loaded_ledger()
+        self._holdback = self._loaded_holdback()
 
-    def _loaded_ledger(self, replica: Replica, complain: Callable[[str], None]) -> LedgerProjection:
-        def weights() -> dict[str, float]:
-            return dict(replica.champion.model.fitted.weights) if replica.arms else {}
+    def _weights(self) -> dict[str, float]:
+        """Return the weight of each reward in the objective; none before the first start."""
+        return dict(self._replica.champion.model.fitted.weights) if self._replica.arms else {}
 
+    def _loaded(self, name: str, load: Callable[[bytes, int], Part]) -> Part | None:
+        """Return what a file holds; None where there is none, or it cannot be read."""
         try:
-            return LedgerProjection(weights, load_ledger(read_content(self._folder / LEDGER), replica.position))
+            return load(read_content(self._folder / name), self._replica.position)
         except FileNotFoundError:
-            pass
+            return None
         except (OSError, DataError, ValueError, LookupError, TypeError, RecursionError) as error:
-            complain(f"{LEDGER}: cannot be read ({error}); forecasts are followed from here on")
-        ledger = LedgerProjection(weights)
-        if replica.start is not None:
-            ledger.begin(replica.start, replica.position)
+            self._complain(f"{name}: cannot be read ({error}); what the console shows of it begins here")
+            return None
+
+    def _loaded_ledger(self) -> LedgerProjection:
+        loaded = self._loaded(LEDGER, load_ledger)
+        ledger = LedgerProjection(self._weights, loaded)
+        if loaded is None and self._replica.start is not None:
+            ledger.begin(self._replica.start, self._replica.position)
         return ledger
+
+    def _loaded_holdback(self) -> HoldbackMonitor:
+        monitor = HoldbackMonitor(self._weights, self._loaded(HOLDBACK, load_comparison), self._replica.position)
+        if self._replica.start is not None:
+            monitor.begin(self._replica.start)
+        return monitor
 
     @property
     def position(self) -> int:
         """The row behind which it has to be told the log, so that it knows all of it."""
-        return self._ledger.position
+        return min(self._ledger.position, self._holdback.position)
 
     def apply(self, row: Row) -> None:
         """Read the next row; those that it knows are passed over."""
         self._series.apply(row)
         self._ledger.apply(row)
+        self._holdback.apply(row)
 
     def figures(self) -> Figures:
         """Return what the console shows."""
-        return Figures(self._series.series, self._ledger.scores())
+        return Figures(self._series.series, self._ledger.scores(), self._holdback.report())
 
     def save(self) -> None:
         """Write all of it, each file whole or not at all; raises `OSError`."""
         save_series(self._folder, self._series.series)
-        with atomic(self._folder / LEDGER) as path:
-            path.write_bytes(self._ledger.saved())
+        for name, content in ((LEDGER, self._ledger.saved()), (HOLDBACK, self._holdback.saved())):
+            with atomic(self._folder / name) as path:
+                path.write_bytes(content)

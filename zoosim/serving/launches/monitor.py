@@ -1,9 +1,7 @@
 """Projection of the log to what a launch earned beside the champion, and to checks of its soundness.
 
-A visitor counts once, for the arm of the first decision since the launch began: who decides is drawn by visitor, so
-their later decisions are no draws of their own. Where it is drawn for each decision, each counts for itself, and
-"visitor" here means a decision. What counts is the arm that was *drawn*, also where it left the
-decision to the champion. A visitor's rewards are summed over a window from the first decision on, the same for all.
+Visitors count as `Comparison` says. Where an arm is drawn for each decision, each counts for itself, and "visitor" here
+means a decision. What counts is the arm that was *drawn*, also where it left the decision to the champion.
 """
 
 import math
@@ -29,13 +27,12 @@ from zoosim.serving.events import (
     ProductDecision,
     Row,
     Start,
-    decision_of,
     unpack_floats,
 )
+from zoosim.serving.launches.comparison import Comparison
 from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport, failed
 from zoosim.serving.launches.state import Launch, launch_in
 from zoosim.serving.launches.traffic import Traffic
-from zoosim.serving.launches.windows import VisitorWindows
 from zoosim.serving.projection import Projection
 
 SHARE_OF_ONE_PRODUCT = 0.9
@@ -145,18 +142,16 @@ class LaunchMonitor(Projection):
             self._begin(self.launch)
         if before is None or before.step != self.launch.step:
             self._step_visitors = 0
-        self._window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
-        self._assignment = Assignment(start)
-        shares = self._assignment.shares
-        both = shares[self.launch.arm] + shares[CHAMPION]
-        self._share = shares[self.launch.arm] / both if both else 0.0  # others may have all
+        window = round((self._plan.window or checked_rules(start).wait) * MICROSECONDS)
+        self._comparison.follow(Assignment(start), window)
 
     def _begin(self, launch: Launch) -> None:
         self._plan: Plan = launch.checked_plan()
         self._metrics = [each.metric for each in self._plan.metrics]
-        self._tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
+        tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
+        rewards = [each.reward for each in self._plan.metrics]
+        self._comparison = Comparison((launch.arm, CHAMPION), rewards, tests, by_event=self._by_event)
         self._split = SplitTest(2)
-        self._windows = VisitorWindows(self._by_event)
         self._traffic = Traffic()
         self._mixed: set[int] = set()
         self._step_visitors = 0
@@ -173,27 +168,21 @@ class LaunchMonitor(Projection):
         self._silence.decide()
         if self.launch is None or choice.is_forgotten:
             return
-        decision_id = decision_of(row)
-        arm = self._assignment.arm_for(choice.visitor_id, decision_id)
-        if arm not in (self.launch.arm, CHAMPION):
+        met = self._comparison.meet(row, choice)
+        if met is None:
             return
-        is_new = arm == self.launch.arm
-        visitor = self._windows.number_of(row, choice)
         if choice.arm == self.launch.arm:
             self._last_decision = row.time
             self._left = 0
             self._check(choice)
-        elif is_new:
+        elif met.is_new:
             self._left += 1
             if not self._by_event:  # else visitors meet both arms, which is no fault
-                self._mixed.add(visitor)
-        # Where one of both gets all visitors, none is drawn, and nothing is learned of the difference.
-        is_drawn = 0.0 < self._share < 1.0
-        if is_drawn and self._windows.is_first(visitor):
-            self._windows.open(row, visitor, self._window, is_new, self._share)
+                self._mixed.add(met.visitor)
+        if met.is_first:
             self._traffic.come(row.time)
-            self._split.update(np.array([is_new, not is_new], np.int64), [self._share, 1.0 - self._share])
-        self._windows.enter(row, visitor)
+            share = self._comparison.share
+            self._split.update(np.array([met.is_new, not met.is_new], np.int64), [share, 1.0 - share])
 
     def _check(self, choice: Choice) -> None:
         """Check what the new model decided."""
@@ -207,22 +196,12 @@ class LaunchMonitor(Projection):
         """Enter what a visitor earned whose window is open."""
         self._silence.earn(row.time)
         if self.launch is not None:
-            self._windows.earn(row, feedback)
+            self._comparison.earn(row, feedback)
 
     def on_tick(self, row: Row) -> None:
         """Take the visitors whose windows are over into the tests, in the order in which they came."""
-        if self.launch is None:
-            return
-        over = self._windows.close(row.time)
-        if not over:
-            return
-        self._step_visitors += len(over)
-        weights = self._weights()
-        is_new = np.array([visitor.is_new for visitor in over], float)
-        shares = np.array([visitor.share for visitor in over])
-        for plan, test in zip(self._plan.metrics, self._tests, strict=True):
-            earned = np.array([visitor.earned(plan.reward, weights) for visitor in over])
-            test.update(is_new, shares, np.clip(earned, plan.low, plan.high))
+        if self.launch is not None:
+            self._step_visitors += self._comparison.close(row.time, self._weights())
 
     @property
     def last_feedback(self) -> int:
@@ -241,8 +220,8 @@ class LaunchMonitor(Projection):
         per_hour = self._traffic.per_hour(self._time)
         judgement = judge(
             self._metrics,
-            self._tests,
-            share=self._share,
+            self._comparison.tests,
+            share=self._comparison.share,
             per_hour=per_hour,
             held=self._is_held,
             now=self._now(),
@@ -255,9 +234,9 @@ class LaunchMonitor(Projection):
             verdict=judgement.verdict,
             sentence=judgement.sentence,
             remaining=judgement.remaining,
-            visitors=self._tests[0].events,
+            visitors=self._comparison.tests[0].events,
             step_visitors=self._step_visitors,
-            metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._tests, strict=True)],
+            metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._comparison.tests, strict=True)],
             checks=[failed(finding) for finding in self._findings()],
             per_hour=per_hour,
         )
@@ -272,9 +251,10 @@ class LaunchMonitor(Projection):
         product, shown = next(iter(self._shown.most_common(1)), ("", 0))
         minutes = (self._time - self._last_decision) / (60.0 * MICROSECONDS)
         most_minutes = math.inf if self._left < MOST_LEFT else -1.0
+        seen = self._comparison.windows.seen
         findings = (
             health.split_ratio(self._split, (self.launch.arm, CHAMPION)),
-            health.double_exposure(len(self._mixed), len(self._windows.seen), MOST_DOUBLE),
+            health.double_exposure(len(self._mixed & seen), len(seen), MOST_DOUBLE),
             health.propensities(self._wrong, self._decisions),
             health.product_share(product, shown, self._decisions, SHARE_OF_ONE_PRODUCT),
             health.no_traffic(self.launch.arm, minutes, most_minutes),

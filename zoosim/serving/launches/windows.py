@@ -9,7 +9,7 @@ from zoosim.monitoring.launch_plan import OBJECTIVE
 from zoosim.serving.events import Choice, Feedback, Row, decision_of
 
 MOST_VISITORS = 2_000_000
-"""Visitors that are told apart; further ones do not count."""
+"""Visitors that are told apart; where more come, a half of them counts from then on, by a hash of who they are."""
 
 
 class Visitor:
@@ -35,11 +35,14 @@ class VisitorWindows:
 
     Attributes:
         seen: Numbers of the visitors who came, where these keep their arm.
+        below: The number below which visitors count.
     """
 
-    def __init__(self, by_event: bool = False) -> None:
+    def __init__(self, by_event: bool = False, most: int = MOST_VISITORS) -> None:
         """Begin without visitors; where each decision counts `by_event`, each is a visitor of its own."""
         self._by_event = by_event
+        self._most = most
+        self.below = 2**64
         self.seen: set[int] = set()
         self._open: dict[int, Visitor] = {}
         self._dues: list[tuple[int, int, int]] = []
@@ -54,15 +57,26 @@ class VisitorWindows:
         """Return whether a visitor is to count who comes now, and remember that."""
         if self._by_event:
             return True  # each decision comes once
-        if visitor in self.seen or len(self.seen) >= MOST_VISITORS:
+        if visitor >= self.below or visitor in self.seen:
             return False
         self.seen.add(visitor)
+        if len(self.seen) > self._most:
+            self._halve()
         return True
+
+    def _halve(self) -> None:
+        """Count from now on one half of the visitors alone, and forget the others: none of them counts twice."""
+        self.below //= 2
+        self.seen = {visitor for visitor in self.seen if visitor < self.below}
 
     def open(self, row: Row, visitor: int, length: int, is_new: bool, share: float) -> None:
         """Open the window of a visitor, so many microseconds from a decision on."""
         self._open[visitor] = Visitor(is_new, share)
         heapq.heappush(self._dues, (row.time + length, row.seq, visitor))
+
+    def open_since(self) -> dict[int, int]:
+        """Return the visitors whose windows are open, and the positions of their first decisions."""
+        return {visitor: seq for _, seq, visitor in self._dues}
 
     def enter(self, row: Row, visitor: int) -> None:
         """Enter a decision of a visitor; nothing where the window is not open."""

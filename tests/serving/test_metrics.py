@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.core.test_forecasts import forecast
 from tests.serving.shop import make_model, running
+from zoosim.monitoring.health import Action
 from zoosim.monitoring.launch import Verdict
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.console.ledger import Scored
@@ -24,7 +25,7 @@ def test_arms_guardrails_the_holdback_and_forecasts_are_told(tmp_path: Path) -> 
             await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
             current = service.current
             metric = MetricReport("objective", "guardrail", 0.01, -0.02, 0.04, 0.3, 0.006)
-            check = FailedCheck("split ratio", "hold", "too few")
+            check = FailedCheck("split ratio", Action.HOLD, "too few")
             current.launch_report = LaunchReport(
                 service.start.number, 0, Verdict.CANNOT_TELL, "", 9.0, 120, 120, [metric], [check]
             )

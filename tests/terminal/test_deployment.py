@@ -49,6 +49,13 @@ def deployment(**launch: Any) -> dict[str, Any]:
     }
 
 
+def test_floors_are_printed_by_arm(capsys: pytest.CaptureFixture[str]) -> None:
+    status = deployment()
+    status["arms"]["champion"]["floors"] = ["cm2: floor 1.2 per visit, 0.4 +- 0.1 of late, cannot be met"]
+    print_deployment(status)
+    assert "champion: cm2: floor 1.2 per visit, 0.4 +- 0.1 of late, cannot be met." in capsys.readouterr().out
+
+
 def printed(capsys: pytest.CaptureFixture[str], **launch: Any) -> str:
     """Return what is printed, with the words of broken lines beside each other."""
     print_deployment(deployment(**launch))

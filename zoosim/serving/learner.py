@@ -12,6 +12,7 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.serving.arm_replica import GONE
 from zoosim.serving.console.watch import ConsoleWatch, Figures
 from zoosim.serving.events import CHAMPION, Kind, Row, start_key, without_gap
+from zoosim.serving.floors import FloorWatch
 from zoosim.serving.folder import SNAPSHOTS, Models, prepare_model
 from zoosim.serving.join import BEYOND_BOUND
 from zoosim.serving.launches.monitor import LaunchMonitor
@@ -136,6 +137,7 @@ class LogLearner:
         self._reported = -1
         self._reported_at = -math.inf
         self._bounded = 0
+        self._floors = FloorWatch()
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
@@ -188,6 +190,7 @@ class LogLearner:
         if self._message_is_due():
             self._publish()
             self._tell_of_bounds()
+            self._floors.look(self._replica.arms.values())
         if self._snapshot_is_due():
             self._save()
         return rows_read

@@ -44,6 +44,7 @@ from zoosim.serving.events import (
     unpack,
 )
 from zoosim.serving.feedback import FeedbackLog
+from zoosim.serving.floors import floors_of
 from zoosim.serving.folder import (
     keep_model,
     keep_model_file,
@@ -391,6 +392,7 @@ class Service:
                 "failed": self._calls_of(name).failed,
                 "seconds": self._calls_of(name).seconds / max(self._calls_of(name).decided, 1),
                 "learned": dict(arm.learned),
+                "floors": [report.sentence for report in floors_of(arm.model.policy)],
             }
             for name, arm in self.current.arms.items()
         }

@@ -30,6 +30,7 @@ def print_deployment(deployment: Mapping[str, Any], *, wide: bool = False) -> No
     ]
     heads = ("arm", "share", "role", "policy", "model", "decisions\nlearned", "errors", "ms per\ndecision")
     print_table(table_of_rows("What decides", heads, rows, n_text=5, essential=3), wide=wide)
+    print_lines([f"{name}: {floor}." for name, arm in deployment["arms"].items() for floor in arm.get("floors", [])])
     if deployment["frozen"]:
         print_lines(["Learning is frozen: decisions are logged, and not learned. `zoosim deploy unfreeze` ends that."])
     if deployment["rules"]:

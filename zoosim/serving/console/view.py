@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from zoosim.core.durations import MICROSECONDS
 from zoosim.monitoring.launch import SPLITTING, State
+from zoosim.optimizers.dual_ascent import Standing
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.arms import arm_rows
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
@@ -15,6 +16,7 @@ from zoosim.serving.console.ledger_view import ledger_panel
 from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
 from zoosim.serving.console.texts import MISSING, amount, moment, span
 from zoosim.serving.events import CHAMPION
+from zoosim.serving.floors import floors_of
 from zoosim.serving.service import Service
 
 MOST_POINTS = 60
@@ -141,6 +143,7 @@ def findings(service: Service, launch: Mapping[str, Any] | None) -> list[Finding
         Finding(lag < 10_000, "Learner", f"{lag:,} rows behind the log"),
         Finding(silence is None, "Feedback", silence.sentence if silence else _feedback_sentence(service)),
         *(Finding(False, f"Launch: {check.check}", check.sentence) for check in checks),
+        *_floor_findings(service),
         Finding(
             not deviations,
             "Requests",
@@ -148,6 +151,15 @@ def findings(service: Service, launch: Mapping[str, Any] | None) -> list[Finding
             if deviations
             else "hold what the model was made for",
         ),
+    ]
+
+
+def _floor_findings(service: Service) -> list[Finding]:
+    """Return how the floors and ceilings of the arms stand."""
+    return [
+        Finding(report.standing != Standing.IMPOSSIBLE, f"Floors of {arm.name}", report.sentence)
+        for arm in service.current.arms.values()
+        for report in floors_of(arm.model.policy)
     ]
 
 

@@ -1,6 +1,6 @@
 """Encode the columns of a shop's table as features: fitted once, and the same, to the bit, wherever it is used."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.column import ColumnOptions
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, LevelColumn
 from zoosim.schema.infer import infer_type
+from zoosim.schema.number_block import NumberBlock
+from zoosim.schema.number_columns import NumberColumn
 from zoosim.schema.values import UNREADABLE, counted, present
 
 MOST_FEATURES = 10_000
@@ -101,23 +103,42 @@ class Encoder(Strict):
 
     def encode_one(self, values: Mapping[str, Any]) -> FloatArray:
         """Return the features of one visitor or product `(d,)`, given by column; what is not given is missing."""
-        features: list[float] = []
-        for column in self.columns:
-            features += column.encode_one(values.get(column.name))
-        return np.array(features)
+        numbers = self._numbers.read(values)
+        if numbers is None:
+            features: list[float] = []
+            for column in self.columns:
+                features += column.encode_one(values.get(column.name))
+            return np.array(features)
+        encoded = np.zeros(self._n_features)
+        self._numbers.encode(numbers, encoded)
+        for column, place in self._others:
+            encoded[place] = column.encode_one(values.get(column.name))
+        return encoded
 
     def unexpressed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the values, given by column, that the features of `encode_one` do not say."""
         columns = self.by_name
+        numbers = self._numbers.read(values)
+        expressed: frozenset[str] = frozenset()
+        if numbers is not None and self._numbers.are_expressed(numbers):
+            expressed = self._numbers.names
+            if len(values) == len(expressed):
+                return {}
         return {
             name: value
             for name, value in values.items()
-            if value is not None and (name not in columns or not columns[name].expresses(value))
+            if name not in expressed
+            and value is not None
+            and (name not in columns or not columns[name].expresses(value))
         }
 
     def clipped(self, values: Mapping[str, Any]) -> list[str]:
         """Return the columns of which the values, given by column, hold numbers beyond the limits of the features."""
-        return [column.name for column in self.columns if column.clips(values.get(column.name))]
+        numbers = self._numbers.read(values)
+        columns: Iterable[AnyColumn] = self.columns
+        if numbers is not None and self._numbers.are_in_range(numbers):
+            columns = (column for column, _ in self._others)
+        return [column.name for column in columns if column.clips(values.get(column.name))]
 
     def decode_one(self, features: FloatArray) -> dict[str, Any]:
         """Return values by column that have these features `(d,)`, without those that are missing or not said."""
@@ -157,6 +178,21 @@ class Encoder(Strict):
     def by_name(self) -> dict[str, AnyColumn]:
         """The columns by name."""
         return {column.name: column for column in self.columns}
+
+    @cached_property
+    def _numbers(self) -> NumberBlock:
+        """The columns of numbers that are encoded together."""
+        numbers = [(column, place.start) for column, place in self.placed if isinstance(column, NumberColumn)]
+        return NumberBlock([column for column, _ in numbers], [place for _, place in numbers])
+
+    @cached_property
+    def _others(self) -> list[tuple[AnyColumn, slice]]:
+        """The columns that are encoded one by one, and where their features stand."""
+        return [(column, place) for column, place in self.placed if column.name not in self._numbers.names]
+
+    @cached_property
+    def _n_features(self) -> int:
+        return self.width
 
     @cached_property
     def missing_columns(self) -> list[tuple[str, bool]]:

@@ -5,6 +5,7 @@ import pytest
 
 from zoosim.policies.model import Catalogue
 from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.described import Contents
 from zoosim.serving.events import Product, pack_floats
 
 NAMES = ("a", "b", "c")
@@ -16,16 +17,29 @@ def catalogue() -> ServedCatalogue:
 
 
 def test_names_of_what_may_be_shown_have_their_current_versions(catalogue: ServedCatalogue) -> None:
-    assert catalogue.versions_to_show(["c", "a"]) == [-3, -1]
+    assert catalogue.versions_to_show(Contents(["c", "a"])) == [-3, -1]
     catalogue.change(17, Product("a", pack_floats(np.zeros(3)), True, "model"))
-    assert catalogue.versions_to_show(["c", "a"]) == [-3, 17]
+    assert catalogue.versions_to_show(Contents(["c", "a"])) == [-3, 17]
 
 
 @pytest.mark.parametrize("candidates", [[], ["a", "a"], ["a", "unknown"], ["a", 7], ["a", {"id": "b"}]])
 def test_what_needs_a_look_has_no_versions(catalogue: ServedCatalogue, candidates: list[Any]) -> None:
-    assert catalogue.versions_to_show(candidates) is None
+    assert catalogue.versions_to_show(Contents(candidates)) is None
 
 
 def test_what_is_hidden_has_no_version(catalogue: ServedCatalogue) -> None:
     catalogue.change(17, Product("a", pack_floats(np.zeros(3)), False, "model"))
-    assert catalogue.versions_to_show(["a", "b"]) is None
+    assert catalogue.versions_to_show(Contents(["a", "b"])) is None
+
+
+def test_what_is_described_as_before_has_its_version_until_the_product_changes(catalogue: ServedCatalogue) -> None:
+    described = Contents(["c", {"id": "a", "price": 1}])
+    assert catalogue.versions_to_show(described) is None
+    catalogue.note_described(described, {"c": -3, "a": -1})
+    assert catalogue.versions_to_show(Contents(["c", {"id": "a", "price": 1}])) == [-3, -1]
+    assert catalogue.versions_to_show(Contents([{"id": "a", "price": 1}, "a"])) is None
+    # Equal in Python, and not the same in a column of words.
+    assert catalogue.versions_to_show(Contents([{"id": "a", "price": True}])) is None
+    assert catalogue.versions_to_show(Contents([{"id": "a", "price": 1.0}])) is None
+    catalogue.change(17, Product("a", pack_floats(np.zeros(3)), True, "model"))
+    assert catalogue.versions_to_show(described) is None

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
-from zoosim.policies.model import Catalogue, product_ids
+from zoosim.policies.model import Catalogue, name_of, product_ids
+from zoosim.serving.described import Contents, Descriptions
 from zoosim.serving.events import Product, pack_floats, unpack_floats
 
 CANDIDATE_SETS = 1_024
@@ -84,6 +85,7 @@ class ServedCatalogue:
         self._shown = dict.fromkeys(names, True)
         self._sets: OrderedDict[bytes, RequestCandidates] = OrderedDict()
         self._all: RequestCandidates | None = None
+        self._described: Descriptions[tuple[str, int]] = Descriptions()
 
     def __len__(self) -> int:
         return len(self._names)
@@ -128,12 +130,30 @@ class ServedCatalogue:
         """Return whether a product is known and available."""
         return self._shown.get(name, False)
 
-    def versions_to_show(self, candidates: Sequence[Any]) -> list[int] | None:
-        """Return the current versions of products; None unless they are all names, each once, of what may be shown."""
-        is_distinct = set(map(type, candidates)) == {str} and len(set(candidates)) == len(candidates)
-        if not is_distinct or not all(map(self._shown.get, candidates)):
+    def versions_to_show(self, contents: Contents) -> list[int] | None:
+        """Return the current versions of the candidates of a request, in their order.
+
+        None unless each is named once, and is known, as it is described where it is, and may be shown.
+        """
+        names: Sequence[Any] = contents.candidates
+        if contents.described:
+            names = list(names)
+            for place, content in contents.described:
+                name, version = self._described.get(content) or ("", 0)
+                if self._current.get(name) != version:
+                    return None
+                names[place] = name
+        is_distinct = set(map(type, names)) == {str} and len(set(names)) == len(names)
+        if not is_distinct or not all(map(self._shown.get, names)):
             return None
-        return [self._current[name] for name in candidates]
+        return [self._current[name] for name in names]
+
+    def note_described(self, contents: Contents, versions_by_name: Mapping[str, int]) -> None:
+        """Keep which versions the descriptions of a request stand for, of those candidates that have one."""
+        for place, content in contents.described:
+            name = name_of(contents.candidates[place])
+            if name in versions_by_name:
+                self._described.note(content, (name, versions_by_name[name]))
 
     def is_hidden(self, name: str) -> bool:
         """Return whether a product is known and not available."""

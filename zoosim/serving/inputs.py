@@ -12,6 +12,7 @@ from zoosim.schema.column import DeviationKind
 from zoosim.schema.deviations import LONGEST_NAME, Deviation, describe, deviations, shown_name
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.serving.described import Contents, Descriptions
 from zoosim.serving.throttle import Milestones
 
 VISITOR, CANDIDATES = "visitor", "candidates"
@@ -43,19 +44,46 @@ class InputKey(NamedTuple):
     kind: DeviationKind
 
 
+class KnownDescriptions:
+    """Descriptions of products of which a schema says all, so that they need not be compared with it again."""
+
+    def __init__(self) -> None:
+        self._fitted: FittedSchema | None = None
+        self._known: Descriptions[bool] = Descriptions()
+
+    def of(self, fitted: FittedSchema) -> Descriptions[bool]:
+        """Return those of a schema, none where the last ones were of another."""
+        if fitted is not self._fitted:
+            self._fitted = fitted
+            self._known = Descriptions()
+        return self._known
+
+
 class RequestInputs:
     """Contents of a request, beside a schema.
 
     Attributes:
         visitors: The values of its visitor by column; of slots that differ, of each.
-        candidates: Those of its candidates that are described, with their ids.
+        candidates: Those of its candidates that are described, with their ids, but for descriptions that are known.
         unexpressed_visitors, unexpressed_candidates: Those of the values that the schema does not express.
     """
 
     def __init__(
-        self, visitors: Sequence[Mapping[str, Any]], candidates: Sequence[Mapping[str, Any]], fitted: FittedSchema
+        self,
+        visitors: Sequence[Mapping[str, Any]],
+        candidates: Sequence[Mapping[str, Any]],
+        fitted: FittedSchema,
+        note_known: Callable[[int], None] = lambda place: None,
     ) -> None:
+        """Compare with a schema.
+
+        Args:
+            visitors, candidates: What the request holds.
+            fitted: The schema.
+            note_known: Called with the place of each of the candidates of which the schema says all.
+        """
         self._fitted = fitted
+        self._note_known = note_known
         self.visitors = visitors
         self.candidates = candidates
         self.unexpressed_visitors = [fitted.visitors.unexpressed(visitor) for visitor in self.visitors]
@@ -65,10 +93,19 @@ class RequestInputs:
         ]
 
     @classmethod
-    def of(cls, body: DecideBody, slots: Sequence[SlotBody], fitted: FittedSchema) -> "RequestInputs":
+    def of(
+        cls,
+        body: DecideBody,
+        slots: Sequence[SlotBody],
+        fitted: FittedSchema,
+        contents: Contents,
+        known: Descriptions[bool],
+    ) -> "RequestInputs":
         """Return what a request for a decision says; `slots` are what to fill where slots differ."""
         visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-        return cls(visitors, [each for each in body.candidates or () if isinstance(each, dict)], fitted)
+        to_compare = [(place, content) for place, content in contents.described if not known.get(content)]
+        candidates = [contents.candidates[place] for place, _ in to_compare]
+        return cls(visitors, candidates, fitted, lambda number: known.note(to_compare[number][1], True))
 
     @cached_property
     def deviations(self) -> Mapping[InputKey, Deviation]:
@@ -77,10 +114,13 @@ class RequestInputs:
         for values, unexpressed in zip(self.visitors, self.unexpressed_visitors, strict=True):
             for each in deviations(self._fitted.visitors, values, unexpressed):
                 first.setdefault(InputKey(VISITOR, each.column, each.kind), each)
-        for values, unexpressed in zip(self.candidates, self.unexpressed_candidates, strict=True):
+        for number, (values, unexpressed) in enumerate(zip(self.candidates, self.unexpressed_candidates, strict=True)):
             # A description may be of a part of a product; the rest stays as it was.
-            for each in deviations(self._fitted.products, values, unexpressed, is_whole=False):
+            of_candidate = list(deviations(self._fitted.products, values, unexpressed, is_whole=False))
+            for each in of_candidate:
                 first.setdefault(InputKey(CANDIDATES, each.column, each.kind), each)
+            if not unexpressed and not of_candidate:
+                self._note_known(number)
         return first
 
     def warnings(self, grows: bool) -> list[str]:

@@ -14,6 +14,7 @@ from zoosim.serving.bodies import ProductBody
 from zoosim.serving.catalogue import MOST_VERSIONS
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
+from zoosim.serving.described import Contents
 from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
 from zoosim.serving.ids import product_id
 from zoosim.serving.refusals import NotFound
@@ -73,7 +74,7 @@ class ProductFinder:
     async def usable(
         self,
         arm: ServedArm,
-        candidates: Sequence[Candidate],
+        contents: Contents,
         check: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> Usable:
         """Return those of a request's candidates that an arm can show, once the log holds all of them.
@@ -83,7 +84,7 @@ class ProductFinder:
 
         Args:
             arm: The arm.
-            candidates: The candidates.
+            contents: The candidates.
             check: Called with the names that can be shown before what is new of them is stored: what it raises leaves
                 no trace.
 
@@ -91,11 +92,13 @@ class ProductFinder:
             PolicyError: no candidate can be shown, or one comes twice or has no id, or there are too many.
             StoreError: what is new could not be stored.
         """
+        candidates = contents.candidates
         check_size(candidates, self._current.settings)
         while True:
             self._check_model()
-            # Nearly all requests name products that are known, and an arm more would cost a look at each of them.
-            known_versions = arm.catalogue.versions_to_show(candidates)
+            # Nearly all requests name products that are known, or describe them as before, and an arm more would cost a
+            # look at each of them.
+            known_versions = arm.catalogue.versions_to_show(contents)
             if known_versions is not None:
                 return Usable(known_versions, [])
             origin = arm.start.origin
@@ -110,8 +113,9 @@ class ProductFinder:
                 check(list(products))
             stored = await self._store(arm, new) if new else {}
             if arm.start.origin == origin:  # else another model reads other features
-                versions = [stored.get(name) or _version_of(arm, name) for name in products]
-                return Usable(versions, list(reasons))
+                versions = {name: stored.get(name) or _version_of(arm, name) for name in products}
+                arm.catalogue.note_described(contents, versions)
+                return Usable(list(versions.values()), list(reasons))
 
     def _sort_out(
         self, arm: ServedArm, candidates: Sequence[Candidate]

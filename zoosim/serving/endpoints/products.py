@@ -17,6 +17,7 @@ from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
+from zoosim.serving.described import Contents
 from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
 from zoosim.serving.events import (
     CHAMPION,
@@ -35,7 +36,7 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id, user_id_of
-from zoosim.serving.inputs import RequestInputs, refuse
+from zoosim.serving.inputs import KnownDescriptions, RequestInputs, refuse
 from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, can_fill, chances_of, check_slots, draw
 from zoosim.serving.shop_rules.candidates import RuledCandidates, apply_rules, check_pins, with_request
@@ -63,6 +64,7 @@ class ProductEndpoint(Endpoint):
     def __init__(self, parts: ServiceParts) -> None:
         super().__init__(parts)
         self._clipped = ClippedColumns(parts.counts)
+        self._known = KnownDescriptions()
         self._products = ProductFinder(parts.current, parts.writer, parts.clock, self.check_model)
 
     async def decide(
@@ -84,17 +86,23 @@ class ProductEndpoint(Endpoint):
         self.check_model()
         if body.pinned:
             check_pins(body)
+        contents = Contents(body.candidates)
         if self._current.settings.strict and not takes_any_columns:
-            self._refuse_deviations(RequestInputs.of(body, slots, self._current.model.fitted))
-        offers = await self._offers(body, slots)
+            self._refuse_deviations(self._inputs(body, slots, contents))
+        offers = await self._offers(body, slots, contents)
         # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
-        inputs = RequestInputs.of(body, slots, self._current.model.fitted)
+        inputs = self._inputs(body, slots, contents)
         decision, answer = self._decide_among(offers, slots, inputs, body, request, decision_id)
         self._clipped.note(self._current.model.fitted.visitors, inputs.visitors)
         if not self._current.is_warming_up:
             self.inputs.note(inputs.deviations)
             answer.warnings = [] if takes_any_columns else self._warnings(inputs)
         return decision, answer
+
+    def _inputs(self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents) -> RequestInputs:
+        """Return what a request holds, beside the schema, which all arms have."""
+        fitted = self._current.model.fitted
+        return RequestInputs.of(body, slots, fitted, contents, self._known.of(fitted))
 
     def _refuse_deviations(self, inputs: RequestInputs) -> None:
         """Refuse what the model was not made for: `PolicyError`."""
@@ -106,7 +114,9 @@ class ProductEndpoint(Endpoint):
         """Describe what of a request the model was not made for."""
         return inputs.warnings(self._parts.grows()) if inputs.deviations else []
 
-    async def _offers(self, body: DecideBody, slots: Sequence[SlotBody]) -> dict[str, "_Offer | PolicyError"]:
+    async def _offers(
+        self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents
+    ) -> dict[str, "_Offer | PolicyError"]:
         """Return among what each arm can decide, once the log holds it, or why it cannot."""
         if body.candidates is None:
             return {name: _Offer(arm.catalogue.everything(), []) for name, arm in self._current.deciding.items()}
@@ -115,7 +125,7 @@ class ProductEndpoint(Endpoint):
             offers: dict[str, _Offer | PolicyError] = {}
             for name, arm in self._current.deciding.items():
                 try:
-                    usable = await self._products.usable(arm, body.candidates, partial(self._check_slots, body, slots))
+                    usable = await self._products.usable(arm, contents, partial(self._check_slots, body, slots))
                     offers[name] = _Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
                     offers[name] = error
@@ -225,7 +235,7 @@ class ProductEndpoint(Endpoint):
             names = [name for name in map(product_id, body.candidates) if name not in choice.ignored]
         answer = _answer(decision_id, choice, names or await self._names_in(choice))
         if body is not None and not self._current.is_warming_up:
-            answer.warnings = self._warnings(RequestInputs.of(body, (), self._current.model.fitted))
+            answer.warnings = self._warnings(self._inputs(body, (), Contents(body.candidates)))
         return answer
 
     def check_rewards(self, rewards: Mapping[str, float]) -> None:
@@ -278,7 +288,7 @@ class ProductEndpoint(Endpoint):
             names = candidates[0].names
             body = DecideBody(visitor, list(names), count=min(2, len(names)))
             offers = {name: _Offer(each, []) for name, each in zip(arms, candidates, strict=True)}
-            inputs = RequestInputs.of(body, (), self._current.model.fitted)
+            inputs = self._inputs(body, (), Contents(body.candidates))
             record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
             pack(record)
             msgspec.json.encode(answer)

@@ -1,7 +1,6 @@
 """The HTTP API of a service."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,13 +29,13 @@ from zoosim.serving.bodies import (
 from zoosim.serving.console.routes import Console
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
+from zoosim.serving.exact_routes import ExactRoutes, Handler
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.requests import MOST_MODEL_BYTES, bearer_key, read_body
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
 
-Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")
 
 
@@ -72,8 +71,9 @@ class Application:
 
     def starlette(self) -> Starlette:
         """Return the application that a server runs."""
+        deciders = {each.path: self._guarded("POST", DECIDE, self._decider(each)) for each in endpoint_classes()}
         routes = [
-            *(self._route("POST", each.path, DECIDE, self._decider(each)) for each in endpoint_classes()),
+            *(Route(path, decider, methods=["POST"]) for path, decider in deciders.items()),
             # Ids are the shop's own and may hold slashes, hence `path`, which takes these in.
             self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
             self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
@@ -94,7 +94,8 @@ class Application:
             Route("/zoosim.mjs", _send_client),
             *self._console.routes(),
         ]
-        return Starlette(routes=routes, middleware=[Middleware(Tracing)])
+        exact = Middleware(ExactRoutes, {("POST", path): decider for path, decider in deciders.items()})
+        return Starlette(routes=routes, middleware=[Middleware(Tracing), exact])
 
     def _decider(self, endpoint: type[Endpoint]) -> Handler:
         """Return what answers the requests of an endpoint."""
@@ -184,6 +185,11 @@ class Application:
         return json_answer(openapi())
 
     def _route(self, method: str, path: str, role: str, handler: Handler) -> Route:
+        return Route(path, self._guarded(method, role, handler), methods=[method])
+
+    def _guarded(self, method: str, role: str, handler: Handler) -> Handler:
+        """Return a handler that checks the key first, and answers what was refused."""
+
         async def handle(request: Request) -> Response:
             try:
                 self._access.check(role, bearer_key(request))
@@ -197,7 +203,7 @@ class Application:
                 # A body may be no UTF-8, or be nested deeper than the decoder goes.
                 return refusal(error)
 
-        return Route(path, handle, methods=[method])
+        return handle
 
     async def _read(self, request: Request) -> bytes:
         """Return a body; raises `TooLarge` as soon as it is."""

@@ -1,6 +1,6 @@
 """Read requests, as far as the service takes them."""
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from zoosim.core.errors import ZoosimError
 
@@ -19,13 +19,19 @@ def bearer_key(request: Request) -> str:
 
 
 async def read_body(request: Request, most_bytes: int) -> bytes:
-    """Return a body; raises `TooLarge` as soon as it is."""
+    """Return a body; raises `TooLarge` as soon as it is, and `ClientDisconnect` where the client is gone."""
     parts: list[bytes] = []
     size = 0
+    is_complete = False
     # Counted as it comes: the length that a client announces may be missing, or wrong.
-    async for part in request.stream():
+    while not is_complete:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
         size += len(part)
         if size > most_bytes:
             raise TooLarge(f"body: got more bytes than are taken, expected at most {most_bytes:,}")
         parts.append(part)
+        is_complete = not message.get("more_body", False)
     return b"".join(parts)

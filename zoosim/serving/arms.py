@@ -55,6 +55,8 @@ class Assignment:
 
     def arm_for(self, visitor_id: str, decision_id: str) -> str:
         """Return the arm of a decision for a visitor, or for nobody in particular where `visitor_id` is empty."""
+        if not self._draws:
+            return CHAMPION
         decision = f"/decision/{decision_id}".encode()
         visitor = f"/visitor/{visitor_id}".encode() if visitor_id else decision
         for draw in self._draws:

@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import NOBODY, BoolArray, Context, FloatArray, IntArray, frozen
+from zoosim.core.types import NOBODY, BoolArray, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities
 from zoosim.serving.catalogue import RequestCandidates
@@ -16,6 +16,8 @@ from zoosim.serving.recorded import context_of
 
 TOLERANCE = 1e-6
 """By how much a policy's probabilities may miss the sum of 1, to which they are scaled."""
+
+NOTHING_LEFT = "slots: got exclusions that leave a slot without a candidate, expected one for each"
 
 
 class Drawn(NamedTuple):
@@ -134,11 +136,13 @@ def _fill(
     # One loop both draws and says afterwards how likely a draw was: computed in another way, probabilities could differ
     # in their last bits from those that were drawn from.
     pins = {number: slot.pin for number, slot in enumerate(slots) if slot.pin is not None}
-    page: _Page | _Places
+    page: _Page | _Places | _FreePlaces
     if pins or caps:
         page = _Page(slots, candidates.available, pins, caps)
-    else:
+    elif any(slot.excluded for slot in slots):
         page = _Places(slots, candidates.available)
+    else:
+        page = _FreePlaces(candidates.available)
     shown: list[int] = []
     chances: list[float] = []
     closed: list[list[int]] = []
@@ -170,8 +174,7 @@ def _distribution(policy: Policy | None, slot: Slot, candidates: RequestCandidat
     """Return how likely a policy shows each candidate `(K,)` in a slot, of those that are available."""
     if policy is None:
         return _certain(_baseline(slot, available), available)
-    context = context_of(slot.user_id, slot.visitor, candidates)
-    return dense_propensities(policy, Context({**context, "available": frozen(available)}))
+    return dense_propensities(policy, context_of(slot.user_id, slot.visitor, candidates, frozen(available)))
 
 
 class _Page:
@@ -257,6 +260,24 @@ def _certain(place: int, available: BoolArray) -> FloatArray:
     return certain
 
 
+class _FreePlaces:
+    """Candidates of slots that exclude none of them: each slot may show all that are left."""
+
+    def __init__(self, left: BoolArray) -> None:
+        self._left = left
+
+    def open_to(self, slot: int) -> BoolArray:
+        """Return what the highest slot that is not filled may show; raises `PolicyError` where that is nothing."""
+        if not self._left.any():
+            raise PolicyError(NOTHING_LEFT)
+        return self._left
+
+    def fill(self, slot: int, place: int) -> None:
+        """Show a candidate in the slot that `open_to` was asked for last."""
+        self._left = self._left.copy()  # what was open to the slots above stays as it is
+        self._left[place] = False
+
+
 class _Places:
     """Candidates that each slot may show so that one is left for each of those below it.
 
@@ -305,7 +326,7 @@ class _Places:
             self._moves |= moves
         spare = reachable & self._allowed[slot]
         if not spare:
-            raise PolicyError("slots: got exclusions that leave a slot without a candidate, expected one for each")
+            raise PolicyError(NOTHING_LEFT)
         return spare
 
     def _take(self, slot: int, place: int) -> None:
@@ -380,5 +401,8 @@ def _explored(distribution: FloatArray, available: BoolArray, exploration: float
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
     # Scaled before it is drawn from, so that the log holds probabilities that add up to 1.
     mixture = (1.0 - exploration) * (distribution / total)
-    mixture[available] += exploration / n_available
+    if n_available == len(available):
+        mixture += exploration / n_available
+    else:
+        mixture[available] += exploration / n_available
     return mixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.model import ID, Model, product_ids
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import RequestCandidates
@@ -16,14 +16,19 @@ FeaturesOf = Callable[[ProductDecision, int], FloatArray | None]
 """Returns the features of a version of a product in a decision, None where they are not known."""
 
 
-def context_of(user_id: int, visitor: Any, candidates: RequestCandidates) -> Context:
-    """Return a request as policies see it: who comes, with features `(d_u,)`, and candidates that may all be shown."""
+def context_of(
+    user_id: int, visitor: Any, candidates: RequestCandidates, available: BoolArray | None = None
+) -> Context:
+    """Return a request as policies see it: who comes, with features `(d_u,)`, and what may be shown.
+
+    By default those candidates are `available (K,)` that are without a request, too.
+    """
     return Context(
         user_id=user_id,
         user=visitor,
         product_ids=candidates.ids,
         products=candidates.features,
-        available=candidates.available,
+        available=candidates.available if available is None else available,
     )
 
 

@@ -68,18 +68,18 @@ def main() -> None:
 
 
 def _turn(service: ServiceProcess) -> Turn:
-    before = _processor_seconds(service.pid), _processor_seconds(service.learner())
+    before = processor_seconds(service.pid), processor_seconds(service.learner())
     load: Load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
     decided = len(load.seconds["decide"])
     wrong = {status: count for status, count in load.statuses.items() if status >= 400 and status != TURNED_AWAY}
     assert not wrong, f"answers with an error: {wrong}"
     median, p99 = np.quantile(np.array(load.seconds["decide"]) * 1e3, (0.5, 0.99))
-    after = _processor_seconds(service.pid), _processor_seconds(service.learner())
+    after = processor_seconds(service.pid), processor_seconds(service.learner())
     costs = [1e3 * (now - then) / decided for now, then in zip(after, before, strict=True)]
     return Turn(float(median), float(p99), *costs)
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Return the processor time that a process has taken so far, by Linux's count."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])  # fields 14 and 15 of the line, which begin behind the name

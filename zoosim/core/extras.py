@@ -9,6 +9,7 @@ EXTRAS = {
     "serve": ("apsw", "httptools", "httpx2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
     "redis": ("hiredis", "redis"),
     "openfeature": ("openfeature",),
+    "faiss": ("faiss",),
     "torch": ("torch",),
     "minari": ("PIL", "gymnasium", "h5py", "minari"),
 }

@@ -1,0 +1,7 @@
+"""Which of millions of products to look at: those with the largest inner product with a query."""
+
+from zoosim.retrieval.exact import Exact
+from zoosim.retrieval.index import Index, Matches
+from zoosim.retrieval.ivf import IVF
+
+__all__ = ["IVF", "Exact", "Index", "Matches"]

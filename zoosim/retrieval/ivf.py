@@ -1,0 +1,186 @@
+"""The approximate search of many millions: only the lists of products that lie where a query points are looked at."""
+
+import math
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from zoosim.core.checks import check_number, check_whole
+from zoosim.core.digests import short_digest
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.retrieval.exact import FEW
+from zoosim.retrieval.index import Matches, check_allowed, check_matches, check_queries
+from zoosim.retrieval.lists import Lists, choose_blocks, cluster
+from zoosim.retrieval.scan import LANES, search_in_threads, search_slots
+from zoosim.retrieval.vectors import PACKING, Vectors, check_products, longest_first, read_index, write_index
+
+LEAST_PER_LIST = 39
+"""Vectors to a list without which its centre is not to be trusted: faiss warns below it."""
+
+MOST_LISTS = 65_536
+IN_TAIL = -1
+"""Stands for the list of products that came after the index was built."""
+
+
+class IVF:
+    """Find most of the products with the largest inner products among many millions (an inverted file).
+
+    Products are put into lists by the direction of their vectors, by k-means, and in each list into blocks of 64 by
+    their norm. A list's centre and spread and a block's norm say what the block's best product is expected to score,
+    and a search looks at a share of all blocks, those with the highest expectation; in these it is exact, as `Exact`
+    is. So norms that differ, as those of popular and rare products do, cost nothing: long vectors stand together.
+
+    Products that come later stand in no list, since no centre may know their kind: all of them are looked at in every
+    search. Build a new index when they are many. Removed products are not found from the next search on. Where a mask
+    allows few products, all of these are scored; where it allows a part, that many times more blocks are looked at.
+
+    Args:
+        ids: Ids of products `(n,)`, whole numbers of 0 and up, each once.
+        vectors: Their vectors `(n, d)`, up to 1e9 in size; kept in 32 bits.
+        n_lists: How many lists, at most one per 39 products; None: the square root of n, within that.
+        share: The share of blocks that a search looks at, above 0 and at most 1.
+
+    Raises:
+        DataError: an id comes twice, or a vector is no finite number, or the two do not fit each other.
+        ConfigError: `n_lists` or `share` is out of its range, or the extra `faiss`, which does the k-means, is not
+            installed. A saved index is read and searched without it.
+    """
+
+    def __init__(self, ids: Any, vectors: Any, *, n_lists: int | None = None, share: float = 0.05) -> None:
+        ids, vectors = check_products(ids, vectors)
+        n_lists = _check_lists(n_lists, len(ids))
+        share = check_number("share", share, 0, 1, above=True)
+        centres, list_of_each = cluster(vectors, n_lists)
+        self._build(ids, vectors, centres, list_of_each, share)
+
+    @property
+    def ids(self) -> IntArray:
+        """Ids of the products that the index holds, ascending `(n,)`."""
+        return self._vectors.ids
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a vector."""
+        return self._vectors.width
+
+    @property
+    def n_tail(self) -> int:
+        """How many products came after the index was built, which every search looks at."""
+        return int(np.count_nonzero(self._vectors.slots >= self._vectors.first_free))
+
+    @property
+    def version(self) -> str:
+        """Names what the index holds and in which lists, and how much of it a search looks at."""
+        centres, lists = self._lists.centres.tobytes(), self._list_of_each().tobytes()
+        return short_digest(self._vectors.version, repr(self.share), centres, lists)
+
+    def search(self, queries: Any, k: int, allowed: Any = None) -> Matches:
+        """Return k products with large inner products for each query; see `Index.search`.
+
+        The scores are exact. Fewer than k are found where the lists that are looked at hold fewer.
+        """
+        k = check_matches(k)
+        checked = check_queries(queries, self.width)
+        mask = np.zeros(0, bool) if allowed is None else check_allowed(allowed, self.ids)
+        n_allowed = len(self.ids) if allowed is None else int(np.count_nonzero(mask))
+        if n_allowed * FEW <= len(self.ids):
+            slots = self._vectors.slots[mask]
+            places, scores = search_slots(self._vectors.stored, slots, checked, k)
+        else:
+            # As many allowed products are looked at as without a mask.
+            share = self.share * len(self.ids) / n_allowed
+            blocks = self._choose_blocks(checked, share)
+            places, scores = search_in_threads(self._vectors.stored, blocks, checked, k, mask)
+        return Matches(self._vectors.ids_at(places), scores)
+
+    def add(self, ids: Any, vectors: Any) -> None:
+        """Add products, or give those that the index holds a new vector; see `Index.add`."""
+        self._vectors.add(ids, vectors)
+
+    def remove(self, ids: Any) -> None:
+        """Remove products; see `Index.remove`."""
+        self._vectors.remove(ids)
+
+    def vectors(self, ids: Any) -> np.ndarray:
+        """Return the vectors of products `(m, d)` in 32 bits; raises `DataError` for an id that is not held."""
+        return self._vectors.of(ids)
+
+    def save(self, path: str | Path) -> None:
+        """Write the index to a file with a checksum, whole or not at all."""
+        arrays = {"centres": self._lists.centres, "list_of_each": self._list_of_each(), "share": np.array([self.share])}
+        write_index(path, "IVF", self._vectors, **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an index that `save` wrote.
+
+        Raises:
+            DataError: the file is no such index, or not as it was written.
+        """
+        arrays = read_index(path, "IVF", {"centres", "list_of_each", "share"})
+        if not _fit_each_other(**arrays):
+            raise PACKING.broken(Path(path), "its arrays do not fit one another")
+        index = cls.__new__(cls)
+        share = float(arrays["share"][0])
+        index._build(arrays["ids"], arrays["vectors"], arrays["centres"], arrays["list_of_each"], share)
+        return index
+
+    def _build(
+        self, ids: IntArray, vectors: np.ndarray, centres: np.ndarray, list_of_each: IntArray, share: float
+    ) -> None:
+        self.share = share
+        is_listed = list_of_each != IN_TAIL
+        ids_listed, vectors_listed, lists = ids[is_listed], vectors[is_listed], list_of_each[is_listed]
+        order = longest_first(vectors_listed)
+        order = order[np.argsort(lists[order], kind="stable")]
+        sizes = np.bincount(lists, minlength=len(centres))
+        # Each list begins with a block of its own.
+        first_blocks = np.append(0, np.cumsum(-(-sizes // LANES)))
+        place_in_list = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        slots = first_blocks[lists[order]] * LANES + place_in_list
+        n_reserved = int(first_blocks[-1]) * LANES
+        self._lists = Lists(centres, first_blocks)
+        self._vectors = Vectors(ids_listed[order], vectors_listed[order], slots, n_reserved=n_reserved)
+        self._vectors.add(ids[~is_listed], vectors[~is_listed])
+
+    def _choose_blocks(self, queries: FloatArray, share: float) -> IntArray:
+        """Return the blocks to look at for each query `(Q, R)`: a share of those in lists, and the tail."""
+        n_listed = int(self._lists.first_blocks[-1])
+        tail = np.arange(n_listed, -(-self._vectors.n_slots // LANES))
+        if not n_listed:
+            return tail[None]
+        n_chosen = min(math.ceil(share * n_listed), n_listed)
+        chosen = choose_blocks(self._lists, self._vectors.stored.norms, queries, n_chosen)
+        return np.column_stack([chosen, np.broadcast_to(tail, (len(queries), len(tail)))])
+
+    def _list_of_each(self) -> IntArray:
+        """Return the list of each product, in the order of their ids, `IN_TAIL` where it has none `(n,)`."""
+        slots = self._vectors.slots
+        lists = np.searchsorted(self._lists.first_blocks, slots // LANES, side="right") - 1
+        lists[slots >= self._vectors.first_free] = IN_TAIL
+        return lists
+
+
+def _check_lists(n_lists: int | None, n: int) -> int:
+    most = min(max(n // LEAST_PER_LIST, 1), MOST_LISTS)
+    return check_whole("n_lists", min(math.isqrt(n) or 1, most) if n_lists is None else n_lists, 1, most)
+
+
+def _fit_each_other(
+    ids: np.ndarray, vectors: np.ndarray, centres: np.ndarray, list_of_each: np.ndarray, share: np.ndarray
+) -> bool:
+    """Return whether arrays that were read make an index."""
+    return bool(
+        centres.dtype == np.float32
+        and centres.ndim == 2
+        and 1 <= len(centres) <= MOST_LISTS
+        and centres.shape[1] == vectors.shape[1]
+        and np.isfinite(centres).all()
+        and list_of_each.dtype == np.int64
+        and list_of_each.shape == ids.shape
+        and (not len(ids) or (list_of_each.min() >= IN_TAIL and list_of_each.max() < len(centres)))
+        and share.dtype == np.float64
+        and share.shape == (1,)
+        and 0 < share[0] <= 1
+    )

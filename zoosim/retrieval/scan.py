@@ -1,0 +1,317 @@
+"""The k largest inner products of queries with millions of vectors, exact, by a scan of rounded vectors with bounds.
+
+Each vector is kept a second time, rounded to whole numbers of 8 bits: a quarter of the memory that has to be read, and
+sums of which a processor computes many at once. The rounded product is off by at most
+
+    e |q| + |x'| |q - q'|,   x' and q' the rounded vector and query, e = |x - x'|,
+
+by the inequality of Cauchy and Schwarz, so each has a lower and an upper bound. Only vectors whose upper bound reaches
+the k-th largest lower bound can be among the k best: some hundreds of a million. These alone are scored exactly, so
+what comes out is what a scan of all exact scores would give.
+
+Vectors stand in blocks of 64, and in a block by coordinate: the same coordinate of 64 vectors lies side by side, so
+that a compiler makes one instruction of 16 or 32 products. When an index is built the longest vectors come first: those
+of a block are of one length, so bounds are kept per block, and |x| |q| alone says of the last blocks that none of their
+vectors can be among the best.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import inlined, jit
+from zoosim.core.threads import map_in_threads, n_threads
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+LANES = 64
+"""Vectors of a block."""
+
+GROUP = 4
+"""Coordinates whose products are summed in 16 bits: 4 x 127 x 63 = 32,004 fits."""
+
+VECTOR_STEPS = 127
+QUERY_STEPS = 63
+
+SLACK = 1e-6
+"""Relative allowance for what is computed in 32 bits, some four roundings of 6e-8 each."""
+
+LEAST = np.float32(1e-30)
+"""Absolute allowance, for numbers that 32 bits hold with fewer digits."""
+
+CHUNK = 128
+"""Blocks that all queries of a batch look at in turn, while the processor's cache holds them."""
+
+LEAST_PER_THREAD = 4
+"""Queries that are worth a thread."""
+
+NO_PLACE = -1
+
+
+class Stored(NamedTuple):
+    """What an index keeps of C vectors of D coordinates in B = C / 64 blocks; a slot is a place in these arrays.
+
+    `vectors (C, D)`; `codes (B, D', 64)`, the rounded vectors by coordinate, D' the next multiple of 4; `scales
+    (B, 64)`, what a code's 1 stands for; `errors` and `norms (B,)`, at least the largest |x - x'| and |x'| of a block;
+    `places (C,)`, the rank of a slot's id among all ids, -1 where a slot is free.
+    """
+
+    vectors: np.ndarray
+    codes: np.ndarray
+    scales: np.ndarray
+    errors: np.ndarray
+    norms: np.ndarray
+    places: IntArray
+
+
+def new_stored(capacity: int, width: int) -> Stored:
+    """Return room for a number of vectors, rounded up to whole blocks."""
+    n_blocks = -(-capacity // LANES)
+    padded_width = -(-width // GROUP) * GROUP
+    return Stored(
+        vectors=np.zeros((n_blocks * LANES, width), np.float32),
+        codes=np.zeros((n_blocks, padded_width, LANES), np.int8),
+        scales=np.zeros((n_blocks, LANES), np.float32),
+        errors=np.zeros(n_blocks, np.float32),
+        norms=np.zeros(n_blocks, np.float32),
+        places=np.full(n_blocks * LANES, NO_PLACE),
+    )
+
+
+@jit
+def store(stored: Stored, slots: IntArray, vectors: np.ndarray) -> None:
+    """Write vectors `(m, D)` to slots `(m,)`, and round them."""
+    for i in range(len(slots)):
+        _store_one(stored, slots[i], vectors[i])
+
+
+@jit
+def _store_one(stored: Stored, slot: int, vector: np.ndarray) -> None:
+    block, lane = slot // LANES, slot % LANES
+    largest = 0.0
+    for value in vector:
+        largest = max(largest, abs(value))
+    # In 32 bits, as the scan has it: the errors are those of the scale that is used.
+    scale = np.float64(np.float32(largest / VECTOR_STEPS))
+    error, norm = 0.0, 0.0
+    for j in range(len(vector)):
+        stored.vectors[slot, j] = vector[j]
+        code = min(max(np.round(vector[j] / scale), -VECTOR_STEPS), VECTOR_STEPS) if scale > 0 else 0.0
+        stored.codes[block, j, lane] = np.int8(code)
+        error += (vector[j] - scale * code) ** 2
+        norm += (scale * code) ** 2
+    stored.scales[block, lane] = scale
+    stored.errors[block] = max(stored.errors[block], np.float32(np.sqrt(error) * (1 + SLACK) + LEAST))
+    stored.norms[block] = max(stored.norms[block], np.float32(np.sqrt(norm) * (1 + SLACK) + LEAST))
+
+
+def search_in_threads(
+    stored: Stored, blocks: IntArray, queries: FloatArray, k: int, allowed: BoolArray
+) -> tuple[IntArray, FloatArray]:
+    """Return what `search_blocks` does; many queries are shared out to threads."""
+    pieces = np.array_split(np.arange(len(queries)), max(1, min(n_threads(), len(queries) // LEAST_PER_THREAD)))
+
+    def search(piece: IntArray) -> tuple[IntArray, FloatArray]:
+        return search_blocks(stored, blocks if len(blocks) == 1 else blocks[piece], queries[piece], k, allowed)
+
+    places, scores = zip(*map_in_threads(search, pieces), strict=True)
+    return np.concatenate(places), np.concatenate(scores)
+
+
+@jit
+def search_blocks(
+    stored: Stored, blocks: IntArray, queries: FloatArray, k: int, allowed: BoolArray
+) -> tuple[IntArray, FloatArray]:
+    """Return the places and scores `(Q, k)` of the largest inner products with queries `(Q, D)`, the largest first.
+
+    Of equal scores the lower place comes first; where there are fewer than k, places are -1 and scores -inf. `blocks
+    (Q, R)`, or `(1, R)` for all queries alike, are those to look at. `allowed` is a mask over places, empty where all
+    are.
+    """
+    n_queries = len(queries)
+    codes = np.zeros((n_queries, stored.codes.shape[1]), np.int16)
+    scales = np.zeros(n_queries, np.float32)
+    errors = np.zeros(n_queries, np.float32)
+    for i in range(n_queries):
+        scales[i], errors[i] = _round_query(queries[i], codes[i])
+    # The k largest lower bounds of each query as a heap, the least of them first.
+    bounds = np.full((n_queries, k), np.float32(-np.inf))
+    # What may be among the best of each query; the room for it grows.
+    survivors = [np.empty(4 * k + 4 * LANES, np.int64) for _ in range(n_queries)]
+    upper_bounds = [np.empty(4 * k + 4 * LANES, np.float32) for _ in range(n_queries)]
+    counts = np.zeros(n_queries, np.int64)
+    for chunk in range(0, blocks.shape[1], CHUNK):
+        for i in range(n_queries):
+            chosen = blocks[i if len(blocks) > 1 else 0, chunk : chunk + CHUNK]
+            n_seen = 0
+            while n_seen < len(chosen):
+                n_more, counts[i] = _scan(
+                    stored, chosen[n_seen:], codes[i], scales[i], errors[i], allowed,
+                    bounds[i], survivors[i], upper_bounds[i], counts[i],
+                )  # fmt: skip
+                n_seen += n_more
+                if counts[i] + LANES > len(survivors[i]):
+                    counts[i] = _keep_reaching(survivors[i], upper_bounds[i], counts[i], bounds[i, 0])
+                if counts[i] + LANES > len(survivors[i]) // 2:
+                    survivors[i] = np.append(survivors[i], np.empty_like(survivors[i]))
+                    upper_bounds[i] = np.append(upper_bounds[i], np.empty_like(upper_bounds[i]))
+    places = np.full((n_queries, k), NO_PLACE)
+    scores = np.full((n_queries, k), -np.inf)
+    for i in range(n_queries):
+        count = _keep_reaching(survivors[i], upper_bounds[i], counts[i], bounds[i, 0])
+        _rank(stored, survivors[i][:count], queries[i], places[i], scores[i])
+    return places, scores
+
+
+@jit
+def search_slots(stored: Stored, slots: IntArray, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Return what `search_blocks` does, of some slots alone `(m,)`, each of which is scored exactly."""
+    places = np.full((len(queries), k), NO_PLACE)
+    scores = np.full((len(queries), k), -np.inf)
+    for i in range(len(queries)):
+        _rank(stored, slots, queries[i], places[i], scores[i])
+    return places, scores
+
+
+@inlined
+def _round_query(query: FloatArray, codes: np.ndarray) -> tuple[np.float32, np.float32]:
+    """Write a query of norm 1 as whole numbers; return what their 1 stands for, and the norm of the difference."""
+    largest, squares = 0.0, 0.0
+    for value in query:
+        largest = max(largest, abs(value))
+    if largest == 0:
+        return np.float32(0), np.float32(0)
+    for value in query:  # by the largest first: squares of very small or large numbers are none
+        squares += (value / largest) ** 2
+    norm = np.sqrt(squares)
+    scale = np.float64(np.float32(1 / norm / QUERY_STEPS))
+    error = 0.0
+    for j in range(len(query)):
+        value = query[j] / largest / norm
+        code = min(max(np.round(value / scale), -QUERY_STEPS), QUERY_STEPS)
+        codes[j] = np.int16(code)
+        error += (value - scale * code) ** 2
+    return np.float32(scale), np.float32(np.sqrt(error))
+
+
+@jit
+def _scan(
+    stored: Stored,
+    blocks: IntArray,
+    codes: np.ndarray,
+    scale: np.float32,
+    error: np.float32,
+    allowed: BoolArray,
+    bounds: np.ndarray,
+    survivors: IntArray,
+    upper_bounds: np.ndarray,
+    count: int,
+) -> tuple[int, int]:
+    """Add the slots of blocks whose upper bound reaches the k-th largest lower bound to `survivors`.
+
+    Returns how many blocks were looked at, not all where the room was full, and how many survivors there are.
+    """
+    width = stored.codes.shape[1]
+    products = np.zeros(LANES, np.int16)
+    sums = np.zeros(LANES, np.int32)
+    scores = np.zeros(LANES, np.float32)
+    query_share = error + np.float32(4 * SLACK)
+    one = np.float32(1 + 4 * SLACK)
+    for i in range(len(blocks)):
+        if count + LANES > len(survivors):
+            return i, count
+        block = blocks[i]
+        margin = stored.errors[block] * one + stored.norms[block] * query_share
+        # No score in this block is beyond |x| |q|, and the query's norm is 1.
+        if (stored.errors[block] + stored.norms[block]) * one < bounds[0]:
+            continue
+        sums[:] = 0
+        for j in range(0, width, GROUP):
+            first, second, third, fourth = codes[j], codes[j + 1], codes[j + 2], codes[j + 3]
+            for lane in range(LANES):
+                products[lane] = (
+                    np.int16(stored.codes[block, j, lane]) * first
+                    + np.int16(stored.codes[block, j + 1, lane]) * second
+                    + np.int16(stored.codes[block, j + 2, lane]) * third
+                    + np.int16(stored.codes[block, j + 3, lane]) * fourth
+                )
+            for lane in range(LANES):
+                sums[lane] += products[lane]
+        n_reaching = 0
+        for lane in range(LANES):
+            scores[lane] = np.float32(sums[lane]) * (stored.scales[block, lane] * scale)
+            n_reaching += np.int64(scores[lane] + margin >= bounds[0])
+        if n_reaching == 0:
+            continue
+        for lane in range(LANES):
+            upper = scores[lane] + margin
+            if upper < bounds[0]:
+                continue
+            place = stored.places[block * LANES + lane]
+            if place == NO_PLACE or (len(allowed) > 0 and not allowed[place]):
+                continue
+            survivors[count] = block * LANES + lane
+            upper_bounds[count] = upper
+            count += 1
+            lower = scores[lane] - margin
+            if lower > bounds[0]:
+                _replace_least(bounds, lower)
+    return len(blocks), count
+
+
+@inlined
+def _replace_least(heap: np.ndarray, value: np.float32) -> None:
+    """Replace the least number of a binary heap, its first, by a larger one."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= len(heap):
+            break
+        if child + 1 < len(heap) and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= value:
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = value
+
+
+@inlined
+def _keep_reaching(survivors: IntArray, upper_bounds: np.ndarray, count: int, bound: np.float32) -> int:
+    """Keep the survivors whose upper bound is no less than `bound`, which has risen since; return how many."""
+    kept = 0
+    for i in range(count):
+        if upper_bounds[i] >= bound:
+            survivors[kept] = survivors[i]
+            upper_bounds[kept] = upper_bounds[i]
+            kept += 1
+    return kept
+
+
+@jit
+def _rank(stored: Stored, slots: IntArray, query: FloatArray, places: IntArray, scores: FloatArray) -> None:
+    """Write the places and exact scores of the best of some slots, the largest first."""
+    # By place first, so that a stable sort by score leaves the lower place in front.
+    ordered = slots[np.argsort(stored.places[slots])]
+    exact = np.empty(len(ordered))
+    for i in range(len(ordered)):
+        exact[i] = inner_product(stored.vectors[ordered[i]], query)
+    best = np.argsort(-exact, kind="mergesort")[: len(places)]
+    for i in range(len(best)):
+        places[i] = stored.places[ordered[best[i]]]
+        scores[i] = exact[best[i]]
+
+
+@inlined
+def inner_product(vector: np.ndarray, query: FloatArray) -> float:
+    """Return the inner product of a vector of 32 bits and a query of 64, summed in 64."""
+    # Four sums side by side: one alone waits for each addition before the next. Their order is the score's definition.
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    whole = len(query) - len(query) % 4
+    for j in range(0, whole, 4):
+        first += vector[j] * query[j]
+        second += vector[j + 1] * query[j + 1]
+        third += vector[j + 2] * query[j + 2]
+        fourth += vector[j + 3] * query[j + 3]
+    for j in range(whole, len(query)):
+        first += vector[j] * query[j]
+    return (first + second) + (third + fourth)

@@ -11,7 +11,7 @@ import pytest
 from tests.commands import new_process
 from zoosim.core.extras import EXTRAS
 
-MODULE_OF = {"openfeature-sdk": "openfeature", "pillow": "PIL", "scikit-learn": "sklearn"}
+MODULE_OF = {"faiss-cpu": "faiss", "openfeature-sdk": "openfeature", "pillow": "PIL", "scikit-learn": "sklearn"}
 """Modules that are named otherwise than their packages."""
 
 SCRIPT = """

@@ -140,8 +140,11 @@ def test_refuses_settings_out_of_range() -> None:
     [
         {"centres": np.full((1, 4), np.nan, np.float32)},
         {"centres": np.zeros((1, 3), np.float32)},
-        {"list_of_each": np.array([0, 1])},
-        {"list_of_each": np.array([0])},
+        {"block_of_each": np.array([0, 1])},
+        {"block_of_each": np.array([0])},
+        {"block_of_each": np.array([-2, 0])},
+        {"first_blocks": np.array([1, 0])},
+        {"first_blocks": np.array([0, 2**40])},
         {"share": np.array([np.nan])},
     ],
 )
@@ -150,7 +153,8 @@ def test_refuses_a_file_whose_arrays_do_not_fit(broken: dict[str, np.ndarray], t
         "ids": np.array([1, 2]),
         "vectors": np.ones((2, 4), np.float32),
         "centres": np.zeros((1, 4), np.float32),
-        "list_of_each": np.array([0, ivf.IN_TAIL]),
+        "first_blocks": np.array([0, 1]),
+        "block_of_each": np.array([0, ivf.IN_TAIL]),
         "share": np.array([0.5]),
     }
     path = tmp_path / "index"

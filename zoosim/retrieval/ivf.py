@@ -10,7 +10,7 @@ from zoosim.core.checks import check_number, check_whole
 from zoosim.core.digests import short_digest
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.retrieval.exact import FEW
-from zoosim.retrieval.index import Matches, check_allowed, check_matches, check_queries
+from zoosim.retrieval.index import MOST_VECTORS, Matches, check_allowed, check_matches, check_queries
 from zoosim.retrieval.lists import Lists, choose_blocks, cluster
 from zoosim.retrieval.scan import LANES, search_in_threads, search_slots
 from zoosim.retrieval.vectors import PACKING, Vectors, check_products, longest_first, read_index, write_index
@@ -52,7 +52,8 @@ class IVF:
         n_lists = _check_lists(n_lists, len(ids))
         share = check_number("share", share, 0, 1, above=True)
         centres, list_of_each = cluster(vectors, n_lists)
-        self._build(ids, vectors, centres, list_of_each, share)
+        lists, block_of_each = _arrange(vectors, centres, list_of_each)
+        self._build(ids, vectors, lists, block_of_each, share)
 
     @property
     def ids(self) -> IntArray:
@@ -71,9 +72,9 @@ class IVF:
 
     @property
     def version(self) -> str:
-        """Names what the index holds and in which lists, and how much of it a search looks at."""
-        centres, lists = self._lists.centres.tobytes(), self._list_of_each().tobytes()
-        return short_digest(self._vectors.version, repr(self.share), centres, lists)
+        """Names what the index holds and in which blocks, and how much of it a search looks at."""
+        parts = (self._lists.centres, self._lists.first_blocks, self._block_of_each())
+        return short_digest(self._vectors.version, repr(self.share), *(part.tobytes() for part in parts))
 
     def search(self, queries: Any, k: int, allowed: Any = None) -> Matches:
         """Return k products with large inner products for each query; see `Index.search`.
@@ -108,8 +109,8 @@ class IVF:
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file with a checksum, whole or not at all."""
-        arrays = {"centres": self._lists.centres, "list_of_each": self._list_of_each(), "share": np.array([self.share])}
-        write_index(path, "IVF", self._vectors, **arrays)
+        arrays = {"block_of_each": self._block_of_each(), "share": np.array([self.share])}
+        write_index(path, "IVF", self._vectors, **self._lists._asdict(), **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -118,31 +119,26 @@ class IVF:
         Raises:
             DataError: the file is no such index, or not as it was written.
         """
-        arrays = read_index(path, "IVF", {"centres", "list_of_each", "share"})
-        if not _fit_each_other(**arrays):
+        arrays = read_index(path, "IVF", {*Lists._fields, "block_of_each", "share"})
+        lists = Lists(arrays["centres"], arrays["first_blocks"])
+        block_of_each, share = arrays["block_of_each"], arrays["share"]
+        if not _fit_each_other(arrays["vectors"], lists, block_of_each, share):
             raise PACKING.broken(Path(path), "its arrays do not fit one another")
         index = cls.__new__(cls)
-        share = float(arrays["share"][0])
-        index._build(arrays["ids"], arrays["vectors"], arrays["centres"], arrays["list_of_each"], share)
+        index._build(arrays["ids"], arrays["vectors"], lists, block_of_each, float(share[0]))
         return index
 
-    def _build(
-        self, ids: IntArray, vectors: np.ndarray, centres: np.ndarray, list_of_each: IntArray, share: float
-    ) -> None:
+    def _build(self, ids: IntArray, vectors: np.ndarray, lists: Lists, block_of_each: IntArray, share: float) -> None:
         self.share = share
-        is_listed = list_of_each != IN_TAIL
-        ids_listed, vectors_listed, lists = ids[is_listed], vectors[is_listed], list_of_each[is_listed]
-        order = longest_first(vectors_listed)
-        order = order[np.argsort(lists[order], kind="stable")]
-        sizes = np.bincount(lists, minlength=len(centres))
-        # Each list begins with a block of its own.
-        first_blocks = np.append(0, np.cumsum(-(-sizes // LANES)))
-        place_in_list = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        slots = first_blocks[lists[order]] * LANES + place_in_list
-        n_reserved = int(first_blocks[-1]) * LANES
-        self._lists = Lists(centres, first_blocks)
-        self._vectors = Vectors(ids_listed[order], vectors_listed[order], slots, n_reserved=n_reserved)
-        self._vectors.add(ids[~is_listed], vectors[~is_listed])
+        self._lists = lists
+        order = np.argsort(block_of_each, kind="stable")
+        in_tail = order[: np.count_nonzero(block_of_each == IN_TAIL)]
+        listed = order[len(in_tail) :]
+        blocks = block_of_each[listed]
+        place_in_block = np.arange(len(blocks)) - np.searchsorted(blocks, blocks)
+        slots = blocks * LANES + place_in_block
+        self._vectors = Vectors(ids[listed], vectors[listed], slots, n_reserved=int(lists.first_blocks[-1]) * LANES)
+        self._vectors.add(ids[in_tail], vectors[in_tail])
 
     def _choose_blocks(self, queries: FloatArray, share: float) -> IntArray:
         """Return the blocks to look at for each query `(Q, R)`: a share of those in lists, and the tail."""
@@ -154,12 +150,23 @@ class IVF:
         chosen = choose_blocks(self._lists, self._vectors.stored.norms, queries, n_chosen)
         return np.column_stack([chosen, np.broadcast_to(tail, (len(queries), len(tail)))])
 
-    def _list_of_each(self) -> IntArray:
-        """Return the list of each product, in the order of their ids, `IN_TAIL` where it has none `(n,)`."""
+    def _block_of_each(self) -> IntArray:
+        """Return the block of each product, in the order of their ids, `IN_TAIL` where it has no list `(n,)`."""
         slots = self._vectors.slots
-        lists = np.searchsorted(self._lists.first_blocks, slots // LANES, side="right") - 1
-        lists[slots >= self._vectors.first_free] = IN_TAIL
-        return lists
+        return np.where(slots >= self._vectors.first_free, IN_TAIL, slots // LANES)
+
+
+def _arrange(vectors: np.ndarray, centres: np.ndarray, list_of_each: IntArray) -> tuple[Lists, IntArray]:
+    """Return lists whose blocks hold vectors of like norm, and the block of each vector `(n,)`."""
+    sizes = np.bincount(list_of_each, minlength=len(centres))
+    # Each list begins with a block of its own.
+    first_blocks = np.append(0, np.cumsum(-(-sizes // LANES)))
+    order = longest_first(vectors)
+    order = order[np.argsort(list_of_each[order], kind="stable")]
+    place_in_list = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    block_of_each = np.empty(len(order), np.int64)
+    block_of_each[order] = first_blocks[list_of_each[order]] + place_in_list // LANES
+    return Lists(centres, first_blocks), block_of_each
 
 
 def _check_lists(n_lists: int | None, n: int) -> int:
@@ -167,20 +174,30 @@ def _check_lists(n_lists: int | None, n: int) -> int:
     return check_whole("n_lists", min(math.isqrt(n) or 1, most) if n_lists is None else n_lists, 1, most)
 
 
-def _fit_each_other(
-    ids: np.ndarray, vectors: np.ndarray, centres: np.ndarray, list_of_each: np.ndarray, share: np.ndarray
-) -> bool:
+def _fit_each_other(vectors: np.ndarray, lists: Lists, block_of_each: np.ndarray, share: np.ndarray) -> bool:
     """Return whether arrays that were read make an index."""
-    return bool(
+    centres, first_blocks = lists
+    if not (
         centres.dtype == np.float32
         and centres.ndim == 2
         and 1 <= len(centres) <= MOST_LISTS
         and centres.shape[1] == vectors.shape[1]
         and np.isfinite(centres).all()
-        and list_of_each.dtype == np.int64
-        and list_of_each.shape == ids.shape
-        and (not len(ids) or (list_of_each.min() >= IN_TAIL and list_of_each.max() < len(centres)))
+        and first_blocks.dtype == block_of_each.dtype == np.int64
+        and first_blocks.shape == (len(centres) + 1,)
+        and block_of_each.shape == (len(vectors),)
         and share.dtype == np.float64
         and share.shape == (1,)
+    ):
+        return False
+    # As many blocks as there may have been vectors: removed ones leave theirs empty.
+    most_blocks = MOST_VECTORS // LANES + len(centres)
+    listed = block_of_each[block_of_each != IN_TAIL]
+    return bool(
+        first_blocks[0] == 0
+        and (np.diff(first_blocks) >= 0).all()
+        and first_blocks[-1] <= most_blocks
+        and (not len(listed) or (listed.min() >= 0 and listed.max() < first_blocks[-1]))
+        and (not len(listed) or np.bincount(listed).max() <= LANES)
         and 0 < share[0] <= 1
     )

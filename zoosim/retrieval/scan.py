@@ -104,6 +104,19 @@ def _store_one(stored: Stored, slot: int, vector: np.ndarray) -> None:
     stored.norms[block] = max(stored.norms[block], np.float32(np.sqrt(norm) * (1 + SLACK) + LEAST))
 
 
+@jit
+def forget(stored: Stored, slots: IntArray, blocks: IntArray) -> None:
+    """Free slots `(m,)` of some blocks, and let the bounds of these be those of the vectors that stay."""
+    for slot in slots:
+        stored.places[slot] = NO_PLACE
+    for block in blocks:
+        stored.errors[block] = 0
+        stored.norms[block] = 0
+        for other in range(block * LANES, (block + 1) * LANES):
+            if stored.places[other] != NO_PLACE:
+                _store_one(stored, other, stored.vectors[other])
+
+
 def search_in_threads(
     stored: Stored, blocks: IntArray, queries: FloatArray, k: int, allowed: BoolArray
 ) -> tuple[IntArray, FloatArray]:
@@ -144,11 +157,12 @@ def search_blocks(
             chosen = blocks[i if len(blocks) > 1 else 0, chunk : chunk + CHUNK]
             n_seen = 0
             while n_seen < len(chosen):
-                n_more, counts[i] = _scan(
+                n_more, n_survivors = _scan(
                     stored, chosen[n_seen:], codes[i], scales[i], errors[i], allowed,
                     bounds[i], survivors[i], upper_bounds[i], counts[i],
                 )  # fmt: skip
                 n_seen += n_more
+                counts[i] = n_survivors
                 if counts[i] + LANES > len(survivors[i]):
                     counts[i] = _keep_reaching(survivors[i], upper_bounds[i], counts[i], bounds[i, 0])
                 if counts[i] + LANES > len(survivors[i]) // 2:
@@ -216,10 +230,10 @@ def _scan(
     scores = np.zeros(LANES, np.float32)
     query_share = error + np.float32(4 * SLACK)
     one = np.float32(1 + 4 * SLACK)
-    for i in range(len(blocks)):
+    for n_seen in range(len(blocks)):
         if count + LANES > len(survivors):
-            return i, count
-        block = blocks[i]
+            return n_seen, count
+        block = blocks[n_seen]
         margin = stored.errors[block] * one + stored.norms[block] * query_share
         # No score in this block is beyond |x| |q|, and the query's norm is 1.
         if (stored.errors[block] + stored.norms[block]) * one < bounds[0]:
@@ -239,7 +253,7 @@ def _scan(
         n_reaching = 0
         for lane in range(LANES):
             scores[lane] = np.float32(sums[lane]) * (stored.scales[block, lane] * scale)
-            n_reaching += np.int64(scores[lane] + margin >= bounds[0])
+            n_reaching += int(scores[lane] + margin >= bounds[0])
         if n_reaching == 0:
             continue
         for lane in range(LANES):

@@ -10,7 +10,7 @@ from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.types import IntArray
 from zoosim.retrieval.content import content_sums
 from zoosim.retrieval.index import MOST_VECTORS, NO_ID, check_ids, check_vectors, places_of
-from zoosim.retrieval.scan import NO_PLACE, Stored, new_stored, store
+from zoosim.retrieval.scan import LANES, NO_PLACE, Stored, forget, new_stored, store
 
 PACKING = Packing(b"zoosim index 1\n", "index", "save it anew", "the method save of an index writes it")
 
@@ -62,7 +62,7 @@ class Vectors:
         places = places_of(ids, self.ids, "ids")
         slots = self.slots[places]
         self._sums -= content_sums(ids, self.stored.vectors[slots])
-        self.stored.places[slots] = NO_PLACE
+        forget(self.stored, slots, np.unique(slots // LANES))
         self._free = np.append(self._free, slots[slots >= self.first_free])
         self._hold(np.delete(self.ids, places), np.delete(self.slots, places))
 

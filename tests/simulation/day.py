@@ -18,10 +18,10 @@ from zoosim.serving.settings import Settings
 
 DAY = 86_400.0
 DECISIONS = 300
-EPISODES = 6
+EPISODES = 3
 """Times of a day in which visitors come; between them hardly anything happens."""
 
-EPISODE = 40.0
+EPISODE = 60.0
 TRIES_IN_CALM = 5
 """Requests of which a service must answer one at the end of a day, when nothing is wrong."""
 
@@ -88,7 +88,7 @@ class Day:
         self.limits = {
             (writer, "MOST_TOGETHER"): rng.choice([1, 2, 512]),
             (learner, "ROWS_AT_ONCE"): rng.choice([7, 50, 1_000]),
-            (learner, "SECONDS_BETWEEN_MESSAGES"): rng.choices([0.1, 3.0], [0.25, 0.75])[0],
+            (learner, "SECONDS_BETWEEN_MESSAGES"): rng.choices([0.1, 3.0, 12.0], [0.1, 0.4, 0.5])[0],
             (learner, "SECONDS_BETWEEN_REPORTS"): 4.0,
         }
 

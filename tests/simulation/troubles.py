@@ -17,7 +17,7 @@ from zoosim.serving.bodies import ProductBody
 from zoosim.serving.service import Service
 from zoosim.serving.settings import ArmSetting, Settings
 
-SECONDS_BETWEEN = 7.0
+SECONDS_BETWEEN = 6.0
 """Mean seconds from one trouble to the next, while visitors come."""
 
 JUMPS = [0.5, 60.0, 3_600.0, 8_640_000.0]

@@ -29,12 +29,13 @@ from zoosim.serving.arms import Assignment
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.client import ServiceError
 from zoosim.serving.deployment import deployed, models_in
-from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Start
+from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Kind, NewRow, Start
 from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
+from zoosim.serving.writer import Writer
 
 KEY = "k" * 20
 START = Start("a" * 32, Rules().model_dump_json().encode(), number=7, salt=b"salt")
@@ -274,6 +275,31 @@ def test_what_an_arm_learned_is_taken_though_it_has_another_name_by_then(
             news = News(0, 0, arm.origin, arm=name)
             service.current.take(decode(encode(publishers[name].message(learned, news))))
             assert learned_arrays(arm.model.policy) == learned_arrays(learned)
+
+    with_service(tmp_path, model, use)
+
+
+def test_an_arm_that_begins_while_a_product_is_stored_knows_it_as_the_log_says(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its start stands behind the product's row: learners, who read the log, know the arm without it."""
+    append = Writer.append
+
+    async def append_and_launch(writer: Writer, rows: list[NewRow], durable: bool = False) -> Any:
+        positions = await append(writer, rows, durable)
+        if rows[0].kind is Kind.PRODUCT and "new" not in services[0].current.arms:
+            await services[0].deploy(DeploymentBody("launch", "new", services[0].keep_model(model), 0.0))
+        return positions
+
+    services = []
+
+    async def use(service: Service) -> None:
+        services.append(service)
+        monkeypatch.setattr(Writer, "append", append_and_launch)
+        await service.decide(DecideBody({"country": "de"}, [{"id": "q1", "category": "c1"}, "p1"]))
+        expected = {name: arm.catalogue.state()[0] for name, arm in replayed(tmp_path).arms.items()}
+        assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
+        assert ["q1" in arm["names"] for arm in expected.values()] == [True, False]
 
     with_service(tmp_path, model, use)
 

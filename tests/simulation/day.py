@@ -86,7 +86,7 @@ class Day:
         self.troubles = Troubles(world, self.hosts, self.clients, self.deployments, self._wait, rng)
         # How much is done together; so small that limits are reached.
         self.limits = {
-            (writer, "MOST_TOGETHER"): rng.choice([1, 2, 512]),
+            (writer, "MOST_TOGETHER"): rng.choice([2, 4, 512]),
             (learner, "ROWS_AT_ONCE"): rng.choice([7, 50, 1_000]),
             (learner, "SECONDS_BETWEEN_MESSAGES"): rng.choices([0.1, 3.0, 12.0], [0.1, 0.4, 0.5])[0],
             (learner, "SECONDS_BETWEEN_REPORTS"): 4.0,

@@ -100,6 +100,11 @@ class ServedArm:
         for context, action in self._replica.learning.moved_by(decision):
             self._unconfirmed.note(self.model.policy, position, context, action)
 
+    def take_version(self, row: Row | None, version: int) -> None:
+        """Take over an older version of a product from its row, if that is it."""
+        if row is not None and row.seq == version and row.kind is Kind.PRODUCT:
+            self._replica.change_product(row, unpack(row))
+
     def take(self, message: Message) -> bool:
         """Take over what was learned; return whether that could be, or was news of a state that is not known here."""
         policy = self.model.policy
@@ -389,11 +394,6 @@ class Current(Projection):
         """Look up whether a few of the visitors who are counted were forgotten, the next ones each time."""
         for visitor, position in self.history.next_rows(CHECKED_AT_ONCE):
             self.history.check_named(visitor, await self.ask(self._reader.row, position))
-
-    def take_version(self, row: Row | None, version: int) -> None:
-        """Take over an older version of a product from its row, if that is it."""
-        if row is not None and row.seq == version and row.kind is Kind.PRODUCT:
-            self.on_product(row, unpack(row))
 
     def _start_row(self, start: Start) -> NewRow:
         """Return the row of the next start."""

@@ -215,13 +215,16 @@ class ProductFinder:
             # Without a key, as a product may become again what it was before. The position that a row gets is the
             # version, so nothing knows the product before that is stored, and each row that names it stands behind it.
             rows = [NewRow(self._clock.now(), Kind.PRODUCT, None, pack(product)) for product in new]
+            # Those of now: an arm that begins while the rows are stored may stand behind them in the log, by which it
+            # does not know their products. Others' learners would not learn what it decided among them.
+            model = products[0].model
+            catalogues = [other.catalogue for other in self._current.arms.values() if other.start.model == model]
             positions = await self._writer.append(rows, durable)
             for product, position in zip(new, positions, strict=True):
                 assert position is not None
                 versions[product.name] = position
-                for other in self._current.arms.values():
-                    if product.model == other.start.model:
-                        other.catalogue.change(position, product)
+                for each in catalogues:
+                    each.change(position, product)
             return versions
 
 

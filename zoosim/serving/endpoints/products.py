@@ -305,7 +305,7 @@ class ProductEndpoint(Endpoint):
             return await self._earlier_names(versions)
         for version in versions:
             if version not in arm.catalogue:
-                self._current.take_version(await self._current.ask(self._parts.reader.row, version), version)
+                arm.take_version(await self._current.ask(self._parts.reader.row, version), version)
         return arm.catalogue.candidates(versions).names if arm.catalogue.has_all(versions) else None
 
     async def _earlier_names(self, versions: Sequence[int]) -> list[str] | None:

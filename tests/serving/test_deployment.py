@@ -26,10 +26,10 @@ from zoosim.policies.persistence import packed_state
 from zoosim.serving import folder
 from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.arms import Assignment
-from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
+from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody, ProductBody
 from zoosim.serving.client import ServiceError
 from zoosim.serving.deployment import deployed, models_in
-from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Kind, NewRow, Start
+from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Kind, NewRow, Start, pack, start_key
 from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.rules import Rules
@@ -285,23 +285,49 @@ def test_an_arm_that_begins_while_a_product_is_stored_knows_it_as_the_log_says(
     """Its start stands behind the product's row: learners, who read the log, know the arm without it."""
     append = Writer.append
 
-    async def append_and_launch(writer: Writer, rows: list[NewRow], durable: bool = False) -> Any:
-        positions = await append(writer, rows, durable)
-        if rows[0].kind is Kind.PRODUCT and "new" not in services[0].current.arms:
-            await services[0].deploy(DeploymentBody("launch", "new", services[0].keep_model(model), 0.0))
-        return positions
-
-    services = []
-
     async def use(service: Service) -> None:
-        services.append(service)
+        async def append_and_launch(writer: Writer, rows: list[NewRow], durable: bool = False) -> Any:
+            positions = await append(writer, rows, durable)
+            if rows[0].kind is Kind.PRODUCT and "new" not in service.current.arms:
+                await service.deploy(DeploymentBody("launch", "new", service.keep_model(model), 0.0))
+            return positions
+
         monkeypatch.setattr(Writer, "append", append_and_launch)
         await service.decide(DecideBody({"country": "de"}, [{"id": "q1", "category": "c1"}, "p1"]))
-        expected = {name: arm.catalogue.state()[0] for name, arm in replayed(tmp_path).arms.items()}
-        assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
-        assert ["q1" in arm["names"] for arm in expected.values()] == [True, False]
+        check_products(service, tmp_path)
+        assert ["q1" in arm.catalogue.names() for arm in service.current.arms.values()] == [True, False]
 
     with_service(tmp_path, model, use)
+
+
+def test_a_product_is_hidden_from_a_model_that_another_service_switched_to_just_before(
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Writer.append
+
+    async def use(service: Service) -> None:
+        digest = service.keep_model(rival)
+
+        async def switch_before(writer: Writer, rows: list[NewRow], durable: bool = False) -> Any:
+            start = service.current.start
+            if rows[0].kind is Kind.PRODUCT and start.number == 1:
+                start = msgspec.structs.replace(start, model=digest, turn=2, number=2)
+                await append(writer, [NewRow(rows[0].time, Kind.START, start_key(2), pack(start))])
+            return await append(writer, rows, durable)
+
+        monkeypatch.setattr(Writer, "append", switch_before)
+        await service.change_product("p1", ProductBody(available=False))
+        check_products(service, tmp_path)
+        assert service.current.start.model == digest
+        assert service.current.catalogue.hidden() == ["p1"]
+
+    with_service(tmp_path, model, use)
+
+
+def check_products(service: Service, folder: Path) -> None:
+    """Check that a service knows the products of its arms as its log says."""
+    expected = {name: arm.catalogue.state()[0] for name, arm in replayed(folder).arms.items()}
+    assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
 
 
 def test_a_model_of_another_kind_is_not_launched(tmp_path: Path, model: Path) -> None:

@@ -67,6 +67,11 @@ class Shop:
     async def look(self) -> None:
         """Tick, let the learner read, and let the service do what its report calls for."""
         await self.service.tick()
+        self.tell()
+        await self.service.tick()
+
+    def tell(self) -> None:
+        """Let the learner read, and tell of it."""
         for row in rows_of(self.service._reader, self._read):
             self.monitor.apply(row)
             self._read = row.seq
@@ -80,7 +85,6 @@ class Shop:
             launch=self.monitor.report(),
         )
         self.service.current.take(Publisher().message(arm.model.policy, news))
-        await self.service.tick()
 
     @property
     def state(self) -> str:
@@ -327,6 +331,19 @@ def test_what_was_earned_beside_another_champion_does_not_count(tmp_path: Path, 
         report = shop.monitor.report()
         assert report is not None
         assert report.visitors == 0
+
+    with_shop(tmp_path, model, use)
+
+
+def test_no_share_grows_by_a_report_of_what_was_earned_beside_another_champion(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await launch(shop, model, hours=0.1)
+        await shop.visits(60, {CHAMPION: 0.4, "new": 0.4})
+        shop.time.pass_by(1_000.0)
+        shop.tell()
+        await shop.service.switch_model(shop.service.start.model)
+        await shop.service.tick()
+        assert shop.service.current.assignment.shares["new"] == 0.2
 
     with_shop(tmp_path, model, use)
 

@@ -17,6 +17,8 @@ from tests.simulation.arms import flaws_of_arms
 from tests.simulation.clients import Operation
 from tests.simulation.closings import Closed, expected_closings
 from tests.simulation.day import Day
+from tests.simulation.launches import flaws_of_launches
+from tests.simulation.looks import flaws_of_reaches
 from zoosim.core.types import Context
 from zoosim.policies.persistence import packed_state
 from zoosim.policies.requests import dense_propensities
@@ -54,6 +56,8 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
     yield from _flaws_of_log(rows, records, has_lost=bool(day.log.lost))
     yield from _flaws_of_history(day, records)
     yield from flaws_of_arms(day, rows, records)
+    yield from flaws_of_launches(day, rows, records)
+    yield from flaws_of_reaches(day.looks.reaches, rows, records)
     yield from _flaws_of_states(day, rows, records, folder)
     if rows[-1].seq != day.newest_before_idle:
         yield f"idle services wrote {rows[-1].seq - day.newest_before_idle} rows"

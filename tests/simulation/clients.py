@@ -16,6 +16,9 @@ from zoosim.serving.service import Service
 TIMEOUT = 5.0
 """Seconds after which a client gives up."""
 
+SECONDS_TO_AVOID = 10.0
+"""Seconds for which clients turn to other services after one has let them wait."""
+
 VISITORS = 200
 """Visitors who may come."""
 
@@ -48,6 +51,7 @@ class Clients:
 
     Attributes:
         history: What they asked, and what they were answered.
+        is_feedback_broken: Whether nobody says what decisions earned.
     """
 
     def __init__(self, world: World, hosts: list[Host], wait: float, rng: Random) -> None:
@@ -60,6 +64,7 @@ class Clients:
             rng: Who comes, and what they do.
         """
         self.history: list[Operation] = []
+        self.is_feedback_broken = False
         self._loop = world.loop
         self._faults = world.faults
         self._violations = world.violations
@@ -67,6 +72,7 @@ class Clients:
         self._wait = wait
         self._rng = rng
         self._visits = 0
+        self._avoided_until: dict[str, float] = {}
 
     async def visit(self) -> None:
         """Come once: be decided for, and say what it earned."""
@@ -87,7 +93,7 @@ class Clients:
         if body.defer and is_activated:
             await asyncio.sleep(rng.uniform(0.0, self._wait / 2))
             await self.insist("activate", decision_id, None, lambda service: service.activate(decision_id))
-        if rng.random() < FEEDBACK_CHANCE:
+        if rng.random() < FEEDBACK_CHANCE and not self.is_feedback_broken:
             await self._give_feedback(decision_id, [shown.product for shown in answer.shown])
 
     async def _insist_on_decision(self, body: DecideBody) -> Any:
@@ -182,6 +188,7 @@ class Clients:
         giving_up.cancel()
         if answer is GAVE_UP:
             self._faults.note(Fault.GAVE_UP)
+            self._avoided_until[host.name] = loop.time() + SECONDS_TO_AVOID
             answer = None
         self.history.append(Operation(kind, name, body, process, start, loop.time(), answer))
         if isinstance(answer, Exception) and not isinstance(answer, ZoosimError):
@@ -211,7 +218,8 @@ class Clients:
 
     def host(self) -> Host:
         """Return a machine that is asked, one that seems to be up if there is one."""
-        ready = [host for host in self._hosts if host.is_ready]
+        now = self._loop.time()
+        ready = [host for host in self._hosts if host.is_ready and now >= self._avoided_until.get(host.name, 0.0)]
         return self._rng.choice(ready or self._hosts)
 
 

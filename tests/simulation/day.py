@@ -1,19 +1,26 @@
 """A simulated day: three services of one log, their learners, and clients, with faults that one seed draws."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from tests.simulation.clients import Clients
 from tests.simulation.deployments import Deployments
 from tests.simulation.faults import Faults
 from tests.simulation.hosts import Host, Models, World, faulty_parts
+from tests.simulation.looks import Looks
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.store import MemoryLog
 from tests.simulation.troubles import Troubles
+from zoosim.core.durations import MICROSECONDS
+from zoosim.monitoring import health
 from zoosim.serving import learner, writer
 from zoosim.serving.bodies import DecideBody
+from zoosim.serving.launches import monitor
 from zoosim.serving.settings import Settings
 
 DAY = 86_400.0
@@ -22,6 +29,9 @@ EPISODES = 3
 """Times of a day in which visitors come; between them hardly anything happens."""
 
 EPISODE = 60.0
+USUAL = 3.0
+"""Feedbacks that lack where feedback is taken to have ceased; in services they are 20."""
+
 TRIES_IN_CALM = 5
 """Requests of which a service must answer one at the end of a day, when nothing is wrong."""
 
@@ -43,6 +53,7 @@ class Day:
         clients: Who asks.
         deployments: Who changes what decides.
         troubles: What goes wrong.
+        looks: Who looks at what services say of their log.
         has_clocks: Whether policies have clocks, so that decisions of a service move its own state.
         sync_all: Whether decisions, too, are on the disk before they are answered.
         newest_before_idle: The last row before nobody asked for anything any more.
@@ -64,12 +75,15 @@ class Day:
         self.newest_before_idle = 0
         rng = self._rng
         self._wait = rng.uniform(5.0, 40.0)
+        per_visitor = rng.choice([0, 1, 3])
+        # Where a log is deleted, which is on days without bounds, rows go once two snapshots hold what they taught.
+        is_saved_often = rng.random() < (0.05 if per_visitor else 0.35)
         settings: dict[str, Any] = {
             "wait": self._wait,
             "aggregation": rng.choice(["earliest", "latest", "sum", "average", "median", "min", "max"]),
-            "per_visitor": rng.choice([0, 1, 3]),
+            "per_visitor": per_visitor,
             "sync": rng.choice(["feedback", "all"]),
-            "snapshot": rng.choices([20.0, 20_000.0], [0.1, 0.9])[0],
+            "snapshot": 10.0 if is_saved_often else 20_000.0,
             "keep_days": 0,
             "grow": False,
         }
@@ -84,27 +98,38 @@ class Day:
         self.clients = Clients(world, self.hosts, self._wait, rngs["clients"])
         self.deployments = Deployments(world, self.clients, rngs["deployments"])
         self.troubles = Troubles(world, self.hosts, self.clients, self.deployments, self._wait, rng)
+        self.looks = Looks(world, self.clients)
         # How much is done together; so small that limits are reached.
         self.limits = {
             (writer, "MOST_TOGETHER"): rng.choice([2, 4, 512]),
             (learner, "ROWS_AT_ONCE"): rng.choice([7, 50, 1_000]),
             (learner, "SECONDS_BETWEEN_MESSAGES"): rng.choices([0.1, 3.0, 12.0], [0.1, 0.4, 0.5])[0],
             (learner, "SECONDS_BETWEEN_REPORTS"): 4.0,
+            (monitor, "LEAST_DECISIONS"): 30.0,
+            (monitor, "SILENCE"): 10 * MICROSECONDS,
+            (monitor, "USUAL"): USUAL,
         }
+
+    @contextmanager
+    def parts(self) -> Iterator[None]:
+        """Let the limits of the day hold within the block, and its faults happen."""
+        no_rewards = health.no_rewards
+
+        def sooner(name: str, minutes: float, limit: float, usual: float) -> health.Finding | None:
+            return no_rewards(name, minutes, limit, usual * 20.0 / USUAL)
+
+        with ExitStack() as stack:
+            for (module, name), value in self.limits.items():
+                stack.enter_context(patch.object(module, name, value))
+            stack.enter_context(patch.object(health, "no_rewards", sooner))
+            stack.enter_context(faulty_parts(self.faults))
+            yield
 
     def run(self) -> None:
         """Live through the day."""
-        before = {place: getattr(*place) for place in self.limits}
-        for (module, name), value in self.limits.items():
-            setattr(module, name, value)
-        try:
-            with faulty_parts(self.faults):
-                life = self.loop.create_task(self._live())
-                self.loop.run_until(DAY)
-                life.result()
-        finally:
-            for (module, name), value in before.items():
-                setattr(module, name, value)
+        life = self.loop.create_task(self._live())
+        self.loop.run_until(DAY)
+        life.result()
 
     def close(self) -> None:
         """Let go of everything."""
@@ -128,6 +153,9 @@ class Day:
         await self._recover()
         await asyncio.sleep(CALM / 2)
         self._is_busy = False
+        await self.looks.check_writing(self._rng.choice(self.hosts))
+        await self.looks.check_copies(self.hosts)
+        await asyncio.sleep(10.0)
         self.newest_before_idle = self.log.rows[-1].seq
 
     async def _recover(self) -> None:
@@ -161,6 +189,7 @@ class Day:
         for arrival in arrivals:
             await asyncio.sleep(began + arrival - self.loop.time())
             visits_going.append(self.loop.create_task(self.clients.visit()))
+        await self.looks.ask_for_reach(self._rng.choice(self.hosts))
         chaos.cancel()
         await asyncio.wait(visits_going)
         await asyncio.sleep(self._wait + 5.0)

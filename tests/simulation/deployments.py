@@ -15,7 +15,6 @@ ARMS = ("challenger", "second", "holdback")
 
 PLAN: dict[str, Any] = {
     "steps": [0.3, 0.5],
-    "hours": 0.002,
     "least": 2,
     "level": 0.4,
     "ship_level": 0.4,
@@ -88,8 +87,18 @@ class Deployments:
             role="holdback" if arm == "holdback" else "challenger",
             who="somebody",
             change_id=change_id,
-            plan={**PLAN, "holdback": rng.choice([0.0, 0.1])} if is_by_plan else None,
+            plan=self._plan() if is_by_plan else None,
         )
+
+    def _plan(self) -> dict[str, Any]:
+        rng = self._rng
+        return {
+            **PLAN,
+            "holdback": rng.choice([0.0, 0.1]),
+            "hours": rng.choice([0.002, [0.001, 0.003]]),
+            "window": rng.choice([0.0, 10.0]),
+            "most_days": rng.choice([0.0, 0.0005]),
+        }
 
     async def _send(self, host: Host, body: DeploymentBody, model: Any) -> Any:
         content = model.read_bytes() if body.action == "launch" else b""

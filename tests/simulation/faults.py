@@ -43,6 +43,7 @@ class Fault(StrEnum):
     FEEDBACK_CHANGED = "id of feedback with another body"
     FEEDBACK_LATE = "feedback after the wait"
     FEEDBACK_UNKNOWN = "feedback to an unknown decision"
+    FEEDBACK_CEASED = "feedback ceased"
     NEVER_ACTIVATED = "deferred and never activated"
     PRODUCT_CHANGED = "product changed"
     PRODUCT_NEW = "product that nobody knew"

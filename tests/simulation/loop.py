@@ -93,9 +93,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context = None
     ) -> Call:
         """Call something at a time, in the process that asks for it."""
+        process = _process.get() if context is None else context.get(_process, OUTSIDE)
         call = Call(when, callback, args, context)
         self._count += 1
-        heapq.heappush(self._due, (max(when, self._now), self._count, call, call.context.get(_process, OUTSIDE)))
+        heapq.heappush(self._due, (when if when > self._now else self._now, self._count, call, process))
         return call
 
     def call_later(  # type: ignore[override]

@@ -71,8 +71,9 @@ def _run_day(seed: int) -> Report:
     try:
         day = Day(seed, _models(has_clocks=seed % 2 == 1), folder)
         try:
-            day.run()
-            report.violations = [f"seed {seed}: {violation}" for violation in violations_of(day, folder / "check")]
+            with day.parts():
+                day.run()
+                report.violations = [f"seed {seed}: {violation}" for violation in violations_of(day, folder / "check")]
         except Exception as error:
             report.violations = [f"seed {seed}: the simulation ended: {error!r}"]
         report.seconds = process_time() - began

@@ -64,7 +64,7 @@ class Troubles:
             Trouble(Fault.SERVICE_KILLED, self._kill_service, 0.5),
             Trouble(Fault.SERVICE_STOPPED, self._stop_service, 0.2),
             Trouble(Fault.LEARNER_KILLED, self._kill_learner, 0.5),
-            Trouble(Fault.SERVICE_PAUSED, self._pause_service, 1.0),
+            Trouble(Fault.SERVICE_PAUSED, self._pause_service, 0.6),
             Trouble(Fault.LEARNER_PAUSED, self._pause_learner, 1.0),
             Trouble(Fault.STORE_AWAY, self._be_away, 0.5),
             Trouble(Fault.SLOW_STORE, self._be_slow, 0.5),
@@ -75,7 +75,8 @@ class Troubles:
             Trouble(Fault.SETTINGS_CHANGED, self._change_settings, 0.5),
             Trouble(Fault.MODEL_SWITCHED, self._switch_model, 0.3),
             Trouble(Fault.ARMS_CHANGED, self._change_arms, 0.2),
-            Trouble(Fault.LOG_DELETED, self._delete_log, 0.3),
+            Trouble(Fault.FEEDBACK_CEASED, self._break_feedback, 0.2),
+            Trouble(Fault.LOG_DELETED, self._delete_log, 1.0),
             Trouble(Fault.DEPLOYED, deployments.change, 3.0),
         ]
         self._troubles = [trouble for trouble in troubles if self._faults.has(trouble.fault)]
@@ -161,6 +162,12 @@ class Troubles:
         await asyncio.sleep(self._rng.expovariate(0.2))
         self._loop.slowness = 1.0
 
+    async def _break_feedback(self, host: Host) -> None:
+        self._faults.note(Fault.FEEDBACK_CEASED)
+        self._clients.is_feedback_broken = True
+        await asyncio.sleep(self._rng.uniform(20.0, 60.0))
+        self._clients.is_feedback_broken = False
+
     async def _lose_rows(self, host: Host) -> None:
         if self._world.log.unsynced():
             self._faults.note(Fault.ROWS_LOST)
@@ -220,4 +227,7 @@ class Troubles:
         if host.settings.per_visitor:
             return
         self._faults.note(Fault.LOG_DELETED)
+        if self._rng.random() < 0.5:  # so that at times what is removed is not learned everywhere
+            await self._pause_learner(self._rng.choice(self._hosts))
+            await asyncio.sleep(self._rng.uniform(10.0, 40.0))
         await self._clients.ask(host, "delete", "", None, lambda service: service.upkeep.delete_log())

@@ -151,8 +151,7 @@ class ProductFinder:
                 raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
             for arm, product in new_products:
                 if not arm.catalogue.is_current(product):
-                    versions = await self._store(arm, [product], durable=True)
-                    await self._current.catch_up(versions[name])
+                    await self._store(arm, [product], durable=True)
             if self._current.origins == origins:
                 return
 
@@ -215,16 +214,14 @@ class ProductFinder:
             # Without a key, as a product may become again what it was before. The position that a row gets is the
             # version, so nothing knows the product before that is stored, and each row that names it stands behind it.
             rows = [NewRow(self._clock.now(), Kind.PRODUCT, None, pack(product)) for product in new]
-            # Those of now: an arm that begins while the rows are stored may stand behind them in the log, by which it
-            # does not know their products. Others' learners would not learn what it decided among them.
-            model = products[0].model
-            catalogues = [other.catalogue for other in self._current.arms.values() if other.start.model == model]
             positions = await self._writer.append(rows, durable)
             for product, position in zip(new, positions, strict=True):
                 assert position is not None
                 versions[product.name] = position
-                for each in catalogues:
-                    each.change(position, product)
+            # Known as the log says, in whose order learners and other services read them: starts that this service has
+            # yet to read may stand before these rows, and by those arms begin or take another model.
+            if new:
+                await self._current.catch_up(max(versions[product.name] for product in new))
             return versions
 
 

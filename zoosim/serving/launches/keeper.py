@@ -78,7 +78,12 @@ class LaunchKeeper:
             return
         why = SENTENCES.get(event) or _reason(event, report)
         told = {"reason": why, "verdict": report.verdict, "visitors": report.visitors}
-        await self._switch(lambda start: self._moved(start, launch, event, told), LAUNCH, f"{launch.arm}: {why}")
+
+        def moved(start: Start) -> Start:
+            # What it earned beside another champion says nothing. The learner tells more once it has read of this one.
+            return self._moved(start, launch, event, told) if start.origin == report.champion else start
+
+        await self._switch(moved, LAUNCH, f"{launch.arm}: {why}")
 
     def _due_event(self, launch: Launch, report: LaunchReport) -> Event | None:
         plan = launch.checked_plan()

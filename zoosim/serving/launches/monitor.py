@@ -239,6 +239,7 @@ class LaunchMonitor(Projection):
             metrics=[_told(plan, test) for plan, test in zip(self._plan.metrics, self._comparison.tests, strict=True)],
             checks=[failed(finding) for finding in self._findings()],
             per_hour=per_hour,
+            champion=self._champion,
         )
 
     def _now(self) -> datetime:

@@ -47,6 +47,7 @@ class LaunchReport(msgspec.Struct, array_like=True):
         metrics: How each metric stands.
         checks: The checks that fail.
         per_hour: Such visitors who come per hour, 0 where nobody knows.
+        champion: Origin of the champion that the new model is compared with.
     """
 
     number: int
@@ -59,6 +60,7 @@ class LaunchReport(msgspec.Struct, array_like=True):
     metrics: list[MetricReport]
     checks: list[FailedCheck]
     per_hour: float = 0.0
+    champion: str = ""
 
 
 def described(report: LaunchReport) -> dict[str, Any]:

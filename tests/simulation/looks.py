@@ -1,0 +1,97 @@
+"""What services say of their log beside decisions: how far it reaches, and whether it can be written; and its copies."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tests.simulation.clients import Clients
+from tests.simulation.hosts import Host, World
+from zoosim.core.errors import StoreError
+from zoosim.serving.events import CHOICES, Kind, Row
+from zoosim.serving.folder import SNAPSHOTS
+from zoosim.serving.service import Service
+
+SECOND = 1_000_000
+
+
+class Reach(NamedTuple):
+    """What a service said of how far its log reaches, and the newest row when it was asked, and when it answered."""
+
+    before: int
+    after: int
+    answer: tuple[float, float] | None
+
+
+class Looks:
+    """Looks at what services say of their log.
+
+    Attributes:
+        reaches: What they said of how far it reaches.
+    """
+
+    def __init__(self, world: World, clients: Clients) -> None:
+        """Begin without looks."""
+        self.reaches: list[Reach] = []
+        self._log = world.log
+        self._violations = world.violations
+        self._clients = clients
+
+    async def ask_for_reach(self, host: Host) -> None:
+        """Ask a service how far its log reaches."""
+        if not self._log.rows:
+            return
+        before = self._log.rows[-1].seq
+
+        async def reach(service: Service) -> tuple[Any]:
+            return (await service.upkeep.log_reach(),)  # which is told from an answer that did not come
+
+        answer = await self._clients.ask(host, "reach", "", None, reach)
+        if isinstance(answer, tuple):
+            self.reaches.append(Reach(before, self._log.rows[-1].seq, answer[0]))
+
+    async def check_writing(self, host: Host) -> None:
+        """Ask a service whether the log can be written, when nothing is wrong."""
+        before = self._log.rows[-1].seq
+        answer = await host.service.upkeep.check_writing()  # type: ignore[union-attr]
+        rows = self._log.rows[-1].seq - before
+        if answer or not rows or self._log.unsynced():
+            self._violations.append(f"{host.name}: a look at the log said {answer!r}, and wrote {rows} rows")
+
+    async def check_copies(self, hosts: list[Host]) -> None:
+        """Let services clean up, and check that copies of the leader's snapshots are where others find them."""
+        for host in hosts:
+            assert host.service is not None
+            leads = host.service._store.leads
+            before = {path.name for path in host.snapshots()}
+            try:
+                await host.service.upkeep.clean()
+            except StoreError:
+                leads = False  # the lease ended meanwhile
+            if not leads:
+                continue
+            after = {path.name for path in host.snapshots()}
+            copies = {name.split("/")[-1] for name in self._log.files if name.startswith(SNAPSHOTS)}
+            if not before & after <= copies <= before | after:
+                self._violations.append(f"{host.name} has snapshots {sorted(after)}, and shares {sorted(copies)}")
+
+
+def flaws_of_reaches(reaches: list[Reach], rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
+    """Yield where a service said of its log what the rows do not."""
+    for reach in reaches:
+        until = [row for row in rows if row.seq <= reach.after]
+        logged = [row for row in until if row.kind in (*CHOICES, Kind.FEEDBACK)]
+        # Whether it had read by then that the log was deleted is not known.
+        deleted = {0} | {
+            json.loads(records[row.seq].changes).get("deleted", {}).get("position", 0)
+            for row in until
+            if row.kind is Kind.START
+        }
+        firsts = {next((row.time / SECOND for row in logged if row.seq > position), None) for position in deleted}
+        if reach.answer is None:
+            if None not in firsts and len([row for row in logged if row.seq <= reach.before]) > 0:
+                yield f"the log reaches nowhere, expected one of {firsts}"
+            continue
+        first, newest = reach.answer
+        newest_times = {row.time / SECOND for row in until if row.seq >= reach.before}
+        if first not in firsts or newest not in newest_times:
+            yield f"the log reaches from {first} to {newest}, expected one of {firsts} to one of {newest_times}"

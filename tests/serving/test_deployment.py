@@ -28,6 +28,7 @@ from zoosim.serving.arm_replica import ArmReplica
 from zoosim.serving.arms import Assignment
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody, ProductBody
 from zoosim.serving.client import ServiceError
+from zoosim.serving.current import Current
 from zoosim.serving.deployment import deployed, models_in
 from zoosim.serving.events import CHAMPION, PREVIOUS, Arm, Kind, NewRow, Start, pack, start_key
 from zoosim.serving.publishing import News, Publisher, decode, encode
@@ -320,6 +321,32 @@ def test_a_product_is_hidden_from_a_model_that_another_service_switched_to_just_
         check_products(service, tmp_path)
         assert service.current.start.model == digest
         assert service.current.catalogue.hidden() == ["p1"]
+
+    with_service(tmp_path, model, use)
+
+
+def test_a_start_that_is_read_while_another_one_is_prepared_is_not_undone(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another service of the log was faster, and the learner tells of that meanwhile."""
+    prepare = Current._prepare
+
+    async def use(service: Service) -> None:
+        current = service.current
+        others = [msgspec.structs.replace(current.start, number=2, who="ann", changes=b'{"other": 1}')]
+
+        async def prepare_and_read(current: Current, start: Start) -> None:
+            await prepare(current, start)
+            if others:
+                content = pack(others.pop())
+                await service._writer.append([NewRow(service.clock.now(), Kind.START, start_key(2), content)])
+                await current.catch_up()
+
+        monkeypatch.setattr(Current, "_prepare", prepare_and_read)
+        await service.change_settings({"exploration": 0.25})
+        assert current.start.number == 3
+        assert current.changes["other"] == 1
+        assert current.settings.exploration == 0.25
 
     with_service(tmp_path, model, use)
 

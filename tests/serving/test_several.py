@@ -157,7 +157,8 @@ def test_a_schema_that_one_lets_grow_is_that_of_both(server: ValkeyServer, tmp_p
 
     async def use() -> None:
         async with pair(server, tmp_path, None, wait=60.0) as both:
-            await decide(both.first, 0, 200, country=["de", "fr"])
+            await decide(both.first, 0, 190, country=["de", "fr"])
+            await decide(both.second, 190, 200, country=["de", "fr"])
             await grow(both.first, 1)
             await decide(both.second, 200, 210, country=["de", "fr"])
             assert both.second.is_warming_up

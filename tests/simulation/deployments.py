@@ -47,6 +47,7 @@ class Deployments:
         self._models = world.models.files
         self._clients = clients
         self._rng = rng
+        self._launched = ARMS[0]
 
     async def change(self, host: Host) -> None:
         """Ask for a change, and where its answer is lost or by mistake ask again, also of another service, or later."""
@@ -74,7 +75,11 @@ class Deployments:
         actions = ["launch", "share", "promote", "rollback", "retire", "freeze", "unfreeze", "pause", "resume"]
         (action,) = rng.choices(actions, [4, 2, 2, 2, 1, 1, 2, 1, 2])
         arm = rng.choice(ARMS)
+        if action != "launch" and rng.random() < 0.5:
+            arm = self._launched  # most changes are of what is on its way
         is_by_plan = action == "launch" and arm != "holdback" and rng.random() < 0.7
+        if is_by_plan:
+            self._launched = arm
         share = None
         if action in ("launch", "share") and not is_by_plan:
             share = rng.choice([0.0, 0.1, 0.3])

@@ -1,4 +1,4 @@
-"""What services say of their log beside decisions: how far it reaches, and whether it can be written; and its copies."""
+"""What services say of their log beside decisions: how far it reaches, whether it can be written, and its copies."""
 
 import json
 from collections.abc import Iterator, Mapping

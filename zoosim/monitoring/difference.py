@@ -384,14 +384,16 @@ def _boundary(squares: float, level: float) -> float:
     exp(r sum - psi(r) squares) is a supermartingale for each rate r, psi(r) = -ln(1 - r) - r, since z >= -1; so is
     their mixture over `RATES`. The boundary is where that is 1 / level; found by bisection.
     """
-    psi = -np.log1p(-RATES) - RATES
+    offsets = (-np.log1p(-RATES) - RATES) * squares
+    log_threshold = -math.log(level)
     low, high = 0.0, 1.0 + 4.0 * math.sqrt((squares + 1.0) * math.log(len(RATES) / level)) + squares
     for _ in range(40):
         middle = (low + high) / 2.0
-        exponents = RATES * middle - psi * squares
-        largest = exponents.max()
-        log_mean = largest + math.log(np.exp(exponents - largest).mean())
-        if log_mean < -math.log(level):
+        exponents = RATES * middle - offsets
+        # By the functions that `max` and `mean` call: for so few rates, calling these takes most of the time.
+        largest = np.maximum.reduce(exponents)
+        log_mean = largest + math.log(np.add.reduce(np.exp(exponents - largest)) / len(RATES))
+        if log_mean < log_threshold:
             low = middle
         else:
             high = middle

@@ -292,7 +292,7 @@ class Current(Projection):
         start = start_of()
         while not self.has_begun or start != self.start:
             self._share(start)
-            self._store.append([self._start_row(start)])
+            self._store.append([self._start_row(start, self.start.number + 1 if self.has_begun else 1)])
             self._store.sync()
             self._read_to_end()  # to this start, or to that of another service, which was faster
             start = start_of()
@@ -308,8 +308,9 @@ class Current(Projection):
         async with self._switching:
             while True:
                 await self.catch_up()
-                start = change(self.start)
-                if start == self.start:
+                before = self.start
+                start = change(before)
+                if start == before:
                     return
                 await self._prepare(start)
                 # Before the row that names the models: other services fetch them as soon as they read it.
@@ -317,8 +318,9 @@ class Current(Projection):
                 # What is over by now is learned by the rules and the model of before: the start takes effect where it
                 # stands in the log, and a new model forgets what is open.
                 tick = NewRow(self._clock.now(), Kind.TICK, None, b"")
-                # In one commit, since requests are decided as before until it is there.
-                _, position = await writer.append([tick, self._start_row(start)], durable=True)
+                # In one commit, since requests are decided as before until it is there. Numbered behind the start that
+                # it was made of: a start of another service may have been read meanwhile, which this would undo.
+                _, position = await writer.append([tick, self._start_row(start, before.number + 1)], durable=True)
                 await self.catch_up(position)
                 if position is not None:  # else another service went on from the same start
                     return
@@ -395,9 +397,8 @@ class Current(Projection):
         for visitor, position in self.history.next_rows(CHECKED_AT_ONCE):
             self.history.check_named(visitor, await self.ask(self._reader.row, position))
 
-    def _start_row(self, start: Start) -> NewRow:
-        """Return the row of the next start."""
-        number = self.start.number + 1 if self.has_begun else 1
+    def _start_row(self, start: Start, number: int) -> NewRow:
+        """Return the row of a start with a number."""
         return NewRow(
             self._clock.now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number))
         )

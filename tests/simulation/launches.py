@@ -248,7 +248,7 @@ def flaws_of_launches(day: Day, rows: list[Row], records: Mapping[int, Any]) -> 
     start: Start | None = None
     was_silent = False
     for row in rows:
-        record = records.get(row.seq)
+        record: Any = records.get(row.seq)
         if row.kind is Kind.START and start is not None and is_whole:
             yield from _flaws_of_move(day, row, account, start, record)
             yield from _flaws_of_freezing(account, was_silent, start, record)

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from zoosim.monitoring import difference
 from zoosim.monitoring.difference import DifferenceTest
+from zoosim.monitoring.sample_size import information_needed
 from zoosim.policies import model
 from zoosim.policies.model import Model
 from zoosim.serving import folder
@@ -18,7 +19,7 @@ from zoosim.serving.launches import beforehand
 # The answers of some functions for the arguments that they are called with most: each of three learners looks at the
 # same launch, whose plan is the same on all days.
 _boundary = lru_cache(10_000)(difference._boundary)
-_information_needed = lru_cache(10_000)(beforehand.information_needed)
+_information_needed = lru_cache(10_000)(information_needed)
 
 
 _pickled_models: dict[bytes, bytes] = {}

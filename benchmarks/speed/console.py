@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,28 +77,31 @@ class Memory(NamedTuple):
 
 def main() -> None:
     """Print how soon the console is painted, and what it adds to the memory of a service."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
         folder = Path(name)
-        store = folder / "with"
         began = time.perf_counter()
-        rows = make_log(folder, store)
+        rows = make_log(folder, folder / "with")
         print(
             f"S32 a log of {rows:,} rows, {DECISIONS:,} of them decisions, made in {time.perf_counter() - began:.0f} s"
         )
-        shutil.copytree(store, folder / "without")
-        memory = {}
-        for which, module in PROGRAMS.items():
-            with served(module, folder / which) as (process, url):
-                began = time.perf_counter()
-                _wait_for_learner(url)
-                print(f"S32 {which} the console: the whole log is read after {time.perf_counter() - began:.0f} s")
-                if which == "with":
-                    print(f"S32 the page by HTTP: {page_times(url)}")
-                    print(f"S32 first paint in Chromium: {paint_times(url, folder)}")
-                memory[which] = Memory(1e3 * most_memory(process), 1e3 * most_memory(find_learner(process)))
-            print(f"S32 {which} the console: {_in_words(memory[which])}", flush=True)
+        shutil.copytree(folder / "with", folder / "without")
+        services = {which: opened.enter_context(served(module, folder / which)) for which, module in PROGRAMS.items()}
+        began = time.perf_counter()
+        for _, url in services.values():
+            _wait_for_learner(url)
+        print(f"S32 both learners, side by side, have read the log after {time.perf_counter() - began:.0f} s")
+        _, url = services["with"]
+        print(f"S32 the page by HTTP: {page_times(url)}")
+        print(f"S32 first paint in Chromium: {paint_times(url, folder)}", flush=True)
+        memory = {which: _memory_of(process) for which, (process, _) in services.items()}
+        for which, most in memory.items():
+            print(f"S32 {which} the console: {_in_words(most)}")
         more = Memory(*(high - low for high, low in zip(memory["with"], memory["without"], strict=True)))
         print(f"S32 the console adds {sum(more):.0f} MB: {_in_words(more)}")
+
+
+def _memory_of(process: int) -> Memory:
+    return Memory(1e3 * most_memory(process), 1e3 * most_memory(find_learner(process)))
 
 
 def _in_words(memory: Memory) -> str:
@@ -115,7 +118,8 @@ def make_log(folder: Path, store: Path) -> int:
         service.stop()
     shutil.rmtree(store / "snapshots", ignore_errors=True)
     log = SqliteStore(store / LOG)
-    templates = [row for row in log.read(0, 10 * ASKED) if row.kind in (Kind.DECISION, Kind.FEEDBACK)]
+    # Ticks, too: what is over by the time of the log is learned at these.
+    templates = [row for row in log.read(0, 10 * ASKED) if row.kind in (Kind.DECISION, Kind.FEEDBACK, Kind.TICK)]
     last = log.last()
     assert last is not None
     copies = DECISIONS // ASKED - 1
@@ -144,6 +148,8 @@ def _ask(url: str) -> None:
 
 def _copied(row: Row, copy: int, at: int) -> NewRow:
     """Return a row as of another decision, visitor and time."""
+    if row.kind is Kind.TICK:
+        return NewRow(at, row.kind, None, row.body)
     decision_id = f"{decision_of(row)}-{copy}"
     feedback_id = feedback_id_of(row) if row.kind is Kind.FEEDBACK else ""
     body = row.body

@@ -5,7 +5,7 @@ from typing import Any
 from zoosim.core.parameters import shown
 from zoosim.serving.current import Current
 from zoosim.serving.endpoints.base import Endpoints
-from zoosim.serving.events import Choice, Kind, Row, decision_key, unpack
+from zoosim.serving.events import Choice, Feedback, Kind, Row, decision_key, decision_of, unpack
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.store.base import Store
 
@@ -62,6 +62,21 @@ class LoggedDecisions:
             decisions += [(row, choice) for row in reversed(rows) if (choice := _decision_of(row, visitor_id))]
             before = begin
         return decisions[:most]
+
+    async def feedback_to(self, decision: Row) -> list[tuple[Row, Feedback]]:
+        """Return the feedback to a decision among the rows behind it, from the first to the last."""
+        decision_id = decision_of(decision)
+        feedback: list[tuple[Row, Feedback]] = []
+        after = decision.seq
+        last = after + MOST_SEARCHED
+        while after < last:
+            rows = await self._current.ask(self._reader.read, after, SEARCHED_AT_ONCE)
+            if not rows:
+                break
+            own = [row for row in rows if row.kind is Kind.FEEDBACK and decision_of(row) == decision_id]
+            feedback += [(row, unpack(row)) for row in own]
+            after = rows[-1].seq
+        return feedback
 
     async def find(self, key: bytes) -> Row | None:
         """Return the row with a key, None where there is none."""

@@ -44,8 +44,9 @@ def test_a_launch_is_told_from_its_beginning_to_its_end() -> None:
     changes = [Change(TIME, "maya", "ahead in the rehearsal.", {"new": 0.2})]
     begin = "maya launched it at 2023-11-14 22:13:20: ahead in the rehearsal."
     assert launch_story(launch(State.RUNNING), changes) == begin
-    over = launch(State.ROLLED_BACK, since=TIME + MICROSECONDS, reason="fewer orders")
-    assert launch_story(over, changes) == f"{begin} It was rolled back at 2023-11-14 22:13:21: fewer orders."
+    over = launch(State.ROLLED_BACK, reason="fewer orders")
+    ended = [*changes, Change(TIME + MICROSECONDS, "", "", {"new": 0.0}), Change(TIME + 9 * MICROSECONDS, "", "", {})]
+    assert launch_story(over, ended) == f"{begin} It was rolled back at 2023-11-14 22:13:21: fewer orders."
     assert launch_story(launch(State.COMPLETED), []) == "It was completed at 2023-11-14 22:13:20."
     assert launch_story(None, []) == ""
 

@@ -34,7 +34,7 @@ def arm_rows(series: Series, arms: Mapping[str, Any], rewards: Sequence[str]) ->
     """
     rows = []
     for place, (name, arm) in enumerate(arms.items()):
-        since = _began(series.changes, name)
+        since = began(series.changes, name)
         earned = _earned_since(series, name, since)
         rows.append(
             ArmRow(
@@ -53,7 +53,7 @@ def arm_rows(series: Series, arms: Mapping[str, Any], rewards: Sequence[str]) ->
     return rows
 
 
-def _began(changes: Sequence[Change], name: str) -> int:
+def began(changes: Sequence[Change], name: str) -> int:
     """Return since when the model of an arm decides, in microseconds since 1970; 0 where nobody knows."""
     if name != CHAMPION:
         change = first_of_arm(changes, name)

@@ -47,8 +47,10 @@ def launch_story(launch: Mapping[str, Any] | None, changes: Sequence[Change]) ->
     if begin is not None:
         story = f"{begin.who or 'Somebody'} launched it at {moment(begin.time)}: {begin.why.rstrip('.')}. "
     if launch["state"] not in SPLITTING:
+        end = _last_of_arm(changes, launch["arm"])
+        when = moment(end.time if end else launch["since"])
         why = f": {launch['reason'].rstrip('.')}" if launch["reason"] else ""
-        story += f"It was {launch['state']} at {moment(launch['since'])}{why}."
+        story += f"It was {launch['state']} at {when}{why}."
     return story.strip()
 
 
@@ -62,6 +64,20 @@ def first_of_arm(changes: Sequence[Change], name: str) -> Change | None:
             begin = change
         had_share = has_share
     return begin
+
+
+def _last_of_arm(changes: Sequence[Change], name: str) -> Change | None:
+    """Return the change by which an arm lost its share of visitors; None where it has one, or never had."""
+    end = None
+    had_share = False
+    for change in changes:
+        has_share = change.shares.get(name, 0.0) > 0.0
+        if has_share:
+            end = None
+        elif had_share:
+            end = change
+        had_share = has_share
+    return end
 
 
 def _tiles(launch: Mapping[str, Any] | None, weights: Mapping[str, float]) -> list[Tile]:

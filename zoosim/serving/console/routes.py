@@ -1,9 +1,6 @@
 """Routes of the console: the page, its events, and decisions."""
 
 import asyncio
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -12,11 +9,11 @@ from starlette.routing import Route
 
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ZoosimError
+from zoosim.serving.console.decision_view import decision_values
 from zoosim.serving.console.decisions import MOST_DECISIONS, decision_lines, decisions_sentence
 from zoosim.serving.console.pages import LivePanels, file_answer, page, render, time_text
 from zoosim.serving.console.sessions import Sessions
-from zoosim.serving.console.view import arm_subject, values
-from zoosim.serving.events import Choice, Row
+from zoosim.serving.console.view import values
 from zoosim.serving.log_lines import LOOP
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.service import Service
@@ -80,19 +77,14 @@ class Console:
         try:
             row, choice = await self._service.decision(decision_id)
             answer = msgspec.to_builtins(await self._service.answer(decision_id))
+            shown = await decision_values(self._service, row, choice, answer)
         except NotFound as error:
             if await self._service.logged.newest(1, decision_id):
                 return await self._decisions(decision_id)
             return page("decision.html", 404, title="No such decision", sentence=str(error))
         except ZoosimError as error:
             return page("decision.html", 503, title="The decision cannot be read", sentence=str(error))
-        return page(
-            "decision.html",
-            title=f"Decision {decision_id}",
-            sentence=_decided(choice, answer),
-            facts=_facts(self._service, row, choice),
-            chances=_chances(choice, answer),
-        )
+        return page("decision.html", title=f"Decision {decision_id}", **shown)
 
     async def list_decisions(self, request: Request) -> Response:
         """Show the newest decisions, all or those of a visitor."""
@@ -105,52 +97,3 @@ class Console:
         lines = decision_lines(await self._service.logged.newest(MOST_DECISIONS, visitor))
         title = f"Visitor {visitor}" if visitor else "The newest decisions"
         return page("decisions.html", title=title, sentence=decisions_sentence(lines, visitor), decisions=lines)
-
-
-def _decided(choice: Choice, answer: Mapping[str, Any]) -> str:
-    """Say what a decision showed, and how likely that was."""
-    shown = answer.get("shown") or []
-    if not shown:
-        return (
-            f"{arm_subject(choice.arm)} ranked {len(choice.names_shown)} results: {', '.join(choice.names_shown[:5])}."
-        )
-    parts = [f"{each['product']}, which it did in {each['propensity']:.1%} of such cases" for each in shown[:5]]
-    return f"{arm_subject(choice.arm)} showed {'; then '.join(parts)}."
-
-
-def _facts(service: Service, row: Row, choice: Choice) -> list[tuple[str, str]]:
-    made = datetime.fromtimestamp(row.time / MICROSECONDS, UTC)
-    is_over = service.clock.now() - row.time > service.settings.wait * MICROSECONDS
-    if choice.is_forgotten:
-        outcome = "its visitor was forgotten, so nothing is learned from it"
-    elif not service.current.learns_from(choice):
-        outcome = "its model decides no more, so nothing is learned from it"
-    else:
-        outcome = "its wait is over" if is_over else "its wait is not over; rewards still count"
-    asked = choice.asked()
-    visitor = asked.get("visitor")
-    return [
-        ("Made", f"{made:%Y-%m-%d %H:%M:%S} UTC, row {row.seq:,} of the log"),
-        ("Arm", choice.arm),
-        ("Model", f"{choice.model}, as it was at row {choice.state:,}"),
-        ("Visitor", choice.visitor_id or "nobody in particular"),
-        ("What was known of the visitor", _shortened(visitor)),
-        ("Left out", ", ".join(choice.ignored) or "nothing"),
-        ("Learning", outcome),
-    ]
-
-
-def _shortened(visitor: Any) -> str:
-    if isinstance(visitor, Mapping):
-        return ", ".join(f"{name} = {value}" for name, value in visitor.items()) or "nothing"
-    return ", ".join(f"{value:.4g}" for value in visitor or ()) or "nothing"
-
-
-def _chances(choice: Choice, answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return each candidate with its probability, the likeliest first, and whether it was shown."""
-    propensities = answer.get("propensities") or {}
-    shown = {name: place for place, name in enumerate(choice.names_shown, 1)}
-    likeliest = sorted(propensities.items(), key=lambda item: (-item[1], item[0]))
-    return [
-        (name, f"{chance:.4%}", f"at place {shown[name]}" if name in shown else "") for name, chance in likeliest[:100]
-    ]

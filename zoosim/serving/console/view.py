@@ -8,7 +8,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.monitoring.launch import SPLITTING, State
 from zoosim.optimizers.dual_ascent import Standing
 from zoosim.policies.base import policy_name
-from zoosim.serving.console.arms import arm_rows
+from zoosim.serving.console.arms import arm_rows, began
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
 from zoosim.serving.console.holdback_view import holdback_panel
 from zoosim.serving.console.launch_view import launch_values
@@ -74,7 +74,8 @@ def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
     beside = f", {' and '.join(others)}" if others else ""
     who = f"{policy} decides for {shares[CHAMPION]:.0%} of the visitors{beside}"
     if launch is not None and launch["state"] == State.COMPLETED and launch["model"] == service.start.model:
-        return f"{who}, since {moment(launch['since'])}: {launch['reason']}"
+        since = began(current.figures.series.changes, CHAMPION)
+        return f"{who}, since {moment(since)}: {launch['reason']}"
     return f"{who}; it has learned from {learned:,} decisions."
 
 

@@ -50,6 +50,7 @@ for call in (
         call()
     except ConfigError as error:
         refusals.append(str(error))
+assert not hasattr(zoosim, "Client")
 print(json.dumps(refusals))
 sys.argv = ["zoosim", "serve", "shop.zoosim"]
 run_command()

@@ -43,6 +43,7 @@ RewardDelay = Annotated[
         "--reward-delay",
         metavar="SECONDS",
         help="How late rewards come on average [default: as in the log of a service, else at once].",
+        show_default=False,
     ),
 ]
 LaunchFolder = Annotated[

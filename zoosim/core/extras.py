@@ -31,7 +31,11 @@ def needs_extra(what: str, extra: str) -> None:
             raise ConfigError(f"{what}: {_advice(module, extra)}")
 
 
-def missing_extra(error: ModuleNotFoundError) -> ConfigError | None:
+class MissingExtraError(ConfigError, AttributeError):
+    """A public name needs an extra that is not installed; `hasattr` says that it is not there."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
     """Return the error that says which extra to install; None where the module is of none, or a part of one is missing.
 
     Of a package that is installed a part is missing where its version is another than zoosim or a user's code expects.
@@ -39,7 +43,7 @@ def missing_extra(error: ModuleNotFoundError) -> ConfigError | None:
     module = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if module in modules and find_spec(module) is None:
-            return ConfigError(_advice(module, extra))
+            return MissingExtraError(_advice(module, extra))
     return None
 
 

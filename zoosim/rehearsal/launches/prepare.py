@@ -53,8 +53,8 @@ def traffic_of_log(log: Log, users: IntArray, rows: IntArray, a_day: float | Non
     logged = visits_a_day(log)
     if a_day is None and logged is None:
         raise ConfigError(
-            f"{log.source}: says no times of a day or more, by which a launch takes hours; say how many visits come a "
-            "day (--visits-a-day)"
+            f"{log.source}: its times do not span a day, so it does not say how many visits come a day, which decides "
+            "how long a launch takes; give --visits-a-day"
         )
     wanted = logged if a_day is None else a_day
     assert wanted is not None

@@ -25,7 +25,7 @@ from zoosim.monitoring.launch_plan import Plan as LaunchPlan
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
-from zoosim.serving.application import CLIENT_SCRIPT
+from zoosim.serving.javascript import CLIENT_SCRIPT
 from zoosim.serving.settings import Settings
 from zoosim.worlds.search.import_searches import SearchLogSchema
 

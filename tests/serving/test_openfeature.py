@@ -112,6 +112,10 @@ def test_a_service_that_refuses_or_is_not_there(service: ServiceProcess, monkeyp
         api.set_provider_and_wait(zoosim.OpenFeatureProvider(url, FLAGS, "another key, as long as that"), "other")
         details = api.get_client("other").get_string_details("teaser", "p0", ANN)
         assert (details.value, details.error_code) == ("p0", code)
+    loop = zoosim.OpenFeatureProvider("http://127.0.0.1:9", FLAGS, loop="home page")
+    api.set_provider_and_wait(loop, "other")
+    details = api.get_client("other").get_string_details("teaser", "p0", ANN)
+    assert "/loops/home%20page: " in str(details.error_message)
     api.shutdown()
     api.clear_providers()
 

@@ -19,7 +19,7 @@ from tests.report.test_browser import CHROMIUM
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model
 from zoosim.serving import client as python_client
-from zoosim.serving.application import CLIENT_SCRIPT
+from zoosim.serving.javascript import CLIENT_SCRIPT
 
 KEY = "a key of this test alone"
 
@@ -195,10 +195,11 @@ def test_what_fails_on_its_way_is_sent_again() -> None:
 
 
 def test_a_service_that_is_not_there() -> None:
-    name, line, status = call("return failure(() => shop('http://127.0.0.1:9').decide({}));")
+    body = "return failure(() => new zoosim.Client('http://127.0.0.1:9', { loop: 'home page' }).decide({}));"
+    name, line, status = call(body)
     assert (name, status) == ("ServiceError", 0)
     assert "cannot be reached" in line
-    assert "127.0.0.1:9" in line
+    assert "http://127.0.0.1:9/loops/home%20page: " in line
 
 
 def test_a_service_that_does_not_answer() -> None:

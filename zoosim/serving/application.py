@@ -1,8 +1,6 @@
 """The HTTP API of a service."""
 
 import asyncio
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,6 +28,7 @@ from zoosim.serving.console.routes import Console
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.exact_routes import ExactRoutes, Handler
+from zoosim.serving.javascript import send_client
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.requests import MOST_MODEL_BYTES, bearer_key, read_body
@@ -37,9 +36,6 @@ from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
 
 Body = TypeVar("Body")
-
-
-CLIENT_SCRIPT = Path(__file__).with_name("zoosim.mjs")
 
 
 class Application:
@@ -91,7 +87,7 @@ class Application:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
-            Route("/zoosim.mjs", _send_client),
+            Route("/zoosim.mjs", send_client),
             *self._console.routes(),
         ]
         exact = Middleware(ExactRoutes, {("POST", path): decider for path, decider in deciders.items()})
@@ -266,13 +262,3 @@ def openapi() -> dict[str, Any]:
 
 async def _alive(request: Request) -> Response:
     return json_answer({"status": "alive"})
-
-
-async def _send_client(request: Request) -> Response:
-    """Answer the client for JavaScript, which is nobody's secret."""
-    return Response(_client_script(), media_type="text/javascript", headers={"X-Content-Type-Options": "nosniff"})
-
-
-@cache
-def _client_script() -> bytes:
-    return CLIENT_SCRIPT.read_bytes()

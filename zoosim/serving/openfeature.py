@@ -63,7 +63,9 @@ class OpenFeatureProvider(AbstractProvider):
     `propensity`, `arm` and `model`.
     """
 
-    def __init__(self, url: str, flags: Mapping[str, Variants], key: str = "", timeout: float = 5.0) -> None:
+    def __init__(
+        self, url: str, flags: Mapping[str, Variants], key: str = "", timeout: float = 5.0, loop: str = ""
+    ) -> None:
         """Name the service, and what flags may come to.
 
         Args:
@@ -71,13 +73,14 @@ class OpenFeatureProvider(AbstractProvider):
             flags: Variants by flag. The service knows a variant by its name, as a candidate.
             key: The service's key, where it has one.
             timeout: Seconds that one try may take; see `Client`.
+            loop: The name of the loop that decides, where the service has several.
 
         Raises:
             ConfigError: the URL is none, the key cannot be sent, or a flag has no variants.
         """
         super().__init__()
         self._flags = {flag: _values_of(flag, variants) for flag, variants in flags.items()}
-        self._client = Client(url, key, timeout)
+        self._client = Client(url, key, timeout, loop)
         self._newest = _NewestDecisions()
 
     def get_metadata(self) -> Metadata:

@@ -66,14 +66,15 @@ export class Client {
   /**
    * @param {string} url  Where the service listens, such as `http://127.0.0.1:8100`, or in a page a path of its own
    *     site that leads there, such as `/zoosim`.
-   * @param {{key?: string, timeout?: number}} [options]  The service's key, where it has one: never in a page, whose
-   *     readers would have it. Seconds that one try may take.
+   * @param {{key?: string, timeout?: number, loop?: string}} [options]  The service's key, where it has one: never in a
+   *     page, whose readers would have it. Seconds that one try may take. The name of the loop to ask, where the service
+   *     has several.
    * @throws {TypeError}  The URL is none, or the key cannot be sent.
    */
-  constructor(url, { key = "", timeout = TIMEOUT } = {}) {
+  constructor(url, { key = "", timeout = TIMEOUT, loop = "" } = {}) {
     if (!/^(https?:\/\/.|\/)/.test(url)) throw new TypeError(`url: got ${url}, expected that of a service, or a path`);
     if (!/^[ -~]*$/.test(key)) throw new TypeError("key: got one with characters other than printable ASCII");
-    this.#url = url.replace(/\/+$/, "");
+    this.#url = url.replace(/\/+$/, "") + (loop && `/loops/${encodeURIComponent(loop)}`);
     this.#headers = { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) };
     this.#timeout = timeout;
   }

@@ -20,6 +20,7 @@ def test_all_that_one_loop_answers_is_answered_below_its_prefix(tmp_path: Path) 
             for path in ("v1/products", "v1/deployment", "metrics", "livez", "readyz", "openapi.json", "zoosim.mjs"):
                 answer = await client.get(f"/loops/home/{path}")
                 assert answer.status_code == 200, path
+            assert (await client.get("/zoosim.mjs")).headers["content-type"].startswith("text/javascript")
             decision = (await service.decide("home")).json()
             path = f"/loops/home/v1/decisions/{decision['decision_id']}/feedback"
             assert (await client.post(path, json={"rewards": {"click": 1.0}})).json() == {"status": "accepted"}

@@ -21,6 +21,7 @@ from zoosim.serving.bodies import ErrorAnswer
 from zoosim.serving.console.pages import LivePanels, file_answer, page, render, time_text
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.console.view import sentence
+from zoosim.serving.javascript import send_client
 from zoosim.serving.loops.loops import Loops
 from zoosim.serving.loops.metrics import LoopsMetrics
 from zoosim.serving.loops.running import RunningLoop
@@ -107,6 +108,7 @@ class LoopsApplication:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", _describe),
+            Route("/zoosim.mjs", send_client),
             Route(PREFIX + "{name}", self.open_console),
             Route("/", opened(self.show)),
             Route("/console/events", opened(self.events)),

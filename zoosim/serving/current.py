@@ -394,8 +394,9 @@ class Current(Projection):
 
     async def check_history(self) -> None:
         """Look up whether a few of the visitors who are counted were forgotten, the next ones each time."""
-        for visitor, position in self.history.next_rows(CHECKED_AT_ONCE):
-            self.history.check_named(visitor, await self.ask(self._reader.row, position))
+        for _ in range(CHECKED_AT_ONCE):  # one by one: of who was forgotten the next row is looked up at once
+            for visitor, position in self.history.next_rows(1, self._clock.now()):
+                self.history.check_named(visitor, position, await self.ask(self._reader.row, position))
 
     def _start_row(self, start: Start, number: int) -> NewRow:
         """Return the row of a start with a number."""

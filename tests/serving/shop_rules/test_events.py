@@ -41,8 +41,13 @@ def test_each_visitor_comes_in_turn_to_be_checked_and_can_be_dropped() -> None:
     for seq in range(1, 6):
         events.add(f"v{seq}", seq, seq, ["a"])
     events.add("v2", 9, 9, ["b"])
-    rows = [pair for _ in range(3) for pair in events.next_rows(2)]
-    assert sorted(rows) == sorted((visitor_number(f"v{seq}"), 9 if seq == 2 else seq) for seq in range(1, 6))
-    events.drop(visitor_number("v2"))
+    rows = [pair for _ in range(3) for pair in events.next_rows(2, 9)]
+    assert sorted(rows) == sorted((visitor_number(f"v{seq}"), seq) for seq in range(1, 6))
+    events.drop(visitor_number("v2"), 2)
+    assert events.counts("v2", 9) == {"b": 1}
+    assert events.next_rows(1, 9) == [(visitor_number("v2"), 9)], "the next row of whom one was dropped comes at once"
+    events.drop(visitor_number("v2"), 9)
+    events.drop(visitor_number("v2"), 9)
     assert events.counts("v2", 9) == {}
-    assert len(events.next_rows(9)) == 4
+    assert len(events.next_rows(9, 9)) == 4
+    assert events.next_rows(9, DAY + 5) == [], "what counts no more need not be looked up"

@@ -178,15 +178,16 @@ def test_a_visitor_who_is_forgotten_is_counted_no_more(tmp_path: Path, model: Pa
             answer = await show(service, "p1", visitor)
             await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
         forget_visitor(tmp_path, "ann")
+        await show(service, "p2", "ann")  # who comes again before anybody has looked
         await service.tick()
-        assert past(service, "ann") == VisitorPast([], [])
+        assert past(service, "ann") == VisitorPast(["p2"], [])
         assert past(service, "bob") == VisitorPast(["p1"], ["p1"])
 
     rules = {"most_shown": 1, "not_bought": "click"}
     with_service(tmp_path, model, use, shop_rules=rules)
 
     async def again(service: Service) -> None:
-        assert past(service, "ann") == VisitorPast([], [])
+        assert past(service, "ann") == VisitorPast(["p2"], [])
         assert past(service, "bob") == VisitorPast(["p1"], ["p1"])
 
     with_service(tmp_path, model, again, shop_rules=rules)

@@ -68,16 +68,37 @@ class VisitorEvents:
         since = self._since(now)
         return Counter(self._names[code] for time, code in zip(events[1::3], events[2::3], strict=True) if time > since)
 
-    def next_rows(self, count: int) -> list[tuple[int, int]]:
-        """Return so many visitors, each after all others, and the newest row of each."""
+    def next_rows(self, count: int, now: int) -> list[tuple[int, int]]:
+        """Return so many visitors, each after all others, and the oldest row that counts of each at a time.
+
+        Who is forgotten is so from the oldest row on, and may have come again since.
+        """
         if not self._unchecked:
             self._unchecked = list(self._of)
-        visitors = [self._unchecked.pop() for _ in range(min(count, len(self._unchecked)))]
-        return [(visitor, max(self._of[visitor][::3])) for visitor in visitors if visitor in self._of]
+        since = self._since(now)
+        rows = []
+        for _ in range(min(count, len(self._unchecked))):
+            visitor = self._unchecked.pop()
+            events = self._of.get(visitor, array("q"))
+            counting = [seq for seq, time in zip(events[::3], events[1::3], strict=True) if time > since]
+            if counting:
+                rows.append((visitor, min(counting)))
+        return rows
 
-    def drop(self, visitor: int) -> None:
-        """Forget the events of a visitor."""
-        self._of.pop(visitor, None)
+    def drop(self, visitor: int, seq: int) -> None:
+        """Forget the events of a visitor in a row, and let the visitor be the next one to be checked."""
+        events = self._of.get(visitor)
+        if events is None:
+            return
+        left = array("q")
+        for place in range(0, len(events), 3):
+            if events[place] != seq:
+                left.extend(events[place : place + 3])
+        if left:
+            self._of[visitor] = left
+            self._unchecked.append(visitor)
+        else:
+            del self._of[visitor]
 
     def _drop_oldest(self, now: int) -> None:
         """Forget who is too many, and up to two visitors whose events count no more, so that none takes long."""

@@ -106,19 +106,19 @@ class VisitorHistory(Projection):
             if not any(products.values()):
                 del self._being_stored[choice.visitor_id]
 
-    def next_rows(self, count: int) -> list[tuple[int, int]]:
+    def next_rows(self, count: int, now: int) -> list[tuple[int, int]]:
         """Return visitors by the numbers that they are kept by, and a row that names each; all come in turn."""
         kept = [events for events in (self._shown, self._bought) if events]
-        return [each for events in kept for each in events.next_rows(count)]
+        return [each for events in kept for each in events.next_rows(count, now)]
 
-    def check_named(self, visitor: int, row: Row | None) -> None:
-        """Forget a visitor whom a row, that `next_rows` returned, does not name any more."""
+    def check_named(self, visitor: int, seq: int, row: Row | None) -> None:
+        """Forget what a visitor saw and bought by a row, that `next_rows` returned, where it does not name them."""
         decision = None if row is None else unpack(row)
         if isinstance(decision, Choice) and visitor_number(decision.visitor_id) == visitor:
             return
         for events in (self._shown, self._bought):
             if events is not None:
-                events.drop(visitor)
+                events.drop(visitor, seq)
 
     def note(self, row: Row, choice: Choice) -> None:
         """Note a decision that was stored just now, before the log is read that far."""

@@ -7,7 +7,7 @@ alike. Ratios are those of neighbouring turns, and their median is printed. ZOOS
 import asyncio
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,12 +40,16 @@ class Turn(NamedTuple):
         median, p99: Of decisions, in milliseconds.
         decision_cost: Processor time of the service's process per decision, feedback included, in milliseconds.
         learning_cost: The same of its learner.
+        answered: How many decisions were answered.
+        turned_away: How many requests were told to come back.
     """
 
     median: float
     p99: float
     decision_cost: float
     learning_cost: float
+    answered: int
+    turned_away: int
 
 
 def main() -> None:
@@ -62,21 +66,23 @@ def main() -> None:
                     if plan is not None:
                         zoosim.deploy("launch", model, url=service.url, plan=plan, why="S30")
                     asyncio.run(send(service.url, DECISIONS, FEEDBACKS, WARM_UP))
-                    turns[what].append(_turn(service))
+                    turns[what].append(measure_turn(service))
     for what, of_service in turns.items():
-        print(f"S30 {POLICY}, {what}: {_figures(of_service)}{_ratios(of_service, turns[ONE_ARM], what)}")
+        ratios = "" if what == ONE_ARM else f"; times one arm: {ratios_to(of_service, turns[ONE_ARM])}"
+        print(f"S30 {POLICY}, {what}: {figures(of_service)}{ratios}")
 
 
-def _turn(service: ServiceProcess) -> Turn:
+def measure_turn(service: ServiceProcess, prefixes: Sequence[str] = ("",)) -> Turn:
+    """Return how a service answers S17's requests for `SECONDS`, sent to its loops in turns, and at what cost."""
     before = processor_seconds(service.pid), processor_seconds(service.learner())
-    load: Load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
+    load: Load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS, prefixes))
     decided = len(load.seconds["decide"])
     wrong = {status: count for status, count in load.statuses.items() if status >= 400 and status != TURNED_AWAY}
     assert not wrong, f"answers with an error: {wrong}"
     median, p99 = np.quantile(np.array(load.seconds["decide"]) * 1e3, (0.5, 0.99))
     after = processor_seconds(service.pid), processor_seconds(service.learner())
     costs = [1e3 * (now - then) / decided for now, then in zip(after, before, strict=True)]
-    return Turn(float(median), float(p99), *costs)
+    return Turn(float(median), float(p99), costs[0], costs[1], len(load.chances), load.statuses[TURNED_AWAY])
 
 
 def processor_seconds(pid: int) -> float:
@@ -86,18 +92,17 @@ def processor_seconds(pid: int) -> float:
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
-def _figures(turns: list[Turn]) -> str:
-    median, p99, decision_cost, learning_cost = np.median(np.array(turns), axis=0)
+def figures(turns: list[Turn]) -> str:
+    """Return the medians over turns in words."""
+    median, p99, decision_cost, learning_cost = np.median(np.array([turn[:4] for turn in turns]), axis=0)
     return (
         f"decisions p50 {median:.2f} ms, p99 {p99:.1f} ms; processor time per decision {decision_cost:.2f} ms, "
         f"of the learner {learning_cost:.2f} ms"
     )
 
 
-def _ratios(turns: list[Turn], beside: list[Turn], what: str) -> str:
-    if what == ONE_ARM:
-        return ""
-    median, p99, decision_cost, learning_cost = np.median(np.array(turns) / np.array(beside), axis=0)
-    return (
-        f"; times one arm: p50 {median:.2f}, p99 {p99:.2f}, processor {decision_cost:.2f}, learner {learning_cost:.2f}"
-    )
+def ratios_to(turns: list[Turn], beside: list[Turn]) -> str:
+    """Return the medians of the ratios of turns to those beside them, in words."""
+    ratios = np.array([turn[:4] for turn in turns]) / np.array([turn[:4] for turn in beside])
+    median, p99, decision_cost, learning_cost = np.median(ratios, axis=0)
+    return f"p50 {median:.2f}, p99 {p99:.2f}, processor {decision_cost:.2f}, learner {learning_cost:.2f}"

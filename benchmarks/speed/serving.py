@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,31 +148,38 @@ def make_model(folder: Path, policy: str, rows: int = 3_000) -> Path:
     return folder / f"{policy}.zoosim"
 
 
-async def send(url: str, decisions: int, feedbacks: int, seconds: float) -> Load:
+async def send(url: str, decisions: int, feedbacks: int, seconds: float, prefixes: Sequence[str] = ("",)) -> Load:
     """Send requests at even distances; feedback goes to decisions that were answered.
 
     What is sent is made before the first is: the load shares two cores with the service that it measures.
+
+    Args:
+        url: Where the service listens.
+        decisions, feedbacks: How many per second.
+        seconds: For how long.
+        prefixes: Of the paths of its loops, which are asked in turns.
     """
     import aiohttp
 
     load = Load({}, Counter(), [])
     answered: list[tuple[str, float]] = []
     asked = iter(list(requests(int(decisions * seconds))))
+    loops = cycle(prefixes)
     rng = np.random.default_rng(2)
     connector = aiohttp.TCPConnector(limit=200)
     async with aiohttp.ClientSession(url, connector=connector, headers={"Content-Type": "application/json"}) as client:
 
         async def decide() -> None:
             request, liked = next(asked)
-            status, content = await timed(load, "decide", client.post("/v1/decisions", data=request))
+            path = f"{next(loops)}/v1/decisions"
+            status, content = await timed(load, "decide", client.post(path, data=request))
             if status == 200 and "decision_id" in (answer := msgspec.json.decode(content)):
                 load.chances.append(click_chance(liked, answer["shown"][0]["product"]))
-                answered.append((answer["decision_id"], load.chances[-1]))
+                answered.append((f"{path}/{answer['decision_id']}/feedback", load.chances[-1]))
 
         async def give_feedback() -> None:
             if answered:
-                decision_id, chance = answered.pop(0)
-                path = f"/v1/decisions/{decision_id}/feedback"
+                path, chance = answered.pop(0)
                 body = msgspec.json.encode({"rewards": {"click": float(rng.random() < chance)}})
                 await timed(load, "feedback", client.post(path, data=body))
 

@@ -12,12 +12,14 @@ import httpx2
 
 from zoosim.serving.access import Access
 from zoosim.serving.console.sessions import Sessions
+from zoosim.serving.events import CHOICES
 from zoosim.serving.loops.application import LoopsApplication
 from zoosim.serving.loops.folder import LoopsFolder
 from zoosim.serving.loops.learners import LearnerProcess
 from zoosim.serving.loops.loops import Loops
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
+from zoosim.serving.store.address import Address, open_store
 
 
 class NoLearner:
@@ -83,3 +85,11 @@ async def served(folder: Path, **options: Any) -> AsyncIterator[Served]:
                 yield Served(loops, client, learners)
         finally:
             await loops.close()
+
+
+def decisions_in(log: Path) -> int:
+    """Return how many decisions a log holds."""
+    store = open_store(Address(log), read_only=True)
+    rows = store.read(0, 1_000_000)
+    store.close()
+    return sum(row.kind in CHOICES for row in rows)

@@ -9,20 +9,11 @@ import httpx2
 import pytest
 
 import zoosim
+from tests.serving.loops.several import decisions_in
 from tests.serving.process import ServiceProcess, serving_loops
 from tests.serving.shop import make_model
 from zoosim.serving.client import ServiceError
-from zoosim.serving.events import CHOICES
 from zoosim.serving.loops.client import LoopsClient
-from zoosim.serving.store.address import Address, open_store
-
-
-def decisions_in(log: Path) -> int:
-    """Return how many decisions a log holds."""
-    store = open_store(Address(log), read_only=True)
-    rows = store.read(0, 1_000_000)
-    store.close()
-    return sum(row.kind in CHOICES for row in rows)
 
 
 async def ask(url: str, loop: str, seconds_apart: float, is_over: asyncio.Event) -> Counter[int]:

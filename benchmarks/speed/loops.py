@@ -109,7 +109,7 @@ def _measure_five(folder: Path, model: Path, turns: dict[str, list[Turn]]) -> No
     sixth_logged = sum(change.logged for change in changes.made)
     times = counted(len(changes.made), "time")
     print(
-        f"S34 {CHANGING}: {answered:,} decisions of the five answered, {logged:,} in their logs; the sixth came and went "
+        f"S34 {CHANGING}: {answered:,} decisions of five answered, {logged:,} in their logs; a sixth came and went "
         f"{times}, {sixth_answered:,} of its decisions answered, {sixth_logged:,} in its logs"
     )
 

@@ -6,8 +6,11 @@ The service has tests of its own; `tests/fault/test_commands.py` looks closer at
 import asyncio
 import shutil
 import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +47,7 @@ COMMANDS = {
     "check-world": f"check-world {EXAMPLE}",
     "drift": "drift log.parquet --window 1000",
     "forecasts": "forecasts service",
+    "loops": "loops --url {loops}",
 }
 LONG = ("train", "recommend", "rehearse-launch", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""
@@ -78,6 +82,33 @@ MOMENTS = 200
 needs_permissions = pytest.mark.skipif(
     UNPRIVILEGED != () and shutil.which("setpriv") is None, reason="permissions do not hold"
 )
+
+
+class AnswerLoops(BaseHTTPRequestHandler):
+    """Answers as a service does whose loops are listed: tests/serving/loops has services."""
+
+    def do_GET(self) -> None:
+        content = b'{"loops": [{"name": "home", "state": "running", "sentence": "All is well."}]}'
+        self.send_response(200)
+        self.send_header("Content-Length", f"{len(content)}")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *values: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loops() -> Iterator[None]:
+    """Let a service answer `zoosim loops`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AnswerLoops)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    line = COMMANDS["loops"]
+    COMMANDS["loops"] = line.format(loops=f"http://127.0.0.1:{server.server_port}")
+    yield
+    COMMANDS["loops"] = line
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture(scope="module")

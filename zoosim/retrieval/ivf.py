@@ -9,11 +9,11 @@ import numpy as np
 from zoosim.core.checks import check_number, check_whole
 from zoosim.core.digests import short_digest
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.retrieval.exact import FEW
-from zoosim.retrieval.index import MOST_VECTORS, Matches, check_allowed, check_matches, check_queries
+from zoosim.retrieval.checks import MOST_VECTORS, check_products
+from zoosim.retrieval.index import Index
 from zoosim.retrieval.lists import Lists, choose_blocks, cluster
-from zoosim.retrieval.scan import LANES, search_in_threads, search_slots
-from zoosim.retrieval.vectors import PACKING, Vectors, check_products, longest_first, read_index, write_index
+from zoosim.retrieval.scan import LANES
+from zoosim.retrieval.vectors import PACKING, Vectors, longest_first, read_index, write_index
 
 LEAST_PER_LIST = 39
 """Vectors to a list without which its centre is not to be trusted: faiss warns below it."""
@@ -23,7 +23,7 @@ IN_TAIL = -1
 """Stands for the list of products that came after the index was built."""
 
 
-class IVF:
+class IVF(Index):
     """Find most of the products with the largest inner products among many millions (an inverted file).
 
     Products are put into lists by the direction of their vectors, by k-means, and in each list into blocks of 64 by
@@ -56,16 +56,6 @@ class IVF:
         self._build(ids, vectors, lists, block_of_each, share)
 
     @property
-    def ids(self) -> IntArray:
-        """Ids of the products that the index holds, ascending `(n,)`."""
-        return self._vectors.ids
-
-    @property
-    def width(self) -> int:
-        """Coordinates of a vector."""
-        return self._vectors.width
-
-    @property
     def n_tail(self) -> int:
         """How many products came after the index was built, which every search looks at."""
         return int(np.count_nonzero(self._vectors.slots >= self._vectors.first_free))
@@ -75,37 +65,6 @@ class IVF:
         """Names what the index holds and in which blocks, and how much of it a search looks at."""
         parts = (self._lists.centres, self._lists.first_blocks, self._block_of_each())
         return short_digest(self._vectors.version, repr(self.share), *(part.tobytes() for part in parts))
-
-    def search(self, queries: Any, k: int, allowed: Any = None) -> Matches:
-        """Return k products with large inner products for each query; see `Index.search`.
-
-        The scores are exact. Fewer than k are found where the lists that are looked at hold fewer.
-        """
-        k = check_matches(k)
-        checked = check_queries(queries, self.width)
-        mask = np.zeros(0, bool) if allowed is None else check_allowed(allowed, self.ids)
-        n_allowed = len(self.ids) if allowed is None else int(np.count_nonzero(mask))
-        if n_allowed * FEW <= len(self.ids):
-            slots = self._vectors.slots[mask]
-            places, scores = search_slots(self._vectors.stored, slots, checked, k)
-        else:
-            # As many allowed products are looked at as without a mask.
-            share = self.share * len(self.ids) / n_allowed
-            blocks = self._choose_blocks(checked, share)
-            places, scores = search_in_threads(self._vectors.stored, blocks, checked, k, mask)
-        return Matches(self._vectors.ids_at(places), scores)
-
-    def add(self, ids: Any, vectors: Any) -> None:
-        """Add products, or give those that the index holds a new vector; see `Index.add`."""
-        self._vectors.add(ids, vectors)
-
-    def remove(self, ids: Any) -> None:
-        """Remove products; see `Index.remove`."""
-        self._vectors.remove(ids)
-
-    def vectors(self, ids: Any) -> np.ndarray:
-        """Return the vectors of products `(m, d)` in 32 bits; raises `DataError` for an id that is not held."""
-        return self._vectors.of(ids)
 
     def save(self, path: str | Path) -> None:
         """Write the index to a file with a checksum, whole or not at all."""
@@ -121,7 +80,8 @@ class IVF:
         """
         arrays = read_index(path, "IVF", {*Lists._fields, "block_of_each", "share"})
         lists = Lists(arrays["centres"], arrays["first_blocks"])
-        block_of_each, share = arrays["block_of_each"], arrays["share"]
+        block_of_each = arrays["block_of_each"]
+        share = arrays["share"]
         if not _fit_each_other(arrays["vectors"], lists, block_of_each, share):
             raise PACKING.broken(Path(path), "its arrays do not fit one another")
         index = cls.__new__(cls)
@@ -140,13 +100,14 @@ class IVF:
         self._vectors = Vectors(ids[listed], vectors[listed], slots, n_reserved=int(lists.first_blocks[-1]) * LANES)
         self._vectors.add(ids[in_tail], vectors[in_tail])
 
-    def _choose_blocks(self, queries: FloatArray, share: float) -> IntArray:
-        """Return the blocks to look at for each query `(Q, R)`: a share of those in lists, and the tail."""
+    def _blocks(self, queries: FloatArray, share_allowed: float) -> IntArray:
+        """Return a share of the blocks in lists for each query, and those of the tail `(Q, R)`."""
         n_listed = int(self._lists.first_blocks[-1])
         tail = np.arange(n_listed, -(-self._vectors.n_slots // LANES))
         if not n_listed:
             return tail[None]
-        n_chosen = min(math.ceil(share * n_listed), n_listed)
+        # As many allowed products are looked at as without a mask.
+        n_chosen = min(math.ceil(self.share / share_allowed * n_listed), n_listed)
         chosen = choose_blocks(self._lists, self._vectors.stored.norms, queries, n_chosen)
         return np.column_stack([chosen, np.broadcast_to(tail, (len(queries), len(tail)))])
 

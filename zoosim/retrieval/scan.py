@@ -86,13 +86,15 @@ def store(stored: Stored, slots: IntArray, vectors: np.ndarray) -> None:
 
 @jit
 def _store_one(stored: Stored, slot: int, vector: np.ndarray) -> None:
-    block, lane = slot // LANES, slot % LANES
+    block = slot // LANES
+    lane = slot % LANES
     largest = 0.0
     for value in vector:
         largest = max(largest, abs(value))
     # In 32 bits, as the scan has it: the errors are those of the scale that is used.
     scale = np.float64(np.float32(largest / VECTOR_STEPS))
-    error, norm = 0.0, 0.0
+    error = 0.0
+    norm = 0.0
     for j in range(len(vector)):
         stored.vectors[slot, j] = vector[j]
         code = min(max(np.round(vector[j] / scale), -VECTOR_STEPS), VECTOR_STEPS) if scale > 0 else 0.0
@@ -189,7 +191,8 @@ def search_slots(stored: Stored, slots: IntArray, queries: FloatArray, k: int) -
 @inlined
 def _round_query(query: FloatArray, codes: np.ndarray) -> tuple[np.float32, np.float32]:
     """Write a query of norm 1 as whole numbers; return what their 1 stands for, and the norm of the difference."""
-    largest, squares = 0.0, 0.0
+    largest = 0.0
+    squares = 0.0
     for value in query:
         largest = max(largest, abs(value))
     if largest == 0:
@@ -240,7 +243,10 @@ def _scan(
             continue
         sums[:] = 0
         for j in range(0, width, GROUP):
-            first, second, third, fourth = codes[j], codes[j + 1], codes[j + 2], codes[j + 3]
+            first = codes[j]
+            second = codes[j + 1]
+            third = codes[j + 2]
+            fourth = codes[j + 3]
             for lane in range(LANES):
                 products[lane] = (
                     np.int16(stored.codes[block, j, lane]) * first
@@ -319,7 +325,10 @@ def _rank(stored: Stored, slots: IntArray, query: FloatArray, places: IntArray, 
 def inner_product(vector: np.ndarray, query: FloatArray) -> float:
     """Return the inner product of a vector of 32 bits and a query of 64, summed in 64."""
     # Four sums side by side: one alone waits for each addition before the next. Their order is the score's definition.
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
     whole = len(query) - len(query) % 4
     for j in range(0, whole, 4):
         first += vector[j] * query[j]

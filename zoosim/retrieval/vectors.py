@@ -8,9 +8,12 @@ import numpy as np
 from zoosim.core.errors import DataError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.types import IntArray
+from zoosim.retrieval.checks import MOST_VECTORS, check_ids, check_products, places_of
 from zoosim.retrieval.content import content_sums
-from zoosim.retrieval.index import MOST_VECTORS, NO_ID, check_ids, check_vectors, places_of
 from zoosim.retrieval.scan import LANES, NO_PLACE, Stored, forget, new_stored, store
+
+NO_ID = -1
+"""Stands where an index holds, or a mask allows, fewer products than were asked for."""
 
 PACKING = Packing(b"zoosim index 1\n", "index", "save it anew", "the method save of an index writes it")
 
@@ -94,17 +97,6 @@ class Vectors:
         self.ids = ids
         self.slots = slots
         self.stored.places[slots] = np.arange(len(slots))
-
-
-def check_products(ids: Any, vectors: Any, width: int | None = None) -> tuple[IntArray, np.ndarray]:
-    """Return ids `(n,)` and vectors `(n, d)` that fit each other, or raise `DataError`."""
-    checked_ids = check_ids("ids", ids)
-    checked_vectors = check_vectors("vectors", vectors, width)
-    if len(checked_ids) != len(checked_vectors):
-        raise DataError(f"vectors: got {len(checked_vectors):,} rows, expected one per id ({len(checked_ids):,})")
-    if len(checked_ids) > MOST_VECTORS:
-        raise DataError(f"ids: got {len(checked_ids):,} products, expected at most {MOST_VECTORS:,}")
-    return checked_ids, checked_vectors
 
 
 def longest_first(vectors: np.ndarray) -> IntArray:

@@ -295,6 +295,28 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in done.err
 
 
+HANGS = """
+import os, signal, tempfile, time
+from zoosim import cli
+
+@cli.app.command("hang")
+def hang() -> None:
+    with tempfile.TemporaryDirectory(dir="."):
+        os.kill(os.getpid(), signal.SIGHUP)
+        time.sleep(60.0)
+
+cli.main()
+"""
+
+
+def test_a_command_whose_terminal_is_closed_cleans_up(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", HANGS, "hang"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "zoosim: interrupted; nothing was saved\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
     arguments = ["run", "gauntlet", "--seeds", "3", "--steps", "600", "--policies", "random,mine", "--jobs", "2"]

@@ -22,7 +22,7 @@ from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
 from zoosim.core.extras import missing_extra
 from zoosim.terminal.output import address, echo, print_list, skipped_lines
-from zoosim.watched import limit_time, watch
+from zoosim.watched import FORWARDED, limit_time, watch
 
 if TYPE_CHECKING:
     from zoosim.policies.checks.contract import CheckResult
@@ -68,8 +68,9 @@ def main() -> None:
 def run_command() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
     interrupt = _Interrupt()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+    for name in FORWARDED:  # SIGHUP is that of a terminal that was closed
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, interrupt)
     sys.unraisablehook = _interrupt_again
     sys.excepthook = interrupt.hide

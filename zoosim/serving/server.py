@@ -117,8 +117,11 @@ async def _open_loops(
 
 
 def _stop_by_signals(stopping: asyncio.Event) -> None:
-    """Set an event at SIGTERM and Ctrl-C, which do nothing else then."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Set an event at SIGTERM, at Ctrl-C and where the terminal is closed; these do nothing else then."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as it is under nohup
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
 
 

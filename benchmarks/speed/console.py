@@ -1,7 +1,8 @@
 """S32: the console of a service behind which lie 1,000,000 decisions: its first paint, and what it adds to memory.
 
-The log is made of the decisions and rewards of a short while, copied with other ids over two weeks, and feedback counts
-for a day. The same log is served without the console, by a program whose learner does not read the log for one.
+The log is made of the decisions and rewards of a short while, copied with other ids over two weeks. Its policy learns
+from logs alone. Once a learner has read it, it is served again, and a copy of it without the console, by a program
+whose learner does not read the log for one.
 """
 
 import os
@@ -41,10 +42,10 @@ from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 DECISIONS = 1_000_000
-ASKED, REWARDED = 2_000, 0.3
+ASKED, REWARDED = 2_000, 0.1
 """Decisions that are asked for, of which the others are copies, and the share that earns something."""
 
-DAYS, WAIT_SECONDS = 14, 86_400
+DAYS, WAIT_SECONDS = 14, 600
 LOOKS = 20
 WIDTH = 1_400
 STARTING, READING = 300.0, 3_600.0
@@ -84,18 +85,21 @@ def main() -> None:
         print(
             f"S32 a log of {rows:,} rows, {DECISIONS:,} of them decisions, made in {time.perf_counter() - began:.0f} s"
         )
+        began = time.perf_counter()
+        with served(PROGRAMS["with"], folder / "with") as (process, url):
+            _wait_for_learner(url)
+            taken = time.perf_counter() - began
+            print(f"S32 read by the learner in {taken:.0f} s: {_in_words(_memory_of(process))}", flush=True)
         shutil.copytree(folder / "with", folder / "without")
         services = {which: opened.enter_context(served(module, folder / which)) for which, module in PROGRAMS.items()}
-        began = time.perf_counter()
         for _, url in services.values():
             _wait_for_learner(url)
-        print(f"S32 both learners, side by side, have read the log after {time.perf_counter() - began:.0f} s")
         _, url = services["with"]
         print(f"S32 the page by HTTP: {page_times(url)}")
         print(f"S32 first paint in Chromium: {paint_times(url, folder)}", flush=True)
         memory = {which: _memory_of(process) for which, (process, _) in services.items()}
         for which, most in memory.items():
-            print(f"S32 {which} the console: {_in_words(most)}")
+            print(f"S32 {which} the console, started again: {_in_words(most)}")
         more = Memory(*(high - low for high, low in zip(memory["with"], memory["without"], strict=True)))
         print(f"S32 the console adds {sum(more):.0f} MB: {_in_words(more)}")
 
@@ -110,7 +114,7 @@ def _in_words(memory: Memory) -> str:
 
 def make_log(folder: Path, store: Path) -> int:
     """Write the log of a service with two arms; return its number of rows."""
-    model = make_model(folder)
+    model = make_model(folder, "linear")
     with serving(store, model, wait=WAIT_SECONDS) as service:
         zoosim.deploy("launch", model, url=service.url, arm="new", share=0.2)
         _ask(service.url)
@@ -118,8 +122,7 @@ def make_log(folder: Path, store: Path) -> int:
         service.stop()
     shutil.rmtree(store / "snapshots", ignore_errors=True)
     log = SqliteStore(store / LOG)
-    # Ticks, too: what is over by the time of the log is learned at these.
-    templates = [row for row in log.read(0, 10 * ASKED) if row.kind in (Kind.DECISION, Kind.FEEDBACK, Kind.TICK)]
+    templates = [row for row in log.read(0, 10 * ASKED) if row.kind in (Kind.DECISION, Kind.FEEDBACK)]
     last = log.last()
     assert last is not None
     copies = DECISIONS // ASKED - 1
@@ -130,9 +133,11 @@ def make_log(folder: Path, store: Path) -> int:
             _copied(row, copy, last.time + step * (place + copy * len(templates)))
             for place, row in enumerate(templates)
         ]
+        # A tick behind them: what is over by the time of the log is learned there.
+        rows.append(NewRow(rows[-1].time, Kind.TICK, None, b""))
         log.append(rows)
+        log.sync()  # which empties the write-ahead log
         position += len(rows)
-    log.sync()
     log.close()
     return position
 
@@ -148,8 +153,6 @@ def _ask(url: str) -> None:
 
 def _copied(row: Row, copy: int, at: int) -> NewRow:
     """Return a row as of another decision, visitor and time."""
-    if row.kind is Kind.TICK:
-        return NewRow(at, row.kind, None, row.body)
     decision_id = f"{decision_of(row)}-{copy}"
     feedback_id = feedback_id_of(row) if row.kind is Kind.FEEDBACK else ""
     body = row.body

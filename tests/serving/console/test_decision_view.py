@@ -10,7 +10,7 @@ import pytest
 from tests.serving.shop import make_model, running
 from zoosim.serving import logged
 from zoosim.serving.bodies import DecideBody, FeedbackBody
-from zoosim.serving.console.decision_view import decision_values
+from zoosim.serving.console.decision_view import _came, decision_values
 from zoosim.serving.service import Service
 
 
@@ -33,13 +33,15 @@ def test_a_decision_is_told_from_what_was_known_to_what_came(tmp_path: Path, mod
             answer = await service.decide(body)
             before = await shown(service, "one")
             assert before["What was known of the visitor"] == "country is fr"
-            assert before["What came"] == "no reward, in the 5,000 rows behind it"
+            assert before["What came"] == "no reward so far"
             await service.decide(DecideBody(decision_id="two"))
             await service.give_feedback("two", FeedbackBody({"click": 0.0}))
             await service.give_feedback("one", FeedbackBody({"click": 1.0}, feedback_id="f"))
             after = await shown(service, "one")
             assert after["What came"].startswith("click 1 after 0")
             assert after["What came"].endswith("the first is worth 1 to the policy")
+            row, _ = await service.decision("two")
+            assert _came(row, [], {}, True) == "no reward among the 5,000 rows behind it"
             product = answer.shown[0].product
             most = max(answer.propensities, key=lambda name: answer.propensities[name])
             words = "the policy shows most" if product == most else f"shows {most} more often"

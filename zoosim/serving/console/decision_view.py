@@ -28,7 +28,7 @@ async def decision_values(service: Service, row: Row, choice: Choice, answer: Ma
         "facts": [
             ("Why", _why(choice, answer)),
             *_made(service, row, choice),
-            ("What came", _came(row, feedback, service.model.fitted.weights)),
+            ("What came", _came(row, feedback, service.model.fitted.weights, _is_over(service, row))),
             ("Learning", _learning(service, row, choice)),
         ],
         "chances": _chances(choice, answer),
@@ -100,10 +100,15 @@ def _visitor_in_words(visitor: Any, features: Sequence[str]) -> str:
     return ", ".join(known) or "nothing"
 
 
-def _came(row: Row, feedback: Sequence[tuple[Row, Feedback]], weights: Mapping[str, float]) -> str:
-    """Say which rewards came after a decision, and what they are worth to the policy."""
+def _is_over(service: Service, row: Row) -> bool:
+    """Return whether the wait for feedback to a decision is over."""
+    return service.clock.now() - row.time > service.settings.wait * MICROSECONDS
+
+
+def _came(row: Row, feedback: Sequence[tuple[Row, Feedback]], weights: Mapping[str, float], is_over: bool) -> str:
+    """Say which rewards came after a decision, and what the first is worth to the policy."""
     if not feedback:
-        return f"no reward, in the {MOST_SEARCHED:,} rows behind it"
+        return f"no reward among the {MOST_SEARCHED:,} rows behind it" if is_over else "no reward so far"
     parts = []
     for told, each in feedback:
         rewards = ", ".join(f"{name} {value:g}" for name, value in each.rewards.items())
@@ -117,8 +122,7 @@ def _learning(service: Service, row: Row, choice: Choice) -> str:
         return "its visitor was forgotten, so nothing is learned from it"
     if not service.current.learns_from(choice):
         return "its model decides no more, so nothing is learned from it"
-    is_over = service.clock.now() - row.time > service.settings.wait * MICROSECONDS
-    return "its wait is over" if is_over else "its wait is not over; rewards still count"
+    return "its wait is over" if _is_over(service, row) else "its wait is not over; rewards still count"
 
 
 def _chances(choice: Choice, answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:

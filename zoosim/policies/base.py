@@ -75,6 +75,9 @@ class Policy(Stateful, ABC):
     losses: tuple[float, ...] = ()
     """The mean loss in each epoch of the last `fit`, where it takes epochs."""
 
+    predicts: ClassVar[bool] = False
+    """True where `expected_rewards` returns the reward that is expected of each candidate."""
+
     needs_user_ids: ClassVar[bool] = False
     """True where the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 
@@ -159,6 +162,13 @@ class Policy(Stateful, ABC):
         The default is the action of the highest propensity, the first on ties.
         """
         return int(np.argmax(dense_propensities(self, context)))
+
+    def expected_rewards(self, context: Context) -> FloatArray | None:
+        """Return the reward that is expected of each candidate `(K,)`; None where the policy predicts none.
+
+        No state moves. A service compares it with what comes.
+        """
+        return None
 
     def note_decision(self, context: Context, action: Any, is_confirmed: bool = True) -> None:
         """Move what a decision moves, for one that was made elsewhere by this policy, or changed before it was served.

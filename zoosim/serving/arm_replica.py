@@ -120,6 +120,8 @@ class ArmReplica(Projection):
         learning: How the model learns from decisions of its action space.
         features_of: Returns what a product was in a decision of the model's ancestors, as in `Recorded`.
         schemas: The schemas of models.
+        on_learning: Called before a decision that is over is learned, with this, the decision and what it earned; None
+            for nobody. It must not move the policy.
     """
 
     def __init__(
@@ -153,6 +155,7 @@ class ArmReplica(Projection):
         self._find_row = find_row
         self.features_of = features_of or self._later_features
         self.schemas = Schemas(load_model)
+        self.on_learning: Callable[[ArmReplica, Any, Closing], None] | None = None
         self.visitors = VisitorBounds()
         self.counts: Counter[str] = Counter()
         self.model: Model
@@ -302,9 +305,11 @@ class ArmReplica(Projection):
         if row is None:
             self.counts[GONE] += 1
             return
-        if not self.model.policy.learns_from_rewards:
-            return
-        self.move(partial(self._teach, unpack(row), closing))
+        choice = unpack(row)
+        if self.on_learning is not None and not choice.is_forgotten and not choice.is_pinned(closing.slot):
+            self.on_learning(self, choice, closing)
+        if self.model.policy.learns_from_rewards:
+            self.move(partial(self._teach, choice, closing))
 
     def _teach(self, choice: Any, closing: Closing) -> None:
         if choice.is_forgotten:

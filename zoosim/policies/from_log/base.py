@@ -30,6 +30,7 @@ class FromLog(AttachingPolicy):
     """
 
     learns_online = False
+    predicts = True
     learned = ("_model", "rng")
     _model: Annotated[dict[str, np.ndarray], {"product_ids": (IDS,)}]
     past_visits: int = parameter(
@@ -120,6 +121,10 @@ class FromLog(AttachingPolicy):
 
     def predict(self, context: Context) -> FloatArray:
         """Return the guessed reward of each candidate `(K,)`, -inf for what is not available; moves no state."""
+        return self._guesses(context)[0]
+
+    def expected_rewards(self, context: Context) -> FloatArray:
+        """Return the guessed reward of each candidate `(K,)`; moves no state."""
         return self._guesses(context)[0]
 
     def update(self, *visit: Any, **more: Any) -> None:

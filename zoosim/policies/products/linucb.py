@@ -9,7 +9,7 @@ from zoosim.core.id_table import IdTable, capacity_for, claim_slot, grown, new_i
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.state import saved_length
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.linear.dense import joined, nonzeros
 from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
 from zoosim.policies.kernel import Kernel, KernelPolicy
@@ -21,6 +21,7 @@ from zoosim.policies.products.late_widths import (
     settle,
     widths_of,
 )
+from zoosim.policies.requests import checked_request
 
 MAX_BYTES = 2**30
 """Bytes that all models may take; then the product that was shown or rewarded longest ago is dropped."""
@@ -135,6 +136,16 @@ def _distribution(
 
 
 @jit
+def _means(state: LinUCBState, candidates: LinUCBCandidates, user: FloatArray) -> FloatArray:
+    """Return the expected reward of each candidate `(K,)`."""
+    renew_slots(state.products, candidates.ids, candidates.slots, candidates.version)
+    means = np.zeros(len(candidates.ids))
+    for k in range(len(means)):
+        means[k] = joined(user, candidates.products[k]) @ state.ridge.theta[candidates.slots[k]]
+    return means
+
+
+@jit
 def _model_of(state: LinUCBState, product_id: int) -> int:
     """Return the model of a product, cleared if it is new."""
     slot, is_new = claim_slot(state.products, product_id)
@@ -171,6 +182,7 @@ class LinUCB(KernelPolicy):
     """
 
     name = "linucb"
+    predicts = True
     kernel = Kernel("linucb", _choose, _distribution, _learn, _decided)
     learned = ("ridge", "products", "widths")
     alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
@@ -206,6 +218,11 @@ class LinUCB(KernelPolicy):
     def _candidates(self, ids: IntArray, products: FloatArray) -> LinUCBCandidates:
         active, n_active = _active_columns(products)
         return LinUCBCandidates(ids, products, active, n_active, np.zeros(len(ids), np.int64), np.full(1, -1))
+
+    def expected_rewards(self, context: Context) -> FloatArray:
+        """Return the mean of each candidate's model `(K,)`; moves no state."""
+        request = checked_request(context, self.spec)
+        return np.asarray(_means(self.state, self.attach(context), request.user))
 
     def _exploiting(self) -> LinUCBState:
         state: LinUCBState = self.state._replace(alpha=0.0)

@@ -9,6 +9,7 @@ from zoosim.monitoring.launch import SPLITTING, State
 from zoosim.optimizers.dual_ascent import Standing
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.arms import arm_rows, began
+from zoosim.serving.console.calibration_view import calibration_panels
 from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
 from zoosim.serving.console.holdback_view import holdback_panel
 from zoosim.serving.console.launch_view import launch_values
@@ -262,6 +263,7 @@ def values(service: Service) -> dict[str, Any]:
         "delays": delays,
         "models": model_rows(deployment["models"]),
         "holdback": holdback_panel(service.current.figures.holdback),
+        "calibrations": calibration_panels(service.current.figures.calibrations),
         "ledger": ledger_panel(service.current.figures.ledger),
         "history": history(series),
     }

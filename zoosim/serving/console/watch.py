@@ -8,13 +8,14 @@ import msgspec
 
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, read_content
+from zoosim.serving.console.calibration import Calibration, Calibrations, load_calibrations
 from zoosim.serving.console.ledger import LedgerProjection, Scored, load_ledger
 from zoosim.serving.console.series import Series, SeriesProjection, load_series, save_series
-from zoosim.serving.events import Row
+from zoosim.serving.events import Kind, Row
 from zoosim.serving.launches.holdback import HoldbackMonitor, HoldbackReport, load_comparison
 from zoosim.serving.replica import Replica
 
-LEDGER, HOLDBACK = "ledger.json", "holdback.json"
+LEDGER, HOLDBACK, CALIBRATIONS = "ledger.json", "holdback.json", "calibrations.json"
 
 Part = TypeVar("Part")
 
@@ -26,11 +27,13 @@ class Figures(msgspec.Struct, array_like=True):
         series: What arms decided and earned over time.
         ledger: The forecasts, the oldest first.
         holdback: What the champion earns beside the holdback; None without one.
+        calibrations: What policies predicted, and what came.
     """
 
     series: Series = msgspec.field(default_factory=Series)
     ledger: list[Scored] = []
     holdback: HoldbackReport | None = None
+    calibrations: list[Calibration] = []
 
 
 class ConsoleWatch:
@@ -50,6 +53,7 @@ class ConsoleWatch:
         self._complain = complain
         self._ledger = self._loaded_ledger()
         self._holdback = self._loaded_holdback()
+        self._calibrations = Calibrations(replica, self._loaded(CALIBRATIONS, load_calibrations))
 
     def _weights(self) -> dict[str, float]:
         """Return the weight of each reward in the objective; none before the first start."""
@@ -84,18 +88,27 @@ class ConsoleWatch:
         return min(self._ledger.position, self._holdback.position)
 
     def apply(self, row: Row) -> None:
-        """Read the next row; those that it knows are passed over."""
+        """Read the next row, which the replica has read; those that it knows are passed over."""
+        if row.kind is Kind.START:
+            self._calibrations.follow()
         self._series.apply(row)
         self._ledger.apply(row)
         self._holdback.apply(row)
 
     def figures(self) -> Figures:
         """Return what the console shows."""
-        return Figures(self._series.series, self._ledger.scores(), self._holdback.report())
+        return Figures(
+            self._series.series, self._ledger.scores(), self._holdback.report(), self._calibrations.reports()
+        )
 
     def save(self) -> None:
         """Write all of it, each file whole or not at all; raises `OSError`."""
         save_series(self._folder, self._series.series)
-        for name, content in ((LEDGER, self._ledger.saved()), (HOLDBACK, self._holdback.saved())):
+        contents = {
+            LEDGER: self._ledger.saved(),
+            HOLDBACK: self._holdback.saved(),
+            CALIBRATIONS: msgspec.json.encode(self._calibrations.reports()),
+        }
+        for name, content in contents.items():
             with atomic(self._folder / name) as path:
                 path.write_bytes(content)

@@ -34,6 +34,13 @@ class Learning(ABC):
     def teach(self, choice: Any, closing: Closing) -> None:
         """Update the policy with what a decision, or a part of one, earned."""
 
+    def expected(self, choice: Any, closing: Closing) -> tuple[float, float] | None:
+        """Return what the policy expects of a decision that is over, before it learns it, and what came instead.
+
+        None where it predicts nothing.
+        """
+        return None
+
     def moved_by(self, choice: Any) -> Iterable[tuple[Context, int]]:
         """Return the requests and actions by which a decision moves the policy; see `Policy.note_decision`."""
         return ()

@@ -42,10 +42,26 @@ class ProductLearning(Learning):
         if is_learned:
             self._note(choice)
 
+    def expected(self, choice: ProductDecision, closing: Closing) -> tuple[float, float] | None:
+        """Return what the policy expects of the product in a slot, and what that earned."""
+        policy = self._arm.model.policy
+        if not policy.predicts:
+            return None
+        context, action = self._shown_in(choice, closing.slot)
+        expected = policy.expected_rewards(context)
+        if expected is None:
+            return None
+        return float(expected[action]), self._reward_of(closing)
+
+    def _reward_of(self, closing: Closing) -> float:
+        """Return what a product earned, in the range of what the policy learns from."""
+        policy = self._arm.model.policy
+        return self._arm.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
+
     def teach(self, choice: ProductDecision, closing: Closing) -> None:
         """Update the policy with the reward of the product in a slot."""
         policy = self._arm.model.policy
-        reward = self._arm.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
+        reward = self._reward_of(closing)
         context, action = self._shown_in(choice, closing.slot, alone=not policy.learns_by_candidates)
         policy.update(context, action, reward, {"reward_parts": dict(closing.parts)})
 

@@ -325,6 +325,30 @@ def test_a_product_is_hidden_from_a_model_that_another_service_switched_to_just_
     with_service(tmp_path, model, use)
 
 
+def test_an_arm_that_ends_while_its_product_is_stored_leaves_the_decision_to_others(
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Writer.append
+
+    async def use(service: Service) -> None:
+        digest = service.keep_model(rival)
+        await service.deploy(DeploymentBody("launch", "new", digest, 0.5))
+
+        async def append_and_retire(writer: Writer, rows: list[NewRow], durable: bool = False) -> Any:
+            positions = await append(writer, rows, durable)
+            if rows[0].kind is Kind.PRODUCT and digest.encode() in rows[0].body:
+                await service.deploy(DeploymentBody("retire", "new"))
+            return positions
+
+        monkeypatch.setattr(Writer, "append", append_and_retire)
+        answer = await service.decide(DecideBody({"country": "de"}, [{"id": "q1", "category": "c1"}, "p1"]))
+        assert answer.propensities.keys() == {"q1", "p1"}
+        assert list(service.current.arms) == [CHAMPION]
+        check_products(service, tmp_path)
+
+    with_service(tmp_path, model, use)
+
+
 def test_a_start_that_is_read_while_another_one_is_prepared_is_not_undone(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,8 +59,11 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
     yield from flaws_of_launches(day, rows, records)
     yield from flaws_of_reaches(day.looks.reaches, rows, records)
     yield from _flaws_of_states(day, rows, records, folder)
-    if rows[-1].seq != day.newest_before_idle:
-        yield f"idle services wrote {rows[-1].seq - day.newest_before_idle} rows"
+    idle_rows = [row for row in rows if row.seq > day.newest_before_idle]
+    # Launches may be over, and learning frozen, as time passes; each of which is a start, behind a tick.
+    starts = [row for row in idle_rows if row.kind is Kind.START and records[row.seq].who in ("launch", "checks")]
+    if len(idle_rows) > 2 * len(starts):
+        yield f"idle services wrote {len(idle_rows)} rows, {len(starts)} of them starts"
 
 
 def _flaws_of_log(rows: list[Row], records: Mapping[int, Any], has_lost: bool) -> Iterator[str]:

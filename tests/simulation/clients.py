@@ -10,6 +10,7 @@ from tests.simulation.faults import Fault
 from tests.simulation.hosts import OUTSIDE_CONTEXT, Host, World
 from zoosim.core.errors import StoreError, ZoosimError
 from zoosim.serving.bodies import DecideBody, FeedbackBody
+from zoosim.serving.events import CHAMPION
 from zoosim.serving.refusals import Busy
 from zoosim.serving.service import Service
 
@@ -52,6 +53,8 @@ class Clients:
     Attributes:
         history: What they asked, and what they were answered.
         is_feedback_broken: Whether nobody says what decisions earned.
+        click_chances: How likely clicks are on what the champion decided, and on what others did.
+        asks_for_new: Whether visitors ask for products that came with requests; arms that began later know none.
     """
 
     def __init__(self, world: World, hosts: list[Host], wait: float, rng: Random) -> None:
@@ -65,6 +68,9 @@ class Clients:
         """
         self.history: list[Operation] = []
         self.is_feedback_broken = False
+        self.asks_for_new = False
+        self.click_chances = (0.5, 0.5)
+        self._new_products: set[str] = set()
         self._loop = world.loop
         self._faults = world.faults
         self._violations = world.violations
@@ -94,7 +100,8 @@ class Clients:
             await asyncio.sleep(rng.uniform(0.0, self._wait / 2))
             await self.insist("activate", decision_id, None, lambda service: service.activate(decision_id))
         if rng.random() < FEEDBACK_CHANCE and not self.is_feedback_broken:
-            await self._give_feedback(decision_id, [shown.product for shown in answer.shown])
+            chance = self.click_chances[answer.arm not in ("", CHAMPION)]
+            await self._give_feedback(decision_id, [shown.product for shown in answer.shown], chance)
 
     async def _insist_on_decision(self, body: DecideBody) -> Any:
         if self._faults.happens(Fault.SAME_ID_AT_ONCE, 0.03):
@@ -113,7 +120,11 @@ class Clients:
         rng = self._rng
         candidates: list[Any] = [*rng.sample(PRODUCTS, rng.randrange(3, 6))]
         if self._faults.happens(Fault.PRODUCT_NEW, 0.02):
-            candidates.append({"id": f"q{rng.randrange(5)}", "category": f"c{rng.randrange(3)}"})
+            product = f"q{rng.randrange(5)}"
+            self._new_products.add(product)
+            candidates.append({"id": product, "category": f"c{rng.randrange(3)}"})
+        elif self.asks_for_new and self._new_products and rng.random() < 0.5:
+            candidates = sorted(self._new_products)
         visitor = f"v{rng.randrange(VISITORS)}"
         if self._faults.happens(Fault.HEAVY_VISITOR, 0.1):
             visitor = "heavy"
@@ -130,7 +141,7 @@ class Clients:
         assert body.decision_id is not None
         return await self.ask(host, "decide", body.decision_id, body, lambda service: service.decide(body))
 
-    async def _give_feedback(self, decision_id: str, shown: list[str]) -> None:
+    async def _give_feedback(self, decision_id: str, shown: list[str], chance: float) -> None:
         rng = self._rng
         seconds = rng.expovariate(4.0 / self._wait)
         if self._faults.happens(Fault.FEEDBACK_LATE, 0.1):
@@ -142,7 +153,7 @@ class Clients:
             await self._give_values(decision_id)
             return
         product = rng.choice(shown)
-        body = FeedbackBody({"click": float(rng.randrange(2))}, product, "first" if rng.random() < 0.8 else None)
+        body = FeedbackBody({"click": float(rng.random() < chance)}, product, "first" if rng.random() < 0.8 else None)
         await self._send_feedback(decision_id, body)
         if self._faults.happens(Fault.FEEDBACK_REPEATED, 0.1):
             await self._send_feedback(decision_id, body)

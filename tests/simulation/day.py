@@ -106,6 +106,7 @@ class Day:
             (learner, "SECONDS_BETWEEN_MESSAGES"): rng.choices([0.1, 3.0, 12.0], [0.1, 0.4, 0.5])[0],
             (learner, "SECONDS_BETWEEN_REPORTS"): 4.0,
             (monitor, "LEAST_DECISIONS"): 30.0,
+            (monitor, "MOST_LEFT"): 2,
             (monitor, "SILENCE"): 10 * MICROSECONDS,
             (monitor, "USUAL"): USUAL,
         }
@@ -182,6 +183,10 @@ class Day:
     async def _episode(self, visits: int) -> None:
         """Let visitors come, and things go wrong."""
         self._hurry()
+        self.clients.asks_for_new = self._rng.random() < 0.25
+        self.clients.click_chances = self._rng.choice([(0.5, 0.5), (0.1, 1.0), (1.0, 0.0)])
+        if self._rng.random() < 0.7:
+            self.loop.create_task(self.deployments.launch(self._rng.choice(self.hosts)))
         chaos = self.loop.create_task(self.troubles.trouble())
         arrivals = sorted(self._rng.uniform(0.0, EPISODE) for _ in range(visits))
         began = self.loop.time()

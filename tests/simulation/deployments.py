@@ -52,8 +52,14 @@ class Deployments:
     async def change(self, host: Host) -> None:
         """Ask for a change, and where its answer is lost or by mistake ask again, also of another service, or later."""
         self._faults.note(Fault.DEPLOYED)
+        await self._ask_for(host, self._body(f"change {len(self.bodies)}"))
+
+    async def launch(self, host: Host) -> None:
+        """Ask for a launch by a plan."""
+        await self._ask_for(host, self._launch(f"change {len(self.bodies)}", self._rng.choice(ARMS[:2])))
+
+    async def _ask_for(self, host: Host, body: DeploymentBody) -> None:
         rng = self._rng
-        body = self._body(f"change {len(self.bodies)}")
         self.bodies[body.change_id] = [body]
         model = rng.choice(self._models)
         answer = await self._send(host, body, model)
@@ -77,12 +83,9 @@ class Deployments:
         arm = rng.choice(ARMS)
         if action != "launch" and rng.random() < 0.5:
             arm = self._launched  # most changes are of what is on its way
-        is_by_plan = action == "launch" and arm != "holdback" and rng.random() < 0.7
-        if is_by_plan:
-            self._launched = arm
-        share = None
-        if action in ("launch", "share") and not is_by_plan:
-            share = rng.choice([0.0, 0.1, 0.3])
+        if action == "launch" and arm != "holdback" and rng.random() < 0.7:
+            return self._launch(change_id, arm)
+        share = rng.choice([0.0, 0.1, 0.3]) if action in ("launch", "share") else None
         if action in ("rollback", "freeze", "unfreeze") and rng.random() < 0.5:
             arm = ""
         return DeploymentBody(
@@ -92,8 +95,11 @@ class Deployments:
             role="holdback" if arm == "holdback" else "challenger",
             who="somebody",
             change_id=change_id,
-            plan=self._plan() if is_by_plan else None,
         )
+
+    def _launch(self, change_id: str, arm: str) -> DeploymentBody:
+        self._launched = arm
+        return DeploymentBody("launch", arm, who="somebody", change_id=change_id, plan=self._plan())
 
     def _plan(self) -> dict[str, Any]:
         rng = self._rng

@@ -126,8 +126,11 @@ class Account:
             other = [told.difference, told.low, told.high, told.champion, told.margin]
             if told.role != plan["role"] or not np.allclose(own, other, equal_nan=True):
                 yield f"report: {told}, expected {plan['role']} {own}"
-        checks = {finding.check: finding.action for finding in self._findings() if finding is not None}
-        if {check.check: check.action for check in report.checks} != checks:
+        findings = [finding for finding in self._findings() if finding is not None]
+        checks = [(finding.check, finding.action, finding.what) for finding in findings]
+        pairs = zip(report.checks, checks, strict=False)
+        are_alike = all((told.check, told.action) == own[:2] and own[2] in told.sentence for told, own in pairs)
+        if len(report.checks) != len(checks) or not are_alike:
             yield f"report: checks {report.checks}, expected {checks}"
 
     def verdict(self, is_held: bool) -> Verdict:
@@ -227,7 +230,7 @@ class Account:
             health.double_exposure(len(self._mixed), len(self._by_name), 0.05),
             health.propensities(self._wrong, self._decisions),
             health.product_share(product, shown, self._decisions, 0.9),
-            health.no_traffic(self.launch["arm"], minutes, math.inf if self._passed_over < 20 else -1.0),
+            health.no_traffic(self.launch["arm"], minutes, math.inf if self._passed_over < monitor.MOST_LEFT else -1.0),
         ]
 
 

@@ -214,6 +214,7 @@ class ProductFinder:
             # Without a key, as a product may become again what it was before. The position that a row gets is the
             # version, so nothing knows the product before that is stored, and each row that names it stands behind it.
             rows = [NewRow(self._clock.now(), Kind.PRODUCT, None, pack(product)) for product in new]
+            origin = arm.start.origin
             positions = await self._writer.append(rows, durable)
             for product, position in zip(new, positions, strict=True):
                 assert position is not None
@@ -222,6 +223,10 @@ class ProductFinder:
             # yet to read may stand before these rows, and by those arms begin or take another model.
             if new:
                 await self._current.catch_up(max(versions[product.name] for product in new))
+            if arm.start.origin == origin:
+                # News to an arm alone that has ended meanwhile. Nobody decides by it, as who asked is about to see.
+                for product in new:
+                    catalogue.change(versions[product.name], product)
             return versions
 
 

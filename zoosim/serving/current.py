@@ -394,7 +394,8 @@ class Current(Projection):
 
     async def check_history(self) -> None:
         """Look up whether a few of the visitors who are counted were forgotten, the next ones each time."""
-        for _ in range(CHECKED_AT_ONCE):  # one by one: of who was forgotten the next row is looked up at once
+        # One by one: of who was forgotten the next row is looked up at once.
+        for _ in range(min(CHECKED_AT_ONCE, len(self.history))):
             for visitor, position in self.history.next_rows(1, self._clock.now()):
                 self.history.check_named(visitor, position, await self.ask(self._reader.row, position))
 

@@ -49,6 +49,10 @@ class VisitorHistory(Projection):
         self._bought: VisitorEvents | None = None
         self._being_stored: dict[str, Counter[str]] = {}
 
+    def __len__(self) -> int:
+        """Return of how many visitors something counts."""
+        return max((len(events) for events in (self._shown, self._bought) if events is not None), default=0)
+
     def apply(self, row: Row) -> None:
         """Read the next row of the log, or one that was read before; without caps of visitors starts alone."""
         if self._is_following and (row.kind is Kind.START or self._rules.needs_history):

@@ -24,7 +24,6 @@ from zoosim.serving.console.view import sentence
 from zoosim.serving.javascript import send_client
 from zoosim.serving.loops.loops import Loops
 from zoosim.serving.loops.metrics import LoopsMetrics
-from zoosim.serving.loops.running import RunningLoop
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.requests import MOST_MODEL_BYTES, bearer_key, read_body
 from zoosim.serving.tracing import Tracing
@@ -35,8 +34,8 @@ PREFIX = "/loops/"
 MOST_BYTES = 1_000_000
 """The largest request that adds a loop."""
 
-RUNNING, FAILED = "running", "failed"
-"""States of a loop."""
+RUNNING, FAILING, FAILED = "running", "failing", "failed"
+"""States of a loop: it answers; it refuses, since its log cannot be written now; it could not be opened."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -167,7 +166,7 @@ class LoopsApplication:
         return page(
             "loops.html",
             is_live=True,
-            title=f"Loops of {self._loops.folder.path.name}",
+            title=f"Loops in {self._loops.folder.path.name}",
             root="",
             now=time_text(time.time()),
             **self._shown(),
@@ -190,14 +189,13 @@ class LoopsApplication:
         """Return how a loop does, as plain values."""
         self._loops.check_known(name)
         running = self._loops.running.get(name)
-        says = self._loops.failed[name].reason if running is None else _sentence(running)
-        return {
-            "name": name,
-            "state": FAILED if running is None else RUNNING,
-            "sentence": says,
-            "path": f"{PREFIX}{name}",
-            "folder": str(self._loops.folder.folder(name)),
-        }
+        if running is None:
+            state, says = FAILED, self._loops.failed[name].reason
+        else:
+            state = FAILING if running.service.failure else RUNNING
+            says = sentence(running.service, running.service.deployment()["launch"])
+        folder = str(self._loops.folder.folder(name))
+        return {"name": name, "state": state, "sentence": says, "path": f"{PREFIX}{name}", "folder": folder}
 
     def _route(self, method: str, path: str, handler: Handler) -> Route:
         """Return a route for who has the admin key."""
@@ -212,10 +210,6 @@ class LoopsApplication:
                 return refusal(error)
 
         return Route(path, handle, methods=[method])
-
-
-def _sentence(running: RunningLoop) -> str:
-    return sentence(running.service, running.service.deployment()["launch"])
 
 
 def _route_path(scope: Scope) -> str:

@@ -16,6 +16,7 @@ from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving import learner as learner_module
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody
+from zoosim.serving.events import ProductDecision
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.publishing import Message, decode
@@ -26,6 +27,22 @@ from zoosim.serving.store.address import open_store, parse_address
 
 DAY_SECONDS = DAY / MICROSECONDS
 CAP = {"most_shown": 2, "shown_days": 3.0}
+
+
+STORED = ProductDecision(
+    request=b"r",
+    model="m",
+    state=0,
+    visitor_id="max",
+    visitor=b"",
+    versions=b"",
+    propensities=b"",
+    shown=[0],
+    chances=[1.0],
+    deferred=False,
+    products=["p3"],
+)
+"""A decision whose row is being stored."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +99,12 @@ def test_requests_of_a_visitor_at_the_same_moment_know_of_each_other(tmp_path: P
             with pytest.raises(StoreError):
                 await show(service, "p1", "zoe")
         assert past(service, "zoe").shown == [], "what could not be stored was not shown"
+        with service.current.history.storing(STORED):
+            assert past(service, "max").shown == ["p3"]
+            await service.change_settings({"shop_rules": {"not_bought": "click"}})
+            assert past(service, "max").shown == [], "nothing is capped any more"
+        await service.change_settings({"shop_rules": {"most_shown": 1}})
+        assert past(service, "max").shown == []
         _, shown = await asyncio.gather(show(service, "p1", "zoe", defer=True), show(service, "p1", "zoe"))
         assert shown.lifted == []
 

@@ -89,11 +89,13 @@ class VisitorHistory(Projection):
         """Return what caps keep from a visitor at a time, in microseconds since 1970."""
         if not visitor_id or not self._rules.needs_history:
             return NOBODY
-        most = self._rules.most_shown
-        showings = self._shown.counts(visitor_id, now) if self._shown is not None else Counter[str]()
-        showings.update(self._being_stored.get(visitor_id, {}))
-        shown = [product for product, count in showings.items() if count >= most]
-        return VisitorPast(shown, list(self._bought.counts(visitor_id, now)) if self._bought else [])
+        shown = []
+        if self._shown is not None:
+            showings = self._shown.counts(visitor_id, now)
+            showings.update(self._being_stored.get(visitor_id, {}))
+            shown = [product for product, count in showings.items() if count >= self._rules.most_shown]
+        bought = [] if self._bought is None else list(self._bought.counts(visitor_id, now))
+        return VisitorPast(shown, bought)
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[None]:

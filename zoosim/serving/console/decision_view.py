@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoosim.core.durations import MICROSECONDS
+from zoosim.serving.console.influences import what_moved
 from zoosim.serving.console.texts import amount, moment, span
 from zoosim.serving.console.view import arm_subject
 from zoosim.serving.events import Choice, Feedback, Row
@@ -27,6 +28,7 @@ async def decision_values(service: Service, row: Row, choice: Choice, answer: Ma
         "sentence": _decided(choice, answer),
         "facts": [
             ("Why", _why(choice, answer)),
+            ("What moved it", what_moved(service.current, choice)),
             *_made(service, row, choice),
             ("What came", _came(row, feedback, service.model.fitted.weights, _is_over(service, row))),
             ("Learning", _learning(service, row, choice)),

@@ -81,20 +81,32 @@ def identity(log: "Log", source: Any, plan: "Plan", options: Options, delays: "D
     from zoosim.core.digests import content_digest
     from zoosim.core.version import VERSION
     from zoosim.off_policy.forecasts import digest_of
-    from zoosim.policies.files import file_and_class, is_file
-    from zoosim.policies.model import model_digest
 
-    is_model = isinstance(source, str) and is_file(source)
     return {
         "version": VERSION,
         "log": log.source,
         "rows": digest_of(log),
         "policy": source if isinstance(source, str) else source.__qualname__,
-        "model": model_digest(file_and_class(source)[0]) if is_model else "",
+        "model": _file_digest(source),
         "plan": plan.model_dump(mode="json"),
         "options": {name: value for name, value in options._asdict().items() if name not in ("launches", "bearable")},
         "delays": content_digest(delays.hours.tobytes())[:16],
     }
+
+
+def _file_digest(source: Any) -> str:
+    """Return a digest of the file that a model or policy is given as; empty for what is to be trained."""
+    from zoosim.core.digests import content_digest
+    from zoosim.core.files import read_content
+    from zoosim.policies.files import file_and_class, is_file
+
+    if not isinstance(source, str) or not is_file(source):
+        return ""
+    file, _ = file_and_class(source)
+    try:
+        return content_digest(read_content(file))[:16]
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror}); name the file of a model") from None
 
 
 def prepare(
@@ -153,15 +165,16 @@ def _challenger(
     from zoosim.api.contenders import train_contenders
     from zoosim.api.logs import new_policy
     from zoosim.api.models import untrained
-    from zoosim.policies.files import file_and_class, is_file
+    from zoosim.policies.files import MODEL, file_and_class, is_file
     from zoosim.policies.model import load_model
     from zoosim.policies.registry import find_class
     from zoosim.rehearsal.advice import label
 
     if isinstance(source, str) and is_file(source):
         file, own = file_and_class(source)
-        loaded = new_policy(source, load_model(file, own), log, 0)
-        return Path(file).stem, loaded, Path(file)
+        is_model = file.endswith(MODEL)
+        loaded = new_policy(source, load_model(file, own) if is_model else source, log, 0)
+        return Path(file).stem, loaded, Path(file) if is_model else None
     line_up = untrained([source])
     contenders = train_contenders(log, line_up, folder, progress)
     for name, policy in contenders.trained.items():

@@ -18,7 +18,7 @@ STUDIES = (
         "cem-settings",
     ),
     *("cold-start", "constraints", "devices", "forecast-ledger"),
-    *("guardrails", "late-rewards", "latency", "launches", "leaderboard"),
+    *("guardrails", "late-rewards", "latency", "launch-rehearsal", "launches", "leaderboard"),
     *("looking-ahead", "lure"),
     *("offline-sessions", "ope-accuracy"),
     *(

@@ -18,7 +18,7 @@ from zoosim.monitoring.launch_plan import Plan
 LOOK = 0.25
 """Hours between two looks at a launch, at first; a service looks all the time."""
 
-LOOK_PART = 0.01
+LOOK_PART = 0.03
 """Part of the time passed that lies between two looks where that is longer than `LOOK`."""
 
 ENDED = (State.COMPLETED, State.ROLLED_BACK)
@@ -72,7 +72,7 @@ class Course(NamedTuple):
 
 
 def looks_until(horizon: float) -> Iterator[float]:
-    """Yield the hours at which a launch is looked at: often at first, later at hundredths of the time passed."""
+    """Yield the hours at which a launch is looked at: often at first, later by parts of the time passed."""
     now = LOOK
     while now < horizon:
         yield now

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zoosim.api.deployment import deploy
     from zoosim.api.drift import drift
     from zoosim.api.forecasts import forecasts
+    from zoosim.api.launch_report import LaunchResult, launch_report
     from zoosim.api.logs import evaluate
     from zoosim.api.loops import loops
     from zoosim.api.models import load, train
@@ -46,6 +47,7 @@ __all__ = [
     "Description",
     "Distribution",
     "LaunchRehearsal",
+    "LaunchResult",
     "Next",
     "OpenFeatureProvider",
     "Outcome",
@@ -66,6 +68,7 @@ __all__ = [
     "forecasts",
     "forget_visitor",
     "import_log",
+    "launch_report",
     "load",
     "load_policy",
     "loops",
@@ -90,6 +93,7 @@ _MODULES = {
     "zoosim.api.deployment": ("deploy",),
     "zoosim.api.drift": ("drift",),
     "zoosim.api.forecasts": ("forecasts",),
+    "zoosim.api.launch_report": ("LaunchResult", "launch_report"),
     "zoosim.api.logs": ("evaluate",),
     "zoosim.api.loops": ("loops",),
     "zoosim.api.models": ("load", "train"),

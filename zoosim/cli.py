@@ -40,6 +40,7 @@ app = typer.Typer(
 app.command("deploy")(cli_launches.deploy)
 app.command("rehearse-launch")(cli_launches.rehearse_launch)
 app.command("loops")(cli_loops.loops)
+app.command("launch-report")(cli_launches.launch_report)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -7,7 +7,9 @@ from typer.core import TyperGroup
 STEPS = {
     "From your table to a log": ("schema", "import"),
     "From a log to a model": ("recommend", "train", "evaluate"),
-    "In production": ("rehearse-launch", "serve", "loops", "deploy", "forecasts", "drift", "export", "forget"),
+    "In production": (
+        *("rehearse-launch", "serve", "loops", "deploy", "launch-report", "forecasts", "drift", "export", "forget"),
+    ),
     "A simulated shop like yours": ("playground", "fit-world", "run", "report", "describe", "optimum", "log"),
     "What there is, and what you add": ("list", "policies", "check-policy", "check-world"),
 }

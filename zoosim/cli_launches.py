@@ -46,6 +46,14 @@ RewardDelay = Annotated[
         show_default=False,
     ),
 ]
+LaunchNumber = Annotated[
+    int | None,
+    typer.Option("--launch", metavar="N", help="Number of the launch, as the history has it [default: the newest]."),
+]
+LaunchReportFolder = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Output folder [default: runs/launched-LOG]."),
+]
 LaunchFolder = Annotated[
     Path | None,
     typer.Option(
@@ -138,3 +146,26 @@ def rehearse_launch(
         typer.echo((rehearsal.path / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
         print_launch_rehearsal(rehearsal, wide=wide)
+
+
+def launch_report(
+    service: option.ServedLog,
+    launch: LaunchNumber = None,
+    out: LaunchReportFolder = None,
+    wide: option.Wide = False,
+    json: option.PrintSummary = False,
+    debug: option.Debug = False,
+) -> None:
+    """Say what came of a launch, by the log of a service.
+
+    Effects on each reward, in all visitors and by segment, with intervals that hold at any time; its history with
+    reasons; and what to do. The service may go on meanwhile.
+    """
+    from zoosim.api import launch_report as api
+    from zoosim.terminal.launch_report import print_launch_report
+
+    report = api.launch_report(service, launch=launch, out=out)
+    if json:
+        typer.echo((report.path / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        print_launch_report(report, wide=wide)

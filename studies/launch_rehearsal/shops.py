@@ -89,7 +89,7 @@ class TrueShop:
         believed = special.logit(self.truth.rates)
         believed = believed + rng.normal(0.0, self.kind.ignorance, believed.shape)
         best = np.eye(believed.shape[1])[believed.argmax(axis=1)]
-        return (1.0 - self.kind.floor) * best + self.kind.floor / believed.shape[1]
+        return np.asarray((1.0 - self.kind.floor) * best + self.kind.floor / believed.shape[1])
 
     def visits(self, n: int, rng: np.random.Generator) -> Visits:
         """Draw visits of new visitors."""

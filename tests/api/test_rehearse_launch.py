@@ -19,7 +19,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.log import Log
 from zoosim.monitoring.launch import State
 from zoosim.off_policy.forecasts import digest_of
-from zoosim.rehearsal.launches.store import LAUNCHES
+from zoosim.rehearsal.launches.store import LAUNCHES, PLAYED
 
 SMALL: dict[str, Any] = {"policy": "linear", "days": 3, "launches": 12, "visits_a_day": 2_000}
 
@@ -85,12 +85,14 @@ def test_launches_are_gone_on_with_and_come_out_alike(
 
     with pytest.raises(KeyboardInterrupt):
         zoosim.rehearse_launch(made_log(), out=tmp_path, progress=interrupt, **SMALL)
-    assert len((tmp_path / LAUNCHES).read_text().splitlines()) == 5
-    assert "5 launches, each" in (tmp_path / "report.html").read_text(), "what was played can be read"
+    assert len((tmp_path / PLAYED).read_text().splitlines()) == 5
+    assert "5 launches, each" in (tmp_path / "so-far.html").read_text(), "what was played can be read"
     lines: list[str] = []
     zoosim.rehearse_launch(made_log(), out=tmp_path, progress=lines.append, **SMALL)
     assert lines[-1].startswith("rehearsed 12 of 12")
     assert (tmp_path / LAUNCHES).read_bytes() == (rehearsed.path / LAUNCHES).read_bytes()
+    assert not (tmp_path / PLAYED).exists()
+    assert not (tmp_path / "so-far.html").exists()
     with pytest.raises(ConfigError, match="holds launches of another log"):
         zoosim.rehearse_launch(made_log(), out=tmp_path, **{**SMALL, "days": 4})
 

@@ -23,7 +23,7 @@ from tests.commands import ROOT
 from tests.fault.test_commands import POLICY, UNPRIVILEGED, command, full_disk, killed_run, leftovers
 from tests.fault.test_logs import write_table
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
-from zoosim.serving.bodies import DecideBody
+from zoosim.serving.bodies import DecideBody, DeploymentBody
 
 EXAMPLE = f"{ROOT / 'examples' / 'my_world.py'}:Bookshop"
 COMMANDS = {
@@ -42,12 +42,13 @@ COMMANDS = {
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
     "fit-world": "fit-world log.parquet --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
-    "rehearse-launch": "rehearse-launch log.parquet --policy linear --launches 3 --visits-a-day 2000 --out new",
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",
     "drift": "drift log.parquet --window 1000",
     "forecasts": "forecasts service",
     "loops": "loops --url {loops}",
+    "rehearse-launch": "rehearse-launch log.parquet --policy linear --launches 3 --visits-a-day 2000 --out new",
+    "launch-report": "launch-report service --out new",
 }
 LONG = ("train", "recommend", "rehearse-launch", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""
@@ -125,6 +126,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def serve() -> None:
         async with running(folder / "service", model, wait=0.1) as service:
+            await service.deploy(DeploymentBody("launch", "new", service.keep_model(model)))
             for number in range(30):
                 visitor: dict[str, Any] = {"country": COUNTRIES[number % len(COUNTRIES)]}
                 await service.decide(DecideBody(visitor, candidates=list(PRODUCTS[:3]), visitor_id=f"v{number % 7}"))

@@ -27,8 +27,6 @@ def test_a_shop_logs_what_it_says() -> None:
 
 def row(seed: int, regret: float, regretted: int, held: int) -> Replayed:
     effect = Interval(0.0, -0.1, 0.1)
-    counts = {"net_held": held, "asking_held": held, "hours_held": held, "shipped": 3, "mean_net": -10.0}
-    said = {"effect": effect, "net": effect, "asking": effect, "hours": effect}
     return Replayed(
         seed=seed,
         words="12 products",
@@ -38,8 +36,15 @@ def row(seed: int, regret: float, regretted: int, held: int) -> Replayed:
         true_effect=0.05,
         replays=10,
         regretted=regretted,
-        **said,
-        **counts,
+        effect=effect,
+        net=effect,
+        asking=effect,
+        hours=effect,
+        net_held=held,
+        asking_held=held,
+        hours_held=held,
+        shipped=3,
+        mean_net=-10.0,
     )
 
 

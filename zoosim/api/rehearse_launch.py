@@ -37,8 +37,8 @@ EXPLORATION = 0.05
 SHOPS_FOR_EXPLORING = 40
 """Shops by which it is said what exploring costs."""
 
-PLAN = "plan.yaml"
-"""In the folder of a rehearsal: its plan, as `zoosim deploy launch` takes it."""
+PLAN, SO_FAR = "plan.yaml", "so-far.html"
+"""In the folder of a rehearsal: its plan, as `zoosim deploy launch` takes it, and the page after an interruption."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,10 +217,12 @@ def rehearse_launch(
         _play(prepared, store, options.launches, progress)
     except KeyboardInterrupt:
         if store.outcomes:
-            _write(path, _rehearsal(prepared, store, options, path, command))
+            write_text(path / SO_FAR, _rehearsal(prepared, store, options, path, command).page())
         raise
     rehearsal = _rehearsal(prepared, store, options, path, command)
     _write(path, rehearsal)
+    store.finish()
+    (path / SO_FAR).unlink(missing_ok=True)
     return rehearsal
 
 

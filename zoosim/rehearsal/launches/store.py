@@ -11,12 +11,15 @@ from zoosim.core.files import read_text, write_text
 from zoosim.monitoring.launch import State
 from zoosim.rehearsal.launches.outcome import Outcome
 
-TERMS, LAUNCHES = "terms.json", "launches.jsonl"
-"""Files of what launches rest on, and of the launches, one in a line."""
+TERMS, LAUNCHES, PLAYED = "terms.json", "launches.jsonl", "launches.part.jsonl"
+"""Files of what launches rest on; of all launches, one in a line; and of those so far, while more are played."""
 
 
 class LaunchStore:
-    """The launches of a rehearsal in a folder; one that was interrupted goes on with them."""
+    """The launches of a rehearsal in a folder; one that was interrupted goes on with them.
+
+    `LAUNCHES` is there once all that were asked for are played, whole.
+    """
 
     def __init__(self, folder: Path, terms: Mapping[str, Any]) -> None:
         """Open the folder.
@@ -28,39 +31,51 @@ class LaunchStore:
         Raises:
             ConfigError: the folder holds launches on other terms.
         """
-        self._path = folder / LAUNCHES
+        self._whole = folder / LAUNCHES
+        self._part = folder / PLAYED
         self.outcomes: dict[int, Outcome] = {}
         written = json.dumps(terms, indent=1, sort_keys=True) + "\n"
-        if self._path.is_file() and (folder / TERMS).is_file():
+        held = next((file for file in (self._part, self._whole) if file.is_file()), None)
+        if held is not None and (folder / TERMS).is_file():
             if read_text(folder / TERMS) != written:
                 raise ConfigError(
                     f"--out: {folder} holds launches of another log, model, plan or other options; name another folder"
                 )
-            self._load()
+            self._load(held)
         else:
-            self._path.unlink(missing_ok=True)
             write_text(folder / TERMS, written)
 
     def add(self, outcome: Outcome) -> None:
         """Add a launch, so that it is there whatever comes next."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(outcome._asdict()) + "\n")
+        if not self._part.is_file():
+            write_text(self._part, "".join(map(_line_of, self.outcomes.values())))
+        with self._part.open("a", encoding="utf-8") as file:
+            file.write(_line_of(outcome))
             file.flush()
             os.fsync(file.fileno())
         self.outcomes[outcome.number] = outcome
 
-    def _load(self) -> None:
+    def finish(self) -> None:
+        """Put the launches where all are, once all that were asked for are played."""
+        if self._part.is_file():
+            self._part.replace(self._whole)
+
+    def _load(self, file: Path) -> None:
         """Read the launches; the last line may have been cut short, and is dropped then."""
-        lines = read_text(self._path).splitlines(keepends=True)
+        lines = read_text(file).splitlines(keepends=True)
         whole = [line for line in lines if line.endswith("\n")]
         try:
             for line in whole:
                 outcome = _outcome_of(json.loads(line))
                 self.outcomes[outcome.number] = outcome
         except (ValueError, TypeError, KeyError):
-            raise ConfigError(f"--out: {self._path} is damaged; delete it or name another folder") from None
+            raise ConfigError(f"--out: {file} is damaged; delete it or name another folder") from None
         if len(whole) < len(lines):
-            write_text(self._path, "".join(whole))
+            write_text(file, "".join(whole))
+
+
+def _line_of(outcome: Outcome) -> str:
+    return json.dumps(outcome._asdict()) + "\n"
 
 
 def _outcome_of(entry: Mapping[str, Any]) -> Outcome:

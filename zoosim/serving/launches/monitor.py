@@ -6,7 +6,7 @@ means a decision. What counts is the arm that was *drawn*, also where it left th
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -150,7 +150,7 @@ class LaunchMonitor(Projection):
         self._metrics = [each.metric for each in self._plan.metrics]
         tests = new_tests(self._metrics, level=self._plan.level, ship_level=self._plan.ship_level)
         rewards = [each.reward for each in self._plan.metrics]
-        self._comparison = Comparison((launch.arm, CHAMPION), rewards, tests, by_event=self._by_event)
+        self._comparison = self._new_comparison((launch.arm, CHAMPION), rewards, tests)
         self._split = SplitTest(2)
         self._traffic = Traffic()
         self._mixed: set[int] = set()
@@ -162,6 +162,12 @@ class LaunchMonitor(Projection):
         self._last_decision = self._time
         self._is_held = False
         self._standing: dict[str, health.Finding] = {}
+
+    def _new_comparison(
+        self, arms: tuple[str, str], rewards: Sequence[str], tests: Sequence[DifferenceTest]
+    ) -> Comparison:
+        """Return a comparison without visitors; whoever keeps them makes another one."""
+        return Comparison(arms, rewards, tests, by_event=self._by_event)
 
     def on_choice(self, row: Row, choice: Choice) -> None:
         """Count a decision, and its visitor if that is a new one."""

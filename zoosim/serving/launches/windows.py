@@ -13,11 +13,12 @@ MOST_VISITORS = 2_000_000
 
 
 class Visitor:
-    """A visitor whose window is open: the arm, the chance of it, the decisions, and what was earned by reward."""
+    """A visitor whose window is open: number, arm, the chance of it, the decisions, and what was earned by reward."""
 
-    __slots__ = ("decisions", "is_new", "rewards", "share")
+    __slots__ = ("decisions", "is_new", "number", "rewards", "share")
 
-    def __init__(self, is_new: bool, share: float) -> None:
+    def __init__(self, number: int, is_new: bool, share: float) -> None:
+        self.number = number
         self.is_new = is_new
         self.share = share
         self.decisions: list[bytes] = []
@@ -71,7 +72,7 @@ class VisitorWindows:
 
     def open(self, row: Row, visitor: int, length: int, is_new: bool, share: float) -> None:
         """Open the window of a visitor, so many microseconds from a decision on."""
-        self._open[visitor] = Visitor(is_new, share)
+        self._open[visitor] = Visitor(visitor, is_new, share)
         heapq.heappush(self._dues, (row.time + length, row.seq, visitor))
 
     def open_since(self) -> dict[int, int]:

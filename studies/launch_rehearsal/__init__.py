@@ -1,4 +1,4 @@
-"""Rehearsed launches beside true ones, in shops of known truth: is the chance of regret what it says (half an hour)?
+"""Rehearsed launches beside true ones, in shops of known truth: is the chance of regret what it says (20 minutes)?
 
 Of launches that are rehearsed in the shop fitted to a log, then made in the true one: how often are they regretted,
 against the chance that was printed, and how often do cost and duration lie within their intervals?

@@ -81,9 +81,9 @@ NOTHING = Interval(0.0, 0.0, 0.0)
 
 def measure(
     *,
-    seeds: Any = "1000:1020",
+    seeds: Any = "1000:1022",
     jobs: Any = None,
-    launches: int = 200,
+    launches: int = 100,
     replays: int = 50,
     plan: Any = None,
     progress: Progress = lambda line: None,

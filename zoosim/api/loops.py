@@ -61,6 +61,7 @@ def loops(
     with LoopsClient(url, os.environ.get(KEY, ""), TIMEOUT) as client:
         log = None
         if action == ADD:
+            client.loops()  # so that no model is sent to a service that takes no loops
             client.add(str(name), content, values)
         elif action == REMOVE:
             log = client.remove(str(name))

@@ -31,6 +31,7 @@ from zoosim.serving.exact_routes import ExactRoutes, Handler
 from zoosim.serving.javascript import send_client
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
+from zoosim.serving.refusals import NotFound
 from zoosim.serving.requests import MOST_MODEL_BYTES, bearer_key, read_body
 from zoosim.serving.service import Service
 from zoosim.serving.tracing import Tracing
@@ -84,6 +85,7 @@ class Application:
             self._route("POST", "/v1/deployment", ADMIN, self.deploy),
             self._route("GET", "/metrics", ADMIN, self.show_metrics),
             Route(f"/{PREFIX}/{{path:path}}", self._personalizer.answer, methods=METHODS),
+            Route("/v1/loops{path:path}", _has_one_loop, methods=["GET", "POST", "DELETE"]),
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
@@ -258,6 +260,10 @@ def openapi() -> dict[str, Any]:
         },
         "security": [{"key": []}],
     }
+
+
+async def _has_one_loop(request: Request) -> Response:
+    return refusal(NotFound("loops: this service has one; start one with --loops DIR to add and remove some"))
 
 
 async def _alive(request: Request) -> Response:

@@ -1,17 +1,20 @@
 """Loops of one process: each stands alone, they come and go, and what fails in one is no concern of the others."""
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.serving.loops.several import served
+from tests.serving.loops.several import NoLearners, served
 from tests.serving.shop import make_boost_model, make_model
 from zoosim.core.errors import StoreError
 from zoosim.serving.events import decision_key
 from zoosim.serving.folder import LOCK
 from zoosim.serving.loops.folder import LOOP_FILE, REMOVED, LoopsFolder
 from zoosim.serving.loops.loops import Loops
+from zoosim.serving.service import Service
 from zoosim.serving.store.address import LOG, Address, open_store
 
 
@@ -156,6 +159,25 @@ def test_a_loop_that_fails_to_open_when_it_is_added_leaves_nothing(
             assert await service.states() == {}
             assert {path.name for path in (tmp_path / "loops").iterdir()} == {LOCK, "models", REMOVED}
             assert (await service.add("home", model)).status_code == 201
+
+    asyncio.run(run())
+
+
+def test_a_loop_whose_learner_cannot_be_started_is_not_added_and_can_be_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(tmp_path)
+
+    def fail(learners: NoLearners, service: Service) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    async def run() -> None:
+        async with served(tmp_path / "loops") as service:
+            with monkeypatch.context() as patches:
+                patches.setattr(NoLearners, "learn", fail)
+                refused = await service.add("home", model)
+            assert (refused.status_code, "its learner cannot be started" in refused.json()["error"]) == (503, True)
+            assert (await service.add("home", model)).status_code == 201  # its folder is nobody's
 
     asyncio.run(run())
 

@@ -220,7 +220,11 @@ class Loops:
         settings = self.folder.settings(name, self._settings)
         # In a thread, since models are loaded, and some compiled, for seconds, in which other loops answer.
         service = await asyncio.to_thread(partial(Service, settings, self.folder.model(name), loop))
-        return RunningLoop(service, self._learners, self._sessions)
+        try:
+            return RunningLoop(service, self._learners, self._sessions)
+        except OSError as error:
+            await asyncio.to_thread(service.close)
+            raise StoreError(f"loop {name}: its learner cannot be started ({error.strerror}); try again") from None
 
     def _is_alike(self, name: str, model: str, settings: Mapping[str, Any]) -> bool:
         """Return whether a loop was added just so, as where a request comes again whose answer was lost."""

@@ -77,11 +77,12 @@ def test_the_console_is_for_everybody(browser: Browser, service: ServiceProcess,
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1_400, "dark")])
-def test_a_decision_is_for_everybody(browser: Browser, service: ServiceProcess, width: int, scheme: Scheme) -> None:
-    browser.open(f"{service.url}/console/decision?id=after-0", width, scheme)
-    assert "probability" in browser.run("document.body.textContent")
-    assert complaints(browser) == []
-    assert browser.complaints(own=service.url) == []
+def test_decisions_are_for_everybody(browser: Browser, service: ServiceProcess, width: int, scheme: Scheme) -> None:
+    for path in ("decision?id=after-0", "decisions"):
+        browser.open(f"{service.url}/console/{path}", width, scheme)
+        assert "probability" in browser.run("document.body.textContent")
+        assert complaints(browser) == []
+        assert browser.complaints(own=service.url) == []
 
 
 def test_checks_of_pages_find_what_is_wrong(browser: Browser, service: ServiceProcess) -> None:

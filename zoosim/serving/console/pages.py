@@ -39,7 +39,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 def page(template: str, status: int = 200, **contents: Any) -> Response:
     """Return a page, rendered from a template."""
-    defaults: dict[str, Any] = {"root": "../", "is_live": False, "facts": [], "chances": []}
+    defaults: dict[str, Any] = {"root": "../", "facts": [], "chances": []}
     html = render(template, **{**defaults, **contents})
     return Response(html, status, media_type="text/html; charset=utf-8", headers=HEADERS)
 

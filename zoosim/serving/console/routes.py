@@ -51,7 +51,6 @@ class Console:
         """Show the page."""
         return page(
             "console.html",
-            is_live=True,
             title=f"Console of {self._service.folder.name}",
             root="",
             list_of_loops="../../" if LOOP.get() else "",

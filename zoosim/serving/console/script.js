@@ -1,4 +1,5 @@
-// Keeps the panels of the console as the service says they are; without it the page shows them as of its loading.
+// Keeps the panels of the console as the service says they are, and says where tables go on; without it the page shows
+// them as of its loading.
 const panels = document.getElementById("panels");
 const state = document.getElementById("live-state");
 const shown = new Map();  // what each panel was last told to hold
@@ -38,11 +39,13 @@ addEventListener("resize", hint);
 addEventListener("toggle", hint, true);
 hint();
 
-const events = new EventSource("console/events");
-events.addEventListener("panels", event => {
-  const message = JSON.parse(event.data);
-  replace(message.html);
-  hint();
-  state.textContent = "Live, as of " + message.now + " UTC";
-});
-events.onerror = () => { state.textContent = "The service does not answer; what follows is as it was"; };
+if (panels) {
+  const events = new EventSource("console/events");
+  events.addEventListener("panels", event => {
+    const message = JSON.parse(event.data);
+    replace(message.html);
+    hint();
+    state.textContent = "Live, as of " + message.now + " UTC";
+  });
+  events.onerror = () => { state.textContent = "The service does not answer; what follows is as it was"; };
+}

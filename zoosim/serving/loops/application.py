@@ -165,7 +165,6 @@ class LoopsApplication:
         """Show the loops, each with a sentence and a link to its console."""
         return page(
             "loops.html",
-            is_live=True,
             title=f"Loops in {self._loops.folder.path.name}",
             root="",
             now=time_text(time.time()),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from zoosim.serving.console.calibration import Bin, Calibration
 from zoosim.serving.console.texts import amount
 
-HEADS = ("predicted", "came", "95% interval", "decisions", "")
+HEADS = ("predicted", "came", "95% interval", "decisions", "so it")
 
 LEAST = 20
 """Decisions of a bin from which on it is said whether it holds."""

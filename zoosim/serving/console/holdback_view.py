@@ -52,6 +52,7 @@ def _tile(compared: Compared) -> Tile:
     low, high = compared.low, compared.high
     is_known = math.isfinite(compared.difference)
     verdict = "the interval alone does not tell"
+    cut = f"What a visitor earns beyond {amount(compared.cut)} is cut."
     if low > 0.0 or high < 0.0:
         verdict = "the champion earns more" if low > 0.0 else "the holdback earns more"
     return Tile(
@@ -62,6 +63,6 @@ def _tile(compared: Compared) -> Tile:
         confidence="95%",
         margin="",
         verdict=verdict,
-        note=f"The holdback earns {amount(compared.holdback)}. More than {amount(compared.cut)} of a visitor is cut.",
+        note=f"The holdback earns {amount(compared.holdback)}. {cut}",
         band=band_of(low, high, compared.difference) if is_known else None,
     )

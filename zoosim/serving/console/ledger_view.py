@@ -13,7 +13,7 @@ from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN
 OUTCOMES = (HELD, MISSED, EARLY, UNKNOWN)
 
 KIND_HEADS = ("by", "forecasts", *OUTCOMES)
-HEADS = ("model", "of what", "by", "made (UTC)", "outcome", "when (UTC)", "forecast", "level", "came", "decisions")
+HEADS = ("model", "of what", "by", "made (UTC)", "outcome", "when (UTC)", "forecast", "came", "decisions")
 
 
 class LedgerPanel(NamedTuple):
@@ -62,8 +62,7 @@ def _row(each: Scored) -> list[str]:
         forecast.made[:16].replace("T", " "),
         outcome,
         moment(each.time) if each.time else MISSING,
-        f"{amount(forecast.value)} ({amount(forecast.low)} to {amount(forecast.high)})",
-        f"{forecast.level:.0%}",
+        f"{amount(forecast.value)} ({forecast.level:.0%}: {amount(forecast.low)} to {amount(forecast.high)})",
         amount(each.came),
         f"{each.decisions:,} of {forecast.horizon:,}",
     ]

@@ -1,4 +1,4 @@
-"""Forecasts of a simulated quarter, and what came of them: how many intervals held, by kind (an hour).
+"""Forecasts of a simulated quarter, and what came of them: how many intervals held, by kind (hours).
 
 Do the intervals that `train`, `evaluate`, `recommend` and `deploy launch` print hold as often as they say?
 """

@@ -77,7 +77,8 @@ def outcome_table(rehearsal: "LaunchRehearsal") -> PageTable:
         f"{100.0 * rehearsal.bearable:.3g}% of what today's choices alone earn. The rehearsal is to be believed as: "
         f"{rehearsal.believed}."
     )
-    return PageTable("What to expect", ("", "expected", "95% interval"), rows, caption=caption)
+    cells = [(name, f"{value} ({interval})") for name, value, interval in rows]
+    return PageTable("What to expect", ("", "expected (95% interval)"), cells, caption=caption)
 
 
 def _chance(share: Interval) -> tuple[str, str]:

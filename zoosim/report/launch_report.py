@@ -37,22 +37,23 @@ def effect_table(report: "LaunchResult") -> PageTable:
     rows = []
     for effect in report.effects:
         counts = (f"{effect.visitors:,}", f"{effect.new:,}")
-        rows.append((effect.reward, effect.segment or ALL, _word(effect), *_figures(effect), *counts))
+        difference, champion = _figures(effect)
+        rows.append((effect.segment or ALL, difference, _word(effect), effect.reward, champion, *counts))
     caption = "Differences per visitor, new model less champion. A dash: too few visitors of both."
-    heads = ("reward", "visitors", "the new model earns", "difference", "interval", "champion", "counted", "of the new")
-    return PageTable("Effects", heads, rows, 3, caption)
+    heads = ("visitors", "difference (interval)", "the new model earns", "reward", "champion", "counted", "of the new")
+    return PageTable("Effects", heads, rows, 1, caption)
 
 
 def _word(effect: Effect) -> str:
     return {1: "more", -1: "less", 0: "not told apart"}[effect.sign]
 
 
-def _figures(effect: Effect) -> tuple[str, str, str]:
+def _figures(effect: Effect) -> tuple[str, str]:
     difference, low, high, champion = effect.estimate
     if difference != difference:  # NaN: nobody counted
-        return MISSING, MISSING, MISSING
+        return MISSING, MISSING
     written = with_interval(difference, low, high, signed=True)
-    return written.value, written.interval, plain(champion) if champion == champion else MISSING
+    return str(written), plain(champion) if champion == champion else MISSING
 
 
 def history_table(report: "LaunchResult") -> PageTable:

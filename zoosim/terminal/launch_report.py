@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 def print_launch_report(report: "LaunchResult", *, wide: bool = False) -> None:
     """Print what to do, the effects of the launch, and its history."""
     print_lines(report.sentences)
-    print_table(effect_table(report).as_text(essential=5), wide=wide, has_page=True)
+    print_table(effect_table(report).as_text(essential=3), wide=wide, has_page=True)
     print_table(history_table(report).as_text(), wide=wide, has_page=True)
     print_address(report.path)

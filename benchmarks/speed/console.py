@@ -1,8 +1,8 @@
 """S32: the console of a service behind which lie 1,000,000 decisions: its first paint, and what it adds to memory.
 
 The log is made of the decisions and rewards of a short while, copied with other ids over two weeks. Its policy learns
-from logs alone. Once a learner has read it, it is served again, and a copy of it without the console, by a program
-whose learner does not read the log for one.
+from logs alone. Once a learner has read it, it is served again, and a copy of it by a program without the console's
+routes and periods; the ledger of forecasts and the test of the holdback, which `/metrics` has, too, stay.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`zoosim` whose services have no console, and do not read their log for one: what S32 compares with.
+"""`zoosim` whose services have no console, and keep no periods of their log for one: what S32 compares with.
 
 The process of the learner imports this module, too, since it is the main one.
 """

@@ -16,7 +16,7 @@ from zoosim.monitoring.difference import DifferenceTest, Reward
 from zoosim.monitoring.launch_plan import OBJECTIVE
 from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.arms import Assignment
-from zoosim.serving.events import CHAMPION, HOLDBACK, Choice, Feedback, Row, Start
+from zoosim.serving.events import CHAMPION, HOLDBACK, Choice, Feedback, Kind, Row, Start
 from zoosim.serving.launches.comparison import Comparison
 from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import Projection
@@ -115,11 +115,13 @@ class HoldbackMonitor(Projection):
         self._is_paused = False
 
     def apply(self, row: Row) -> None:
-        """Read the next row; those that it knows are passed over."""
-        if row.seq > self.position:
-            self._since = self._since or row.time
+        """Read the next row; those that it knows are passed over, and without a holdback all but starts."""
+        if row.seq <= self.position:
+            return
+        self._since = self._since or row.time
+        if self._comparison is not None or row.kind is Kind.START:
             super().apply(row)
-            self.position = row.seq
+        self.position = row.seq
 
     def on_start(self, row: Row, start: Start) -> None:
         """Compare the arms of a start."""

@@ -35,6 +35,7 @@ def _answer(method: str, path: str, **more: Any) -> bytes:
 
 def test_a_listed_method_and_path_goes_to_its_handler() -> None:
     assert _answer("POST", "/v1/decisions") == b"asked"
+    assert _answer("POST", "/loops/a/v1/decisions", root_path="/loops/a") == b"asked"
 
 
 @pytest.mark.parametrize(

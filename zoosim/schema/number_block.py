@@ -1,12 +1,12 @@
 """The columns of numbers of an encoder, encoded together: one at a time, 60 of them take as long as a decision."""
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen
 from zoosim.schema.number_columns import FAR, NumberColumn
 from zoosim.schema.values import LARGEST_NUMBER
 
@@ -41,6 +41,8 @@ class NumberBlock:
         self._far_low = self._low - beyond
         self._far_high = self._high + beyond
         self._logs = np.flatnonzero([column.log for column in columns])
+        # A request is encoded, compared with the schema and looked at for what is clipped: its values come thrice.
+        self._newest: tuple[tuple[Any, ...], FloatArray] = ((), np.zeros(0))
 
     def read(self, values: Mapping[str, Any]) -> FloatArray | None:
         """Return the numbers `(n,)` of a visitor or product; None where one is not given, or as something else."""
@@ -48,13 +50,23 @@ class NumberBlock:
             return None
         try:
             given = self._values_of(values)
-            if not PLAIN.issuperset(map(type, given)):
-                return None
-            numbers = np.array(given, float)
-        except (KeyError, OverflowError):  # a whole number beyond floats
+        except KeyError:
+            return None
+        # The objects themselves, since numbers that are equal may be of other types.
+        newest, numbers = self._newest
+        if len(newest) == len(given) and all(map(is_, given, newest)):
+            return numbers
+        if not PLAIN.issuperset(map(type, given)):
+            return None
+        try:
+            numbers = frozen(np.array(given, float))
+        except OverflowError:  # a whole number beyond floats
             return None
         # Not larger than what is a number here; NaN is not smaller than anything.
-        return numbers if np.abs(numbers).max() <= LARGEST_NUMBER else None
+        if not np.abs(numbers).max() <= LARGEST_NUMBER:
+            return None
+        self._newest = (given, numbers)
+        return numbers
 
     def encode(self, numbers: FloatArray, features: FloatArray) -> None:
         """Write the features of numbers `(n,)` to their places in zeros `features (d,)`."""

@@ -23,8 +23,9 @@ class ExactRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         handler = None
-        if scope["type"] == "http" and not scope.get("root_path"):
-            handler = self._handlers.get((scope["method"], scope["path"]))
+        if scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))  # under which one of several loops stands
+            handler = self._handlers.get((scope["method"], path))
         if handler is None:
             await self._app(scope, receive, send)
             return

@@ -21,13 +21,13 @@ from zoosim.policies.products.adaptive_from_log import (
     OWN,
     TEMPERATURE,
     LogModel,
-    candidate_weights,
     fit_log_model,
     learn_weight,
     model_weight,
     new_log_model,
     predict_rewards,
 )
+from zoosim.policies.products.adaptive_state import new_candidates
 
 PRODUCTS, ROWS = 60, 6_000
 TRUTH = np.random.default_rng(3).normal(0.0, 0.8, (4, PRODUCTS))
@@ -90,7 +90,8 @@ def test_the_model_says_what_mixed_effects_says(sizes: bool) -> None:
     model = fit_log_model(log, spec_of(log), lambda line: None)
     ids = np.append(log.product_ids[::-1], 10**15)
     products = np.vstack([log.products[::-1], log.products[:1]])
-    weights = candidate_weights(model, ids, products)
+    candidates = new_candidates(ids, products, np.ones(products.shape[1], np.bool_), model)
+    weights = candidates.weights, candidates.size_weights
     for row in range(3):
         available = np.ones(len(ids), bool)
         context = Context(user_id=0, user=log.features[row], product_ids=ids, products=products, available=available)

@@ -56,7 +56,7 @@ from zoosim.policies.products.adaptive_state import (
     new_candidates,
     new_cells,
 )
-from zoosim.policies.products.categories import FIRST_CATEGORIES, still_binary
+from zoosim.policies.products.categories import FIRST_CATEGORIES
 from zoosim.policies.products.segments import new_segments
 from zoosim.policies.requests import CheckedRequest, checked_request
 
@@ -227,7 +227,7 @@ class Adaptive(KernelPolicy):
         return min(FIRST_COLUMNS, self._most_columns)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> AdaptiveCandidates:
-        return new_candidates(ids, products, still_binary(self.state.columns.binary, products), self.state.model)
+        return new_candidates(ids, products, self.state.columns.binary, self.state.model)
 
     def _forget_learned(self) -> None:
         for attached in (*self._attached, *self._singles.values()):

@@ -93,36 +93,36 @@ def fit_log_model(log: PastLog, spec: PolicySpec, progress: Progress) -> LogMode
     return new_log_model(spec)._replace(**fields)
 
 
-def candidate_weights(model: LogModel, ids: IntArray, products: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of candidates for the logit and for the log of the size, each `(1 + d_u, K)`; none of none."""
+def weights_in_common(model: LogModel, products: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what weights of products follow from their features, for the logit and the log of the size.
+
+    Each `(K, 1 + d_u)`, or without rows where there is no model of a log.
+    """
     if not len(model.own):
-        return model.own.T.copy(), model.size_own.T.copy()
+        return model.own, model.size_own
     traits = (products - model.trait_mean) @ model.trait_weights
-    places = np.empty(len(ids), np.int64)
-    _find_places(model.product_ids, ids, places)
-    weights = np.empty((model.own.shape[1], len(ids)))
-    size_weights = np.empty((model.size_own.shape[1], len(ids)))
-    _add_own(model.own, places, traits @ model.shared, weights)
-    _add_own(model.size_own, places, traits @ model.size_shared, size_weights)
-    return weights, size_weights
+    return traits @ model.shared, traits @ model.size_shared
 
 
 @jit
-def _find_places(product_ids: IntArray, ids: IntArray, places: IntArray) -> None:
-    """Write to `places (K,)` where `ids (K,)` stand among sorted `product_ids (P,)`, P for those that do not."""
-    for k in range(ids.shape[0]):
+def candidate_weights(product_ids: IntArray, own: FloatArray, ids: IntArray, in_common: FloatArray) -> FloatArray:
+    """Return the weights of candidates `(1 + d_u, K)`, of none where `own` has none.
+
+    Args:
+        product_ids, own: The fields of a `LogModel`.
+        ids: The candidates `(K,)`.
+        in_common: What of their weights follows from their features `(K, 1 + d_u)`.
+    """
+    count = ids.shape[0] if own.shape[0] > 0 else 0
+    weights = np.empty((own.shape[1], count))
+    for k in range(count):
         place = np.searchsorted(product_ids, ids[k])
         is_known = place < product_ids.shape[0] and product_ids[place] == ids[k]
-        places[k] = place if is_known else product_ids.shape[0]
-
-
-@jit
-def _add_own(own: FloatArray, places: IntArray, in_common: FloatArray, weights: FloatArray) -> None:
-    """Write to `weights (1 + d_u, K)` what is each product's own, and what it has in common `(K, 1 + d_u)`."""
-    # A column at a time: a product's own weights stand side by side.
-    for k in range(places.shape[0]):
+        row = place if is_known else product_ids.shape[0]
+        # A column at a time: a product's own weights stand side by side.
         for j in range(weights.shape[0]):
-            weights[j, k] = own[places[k], j] + in_common[k, j]
+            weights[j, k] = own[row, j] + in_common[k, j]
+    return weights
 
 
 @jit

@@ -12,9 +12,9 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import ShrunkEffects, prior_flaws
 from zoosim.models.standard_scores import FeatureScales
-from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights
+from zoosim.policies.products.adaptive_from_log import LogModel, candidate_weights, weights_in_common
 from zoosim.policies.products.adaptive_sizes import MODELS, RewardSizeModels
-from zoosim.policies.products.categories import distinct_patterns
+from zoosim.policies.products.categories import distinct_patterns, still_binary
 from zoosim.policies.products.segments import Segments
 
 HYPOTHESES = 8
@@ -233,28 +233,47 @@ def clear_cells(cells: Cells, g: int) -> None:
 
 
 def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray, model: LogModel) -> AdaptiveCandidates:
-    """Return the candidates with features `products (K, d_p)`; the columns in `binary (d_p,)` tell categories."""
-    weights, size_weights = candidate_weights(model, ids, products)
+    """Return the candidates with features `products (K, d_p)`; of `binary (d_p,)` those tell categories that are so."""
+    # Products of matrices by numpy, whose library rounds otherwise than that of compiled code; all else in one call,
+    # since a call takes longer than what each part of it does.
+    in_common, size_in_common = weights_in_common(model, products)
+    derived = _derive(ids, products, binary, model.product_ids, model.own, in_common, model.size_own, size_in_common)
+    return AdaptiveCandidates(ids, products, *derived)
+
+
+@jit
+def _derive(
+    ids: IntArray,
+    products: FloatArray,
+    was_binary: BoolArray,
+    product_ids: IntArray,
+    own: FloatArray,
+    in_common: FloatArray,
+    size_own: FloatArray,
+    size_in_common: FloatArray,
+) -> tuple[np.ndarray, ...]:
+    """Return the fields of `AdaptiveCandidates` behind `products`, in their order."""
+    binary = still_binary(was_binary, products)
     keys, group_of = distinct_patterns(products, binary)
     columns, starts, active = _ones(products, binary)
-    return AdaptiveCandidates(
-        ids=ids,
-        products=products,
-        binary=binary,
-        group_of=group_of,
-        keys=keys,
-        numbers=np.zeros(len(keys), np.int64),
-        version=np.full(1, -1),
-        slots=np.zeros(len(ids), np.int64),
-        slots_version=np.full(1, -1),
-        columns=columns,
-        starts=starts,
-        active=active,
-        weights=weights,
-        size_weights=size_weights,
-        learned=np.full(2, NEVER),
-        standard=np.empty((min(int((~binary).sum()), MAX_NUMBERS), len(ids))),
-        own=np.empty((1 + MODELS, len(ids))),
+    count = ids.shape[0]
+    numbers = binary.shape[0] - int(np.sum(binary))
+    return (
+        binary,
+        group_of,
+        keys,
+        np.zeros(keys.shape[0], np.int64),
+        np.full(1, -1),
+        np.zeros(count, np.int64),
+        np.full(1, -1),
+        columns,
+        starts,
+        active,
+        candidate_weights(product_ids, own, ids, in_common),
+        candidate_weights(product_ids, size_own, ids, size_in_common),
+        np.full(2, NEVER),
+        np.empty((min(numbers, MAX_NUMBERS), count)),
+        np.empty((1 + MODELS, count)),
     )
 
 

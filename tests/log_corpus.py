@@ -28,8 +28,9 @@ from zoosim.serving.folder import SECRET, load_served_model
 from zoosim.serving.ids import user_id_of
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
+from zoosim.serving.places import Slot
 from zoosim.serving.publishing import decode
-from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.ranker import Drawn, Units, draw
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
 

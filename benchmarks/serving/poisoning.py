@@ -39,7 +39,8 @@ from zoosim.serving.events import (
     start_key,
 )
 from zoosim.serving.ids import user_id_of
-from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.places import Slot
+from zoosim.serving.ranker import Drawn, Units, draw
 from zoosim.serving.replica import Replica
 from zoosim.serving.rules import Rules
 

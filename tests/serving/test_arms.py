@@ -41,8 +41,9 @@ from zoosim.serving.events import (
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.grown import grown_model
 from zoosim.serving.log_reader import LogReader
+from zoosim.serving.places import Slot
 from zoosim.serving.publishing import News, Publisher, decode, encode
-from zoosim.serving.ranker import Slot, chances_of, draw
+from zoosim.serving.ranker import chances_of, draw
 from zoosim.serving.refusals import NotFound
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log

@@ -13,7 +13,8 @@ from scipy import stats
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray
 from zoosim.serving.catalogue import RequestCandidates
-from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, chances_of, draw
+from zoosim.serving.places import PageCap, Slot
+from zoosim.serving.ranker import Drawn, Units, chances_of, draw
 
 
 def candidates(count: int) -> RequestCandidates:

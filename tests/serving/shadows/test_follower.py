@@ -21,9 +21,10 @@ from zoosim.serving.ids import user_id_of
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
 from zoosim.serving.metrics import Metrics
+from zoosim.serving.places import Slot
 from zoosim.serving.projection import rows_of
 from zoosim.serving.publishing import Message, decode
-from zoosim.serving.ranker import Slot, draw
+from zoosim.serving.ranker import draw
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
 from zoosim.serving.shadows.report import ShadowReport

@@ -37,8 +37,9 @@ from zoosim.serving.events import (
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id, user_id_of
 from zoosim.serving.inputs import KnownDescriptions, RequestInputs, refuse
+from zoosim.serving.places import PageCap, Slot, can_fill, check_slots
 from zoosim.serving.products import ProductFinder
-from zoosim.serving.ranker import Drawn, PageCap, Slot, Units, can_fill, chances_of, check_slots, draw
+from zoosim.serving.ranker import Drawn, Units, chances_of, draw
 from zoosim.serving.shop_rules.candidates import RuledCandidates, apply_rules, check_pins, with_request
 from zoosim.serving.shop_rules.settings import ShopRules
 from zoosim.serving.unexpressed import unexpressed_in

@@ -32,8 +32,9 @@ from zoosim.serving.events import (
 )
 from zoosim.serving.ids import user_id_of
 from zoosim.serving.join import Closing, Join, Open
+from zoosim.serving.places import Slot
 from zoosim.serving.projection import Projection
-from zoosim.serving.ranker import Slot, draw
+from zoosim.serving.ranker import draw
 from zoosim.serving.recorded import Recorded
 from zoosim.serving.shadows.report import ShadowReport, report_of
 

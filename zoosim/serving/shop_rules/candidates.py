@@ -13,7 +13,7 @@ from zoosim.serving.bodies import DecideBody
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.events import AppliedRules
 from zoosim.serving.ids import product_id
-from zoosim.serving.ranker import CapCounts, PageCap
+from zoosim.serving.places import CapCounts, PageCap
 from zoosim.serving.shop_rules.settings import ShopRules
 
 FORBIDDEN, SHOWN, BOUGHT, PER_PAGE = "forbidden", "shown", "bought", "per_page"

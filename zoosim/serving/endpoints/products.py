@@ -1,27 +1,32 @@
 """Decisions on products: draw what to show from the policy that is current, and say what the log shall hold of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import msgspec
-import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
-from zoosim.core.types import FloatArray, frozen
+from zoosim.core.types import frozen
 from zoosim.policies.base import Policy
-from zoosim.policies.model import product_ids
 from zoosim.serving.arms import mixture_of
-from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown, SlotBody, Value, hash_of
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, SlotBody, Value, hash_of
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
 from zoosim.serving.described import Contents
-from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
+from zoosim.serving.endpoints.product_tasks import (
+    ArmTask,
+    EncodedVisitor,
+    Offer,
+    answer_of,
+    places_among,
+    trial_candidates,
+)
 from zoosim.serving.events import (
     CHAMPION,
-    AppliedRules,
     Choice,
     Kind,
     Product,
@@ -31,13 +36,12 @@ from zoosim.serving.events import (
     pack_unexpressed,
     pack_whole,
     unpack,
-    unpack_floats,
     unpack_whole,
 )
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.ids import product_id, user_id_of
 from zoosim.serving.inputs import KnownDescriptions, RequestInputs, refuse
-from zoosim.serving.places import PageCap, Slot, can_fill, check_slots
+from zoosim.serving.places import Slot, can_fill, check_slots
 from zoosim.serving.products import ProductFinder
 from zoosim.serving.ranker import Drawn, Units, chances_of, draw
 from zoosim.serving.shop_rules.candidates import RuledCandidates, apply_rules, check_pins, with_request
@@ -117,17 +121,17 @@ class ProductEndpoint(Endpoint):
 
     async def _offers(
         self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents
-    ) -> dict[str, "_Offer | PolicyError"]:
+    ) -> dict[str, Offer | PolicyError]:
         """Return among what each arm can decide, once the log holds it, or why it cannot."""
         if body.candidates is None:
-            return {name: _Offer(arm.catalogue.everything(), []) for name, arm in self._current.deciding.items()}
+            return {name: Offer(arm.catalogue.everything(), []) for name, arm in self._current.deciding.items()}
         while True:
             origins = self._current.origins
-            offers: dict[str, _Offer | PolicyError] = {}
+            offers: dict[str, Offer | PolicyError] = {}
             for name, arm in self._current.deciding.items():
                 try:
                     usable = await self._products.usable(arm, contents, partial(self._check_slots, body, slots))
-                    offers[name] = _Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
+                    offers[name] = Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
                     offers[name] = error
             if self._current.origins == origins:  # else another model may decide, which reads other features
@@ -135,7 +139,7 @@ class ProductEndpoint(Endpoint):
 
     def _decide_among(
         self,
-        offers: Mapping[str, "_Offer | PolicyError"],
+        offers: Mapping[str, Offer | PolicyError],
         slots: Sequence[SlotBody],
         inputs: RequestInputs,
         body: DecideBody,
@@ -185,11 +189,11 @@ class ProductEndpoint(Endpoint):
             ),
             rules=task.rules_applied(drawn),
         )
-        return decision, _answer(decision_id, decision, candidates.names)
+        return decision, answer_of(decision_id, decision, candidates.names)
 
     def _mixture(
         self,
-        tasks: Mapping[str, "_ArmTask"],
+        tasks: Mapping[str, ArmTask],
         decided: ServedArm,
         products: Sequence[str],
         chances: list[float],
@@ -212,7 +216,7 @@ class ProductEndpoint(Endpoint):
         for name, task in tasks.items():
             if name in (decided.name, assigned):
                 continue
-            places = _places_of(products, candidates, task.offer.candidates.names)
+            places = places_among(products, candidates, task.offer.candidates.names)
             has_same = places is not None
             try:
                 own_chances = chances_of(places or [-1] * len(products), *self._asked(task), task.caps)
@@ -234,7 +238,7 @@ class ProductEndpoint(Endpoint):
         names: Sequence[str] | None = None
         if body is not None and body.candidates is not None:
             names = [name for name in map(product_id, body.candidates) if name not in choice.ignored]
-        answer = _answer(decision_id, choice, names or await self._names_in(choice))
+        answer = answer_of(decision_id, choice, names or await self._names_in(choice))
         if body is not None and not self._current.is_warming_up:
             answer.warnings = self._warnings(self._inputs(body, (), Contents(body.candidates)))
         return answer
@@ -284,11 +288,11 @@ class ProductEndpoint(Endpoint):
         """Decide among a few products, and among all of them."""
         visitor: dict[str, Value] = dict.fromkeys(self._current.model.fitted.visitors.names, TRIAL_VALUE)
         arms = self._current.takers
-        trials = [_trial_candidates(arm) for arm in arms.values()]
+        trials = [trial_candidates(arm) for arm in arms.values()]
         for candidates in zip(*trials, strict=False):
             names = candidates[0].names
             body = DecideBody(visitor, list(names), count=min(2, len(names)))
-            offers = {name: _Offer(each, []) for name, each in zip(arms, candidates, strict=True)}
+            offers = {name: Offer(each, []) for name, each in zip(arms, candidates, strict=True)}
             inputs = self._inputs(body, (), Contents(body.candidates))
             record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
             pack(record)
@@ -320,7 +324,7 @@ class ProductEndpoint(Endpoint):
             names.append(product.name)
         return names
 
-    def _agrees(self, task: "_ArmTask", drawn: Drawn, units: Units) -> bool | None:
+    def _agrees(self, task: ArmTask, drawn: Drawn, units: Units) -> bool | None:
         """Return whether an apprentice would show the shop's own choice; None where there is none, or it fails."""
         if self._current.settings.mode != "apprentice" or self._current.is_warming_up or task.slots[0].pin is not None:
             return None
@@ -333,8 +337,8 @@ class ProductEndpoint(Endpoint):
         return own_draw.shown[0] == drawn.baseline
 
     def _tasks(
-        self, offers: Mapping[str, "_Offer | PolicyError"], body: DecideBody, slots: Sequence[SlotBody]
-    ) -> tuple[dict[str, "_ArmTask"], dict[str, PolicyError]]:
+        self, offers: Mapping[str, Offer | PolicyError], body: DecideBody, slots: Sequence[SlotBody]
+    ) -> tuple[dict[str, ArmTask], dict[str, PolicyError]]:
         """Return what each arm has to fill from what, or why it cannot, by its name."""
         # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
         visitor = self._encoded(body, slots)
@@ -350,11 +354,11 @@ class ProductEndpoint(Endpoint):
     def _task(
         self,
         arm: ServedArm,
-        offer: "_Offer | PolicyError",
+        offer: Offer | PolicyError,
         body: DecideBody,
         slots: Sequence[SlotBody],
-        visitor: "_EncodedVisitor",
-    ) -> "_ArmTask":
+        visitor: EncodedVisitor,
+    ) -> ArmTask:
         """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
         if isinstance(offer, PolicyError):
             raise offer
@@ -363,11 +367,11 @@ class ProductEndpoint(Endpoint):
         to_fill = self._slots(body, slots, visitor, offer.candidates.names)
         rules = with_request(self._current.settings.shop_rules, body.pins, body.forbidden)
         if not rules.are_set:
-            return _ArmTask(arm, offer, visitor.features, to_fill)
+            return ArmTask(arm, offer, visitor.features, to_fill)
         ruled = self._ruled(rules, arm, offer.candidates, body, slots, to_fill)
         if not slots:
             to_fill = [slot._replace(pin=ruled.pins.get(number)) for number, slot in enumerate(to_fill[: ruled.most])]
-        return _ArmTask(arm, offer._replace(candidates=ruled.candidates), visitor.features, to_fill, ruled)
+        return ArmTask(arm, offer._replace(candidates=ruled.candidates), visitor.features, to_fill, ruled)
 
     def _ruled(
         self,
@@ -393,14 +397,14 @@ class ProductEndpoint(Endpoint):
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
         check_slots(self._slots(body, slots, self._encoded(body, slots), names), len(names))
 
-    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> "_EncodedVisitor":
+    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> EncodedVisitor:
         """Encode the visitor of a request by the schema that all arms have."""
         encoder = self._current.model.fitted.visitors
         by_slot = [frozen(encoder.encode_one({**body.visitor, **slot.visitor})) for slot in slots]
-        return _EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
+        return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
 
     def _slots(
-        self, body: DecideBody, slots: Sequence[SlotBody], visitor: "_EncodedVisitor", names: Sequence[str]
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str]
     ) -> list[Slot]:
         """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
 
@@ -421,7 +425,7 @@ class ProductEndpoint(Endpoint):
             to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
         return to_fill
 
-    def _asked(self, task: "_ArmTask") -> tuple[Policy | None, Sequence[Slot], RequestCandidates, float]:
+    def _asked(self, task: ArmTask) -> tuple[Policy | None, Sequence[Slot], RequestCandidates, float]:
         """Return what `draw` takes of an arm: who decides on what, and the share of draws that is even."""
         exploration = self._current.settings.exploration
         policy: Policy | None = task.arm.model.policy
@@ -432,85 +436,3 @@ class ProductEndpoint(Endpoint):
             policy = None
             exploration = max(exploration, EXPLORATION)
         return policy, task.slots, task.offer.candidates, exploration
-
-
-class _Offer(NamedTuple):
-    """Candidates that an arm may show, and the names of those of the request that it cannot."""
-
-    candidates: RequestCandidates
-    ignored: list[str]
-
-
-class _EncodedVisitor(NamedTuple):
-    """The features of a request's visitor `(d_u,)`, and those with what is known of each slot, where slots differ."""
-
-    features: FloatArray
-    by_slot: list[FloatArray]
-
-
-class _ArmTask(NamedTuple):
-    """The slots that an arm has to fill, from what, and for whom: the visitor's features `(d_u,)`."""
-
-    arm: ServedArm
-    offer: _Offer
-    visitor: FloatArray
-    slots: list[Slot]
-    ruled: RuledCandidates | None = None
-
-    @property
-    def caps(self) -> Sequence[PageCap]:
-        """The caps on the page."""
-        return self.ruled.caps if self.ruled else ()
-
-    def rules_applied(self, drawn: Drawn) -> AppliedRules | None:
-        """Return what the rules of the shop did to a draw; None where they did nothing."""
-        if self.ruled is None:
-            return None
-        pinned = [number for number in range(len(drawn.shown)) if number in self.ruled.pins]
-        applied = msgspec.structs.replace(self.ruled.applied, pinned=pinned, closed=drawn.closed)
-        return None if applied == AppliedRules() else applied
-
-
-def _places_of(products: Sequence[str], names: tuple[str, ...], other_names: tuple[str, ...]) -> list[int] | None:
-    """Return the places of products among `other_names`; None where these are not the same as `names`."""
-    if other_names != names and set(other_names) != set(names):
-        return None
-    return [other_names.index(product) for product in products]
-
-
-def _trial_candidates(arm: ServedArm) -> Iterator[RequestCandidates]:
-    """Yield a few products, then all of them; of an arm without a catalogue two that are made up."""
-    everything = arm.catalogue.everything()
-    if not everything.names:
-        names = ("a", "b")
-        features = frozen(np.zeros((2, arm.model.fitted.products.width)))
-        yield RequestCandidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
-        return
-    yield arm.catalogue.candidates(everything.versions[:2].tolist())
-    yield everything
-
-
-def _answer(decision_id: str, decision: ProductDecision, names: Sequence[str] | None) -> DecisionAnswer:
-    """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
-    propensities = unpack_floats(decision.propensities).tolist()
-    if names is None:
-        pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
-    else:
-        pairs = list(zip(names, propensities, strict=True))
-    shown_products = zip(decision.products, decision.chances, strict=True)
-    rules = decision.rules or AppliedRules()
-    barred = (
-        {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
-    )
-    return DecisionAnswer(
-        decision_id=decision_id,
-        shown=[Shown(name, chance) for name, chance in shown_products],
-        propensities=dict(pairs),
-        model=decision.model,
-        state=decision.state,
-        ignored=decision.ignored,
-        arm=answered_arm(decision),
-        pinned=[number + 1 for number in rules.pinned],
-        barred=barred,
-        lifted=rules.lifted,
-    )

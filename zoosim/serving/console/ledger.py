@@ -135,6 +135,7 @@ class LedgerProjection(Projection):
         if self._ledger.join:
             self._join.load_state(self._ledger.join)
         self._by_model: dict[str, list[str]] = {}
+        self._made: dict[str, float] = {}  # when each was made that waits, in microseconds since 1970
         self._list_by_model()
 
     @property
@@ -196,9 +197,8 @@ class LedgerProjection(Projection):
 
     def _counts(self, key: str, time: int) -> bool:
         """Return whether a decision at a time is one of those that a forecast is scored by."""
-        forecast = self._ledger.entries[key].forecast
-        made = datetime.fromisoformat(forecast["made"]).timestamp() * MICROSECONDS
-        return bool(self._ledger.tallies[key].made < forecast["horizon"] and time >= made)
+        horizon = self._ledger.entries[key].forecast["horizon"]
+        return bool(self._ledger.tallies[key].made < horizon and time >= self._made[key])
 
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a decision earned."""
@@ -222,13 +222,14 @@ class LedgerProjection(Projection):
             self._drop_inactive()
 
     def _count(self, key: str, group: int, closing: Closing, time: int) -> None:
-        forecast = _forecast_of(self._ledger.entries[key])
+        # By the plain values: to check a forecast takes longer than all else here, and each decision comes by.
+        plain = self._ledger.entries[key].forecast
         tally = self._ledger.tallies[key]
         tally.counts[group] += 1
-        tally.sums[group] += self._earned(forecast.reward, closing)
-        n, mean, error = tally.mean_and_error() if sum(tally.counts) == forecast.horizon else (0, 0.0, 0.0)
-        if n:
-            self._note(key, score_of_mean(forecast, n, mean, error, tally.per_day), time)
+        tally.sums[group] += self._earned(plain["reward"], closing)
+        if tally.made >= plain["horizon"] and sum(tally.counts) == plain["horizon"]:
+            forecast = _forecast_of(self._ledger.entries[key])
+            self._note(key, score_of_mean(forecast, *tally.mean_and_error(), tally.per_day), time)
 
     def _drop_inactive(self) -> None:
         """Drop the decisions that never counted, as nobody activated them: others take their places."""
@@ -299,8 +300,11 @@ class LedgerProjection(Projection):
     def _list_by_model(self) -> None:
         """List the forecasts that wait for decisions, by model."""
         self._by_model = {}
+        self._made = {}
         for key in self._ledger.tallies:
-            self._by_model.setdefault(self._ledger.entries[key].forecast["model"], []).append(key)
+            forecast = self._ledger.entries[key].forecast
+            self._by_model.setdefault(forecast["model"], []).append(key)
+            self._made[key] = datetime.fromisoformat(forecast["made"]).timestamp() * MICROSECONDS
 
 
 def load_ledger(content: bytes, position: int) -> Ledger:

@@ -28,7 +28,9 @@ def main() -> None:
             reports.add(report)
             done = seeds[-1] + 1 - first
             print(
-                f"{done:,} days, {reports.seconds / done:.2f} s each, {len(reports.violations)} violations", flush=True
+                f"{done:,} days, {reports.seconds / done:.2f} s of processor time each, "
+                f"{len(reports.violations)} violations",
+                flush=True,
             )
             for violation in report.violations:
                 print(f"    {violation}", flush=True)

@@ -10,7 +10,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.forecasts import PER_VISIT
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
-from zoosim.serving.forecasts import EARLY, HELD, MISSED, Score
+from zoosim.serving.forecasts.scores import EARLY, HELD, MISSED, Score
 
 CALM, SHOCKED = "calm", "shocked"
 SHOPS = (CALM, SHOCKED)
@@ -91,7 +91,7 @@ def _shops(shops: Any) -> list[str]:
 
 
 def _row(seed: int, shop: str, score: Score) -> Row:
-    forecast = score.forecast
+    forecast = score.said
     command = forecast.by.removeprefix("zoosim ")
     kind = (
         command if forecast.quantity == PER_VISIT else f"{command}: a {'lift' if 'lift' in forecast.about else 'drop'}"

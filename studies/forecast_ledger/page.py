@@ -7,7 +7,7 @@ import numpy as np
 from studies.forecast_ledger.measuring import SHOPS, Row
 from zoosim.core.statistics import share_intervals
 from zoosim.report.sections import Page, PageTable
-from zoosim.serving.forecasts import HELD
+from zoosim.serving.forecasts.scores import HELD
 
 TERMS = {
     "calm, shocked": "Whether visitors change their minds in the middle of the quarter.",

@@ -19,7 +19,9 @@ from zoosim.playground.world import COUNTRIES, PRODUCTS, SmallShop, small_shop, 
 from zoosim.policies.model import model_digest
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.clock import Clock
-from zoosim.serving.forecasts import Score, forecasts_of_file, scores_in
+from zoosim.serving.forecasts.kept import forecasts_of_file
+from zoosim.serving.forecasts.report import scores_in
+from zoosim.serving.forecasts.scores import Score
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Handler, Machine
 from zoosim.serving.publishing import decode

@@ -16,7 +16,7 @@ from zoosim.monitoring import State
 from zoosim.monitoring.launch_plan import Plan
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
 from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS, Arm, Start
-from zoosim.serving.forecasts import forecasts_in
+from zoosim.serving.forecasts.kept import forecasts_in
 from zoosim.serving.launches.monitor import LaunchMonitor, Silence
 from zoosim.serving.launches.report import LaunchReport
 from zoosim.serving.launches.state import Launch, launch_in, with_launch

@@ -8,8 +8,7 @@ from tests.serving.shop import make_model, running
 from zoosim.monitoring.health import Action
 from zoosim.monitoring.launch import Verdict
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody
-from zoosim.serving.console.ledger import Scored
-from zoosim.serving.forecasts import HELD
+from zoosim.serving.forecasts.scores import HELD, Score
 from zoosim.serving.launches.holdback import Compared, HoldbackReport
 from zoosim.serving.launches.report import FailedCheck, LaunchReport, MetricReport
 from zoosim.serving.metrics import Metrics
@@ -31,7 +30,7 @@ def test_arms_guardrails_the_holdback_and_forecasts_are_told(tmp_path: Path) -> 
             )
             compared = Compared("objective", 0.02, 0.01, 0.03, 0.2, 0, 1.0)
             current.figures.holdback = HoldbackReport("holdback", 0, 500, 0.95, False, [compared])
-            current.figures.ledger = [Scored(forecast(by="zoosim train").plain, HELD)] * 2
+            current.figures.ledger = [Score(forecast(by="zoosim train").plain, HELD)] * 2
             return Metrics(service).text().decode()
 
     text = asyncio.run(run())

@@ -5,7 +5,7 @@ import pytest
 from studies.forecast_ledger import build_page, measure
 from studies.forecast_ledger.measuring import CALM, SHOCKED, Row
 from zoosim.core.errors import ConfigError
-from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN
+from zoosim.serving.forecasts.scores import EARLY, HELD, MISSED, UNKNOWN
 
 
 def row(shop: str, kind: str, outcome: str, came: float, verdict: str = "trust") -> Row:

@@ -159,7 +159,7 @@ def _forecasts(model: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
     if model is None or not os.path.isfile(model):  # which `_content` refuses
         return []
     from zoosim.policies.model import model_digest
-    from zoosim.serving.forecasts import forecasts_of_file
+    from zoosim.serving.forecasts.kept import forecasts_of_file
 
     return [forecast.plain for forecast in forecasts_of_file(model, model_digest(model))]
 

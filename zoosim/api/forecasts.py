@@ -30,7 +30,9 @@ def forecasts(source: str | os.PathLike[str]) -> list[dict[str, Any]]:
     from zoosim.policies.model import SUFFIX, model_digest
 
     needs_extra("forecasts", "serve")
-    from zoosim.serving.forecasts import EARLY, Score, forecasts_of_file, scores_in
+    from zoosim.serving.forecasts.kept import forecasts_of_file
+    from zoosim.serving.forecasts.report import scores_in
+    from zoosim.serving.forecasts.scores import EARLY, Score
     from zoosim.serving.store.address import find_log
 
     text = os.fspath(source)
@@ -41,7 +43,7 @@ def forecasts(source: str | os.PathLike[str]) -> list[dict[str, Any]]:
             return client.forecasts()
     if text.endswith(SUFFIX):
         kept = forecasts_of_file(text, model_digest(text))
-        return [Score(each, EARLY, reason="no decision is logged").as_dict() for each in kept]
+        return [Score(each.plain, EARLY, reason="no decision is logged").as_dict() for each in kept]
     address = find_log(text)
     if address is None:
         expected = "the folder of a service, redis://HOST:PORT/DB?name=LOOP, the URL of a service, or MODEL.zoosim"

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from zoosim.core.action_space import PRODUCTS
 from zoosim.core.config import Strict, build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import read_text, write_text
@@ -58,6 +59,7 @@ class Forecast(Strict):
         rows: Rows of the log that it rests on.
         verdict: How far to trust it, `trust` or `weak`; empty where nobody says.
         about: A condition that it holds under, such as "a drop of 20%"; empty for none.
+        action_space: What decisions choose: `products` stand for the top of what is shown, `rankings` for all of it.
     """
 
     quantity: Quantity
@@ -77,6 +79,7 @@ class Forecast(Strict):
     rows: Annotated[int, Field(ge=0, le=10**12)] = 0
     verdict: Text = ""
     about: Text = ""
+    action_space: Text = PRODUCTS
 
     @field_validator("made")
     @classmethod
@@ -103,7 +106,7 @@ class Forecast(Strict):
     @property
     def subject(self) -> tuple[str, ...]:
         """What it predicts, of what and by what: a later forecast of the same takes its place."""
-        return self.quantity, self.reward, self.by, self.model, self.log_digest, self.about
+        return self.quantity, self.reward, self.by, self.model, self.log_digest, self.about, self.action_space
 
 
 def made_now() -> str:

@@ -55,6 +55,7 @@ def forecasts_of(evaluation: Evaluation, policy: str, log: Log, *, by: str, vers
                 log_digest=digest_of(log),
                 rows=len(log),
                 verdict=result.verdict,
+                action_space=log.action_space,
             )
         )
     return forecasts

@@ -17,6 +17,9 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.serving.events import Choice, Feedback, Row, decision_of
 from zoosim.serving.rules import Rules
 
+NEVER_ACTIVATED = "never activated"
+"""Count of deferred decisions that nobody activated in time."""
+
 BEYOND_BOUND = "beyond a visitor's bound"
 """Count of what is over and not learned, since its visitor decides far more often than others."""
 
@@ -145,7 +148,7 @@ class Join:
         closings = []
         for decision in sorted(closed_slots.values(), key=lambda decision: (decision.seq, decision.slot)):
             if not decision.active:
-                self.counts["never activated"] += 1
+                self.counts[NEVER_ACTIVATED] += 1
             elif not decision.is_learned:
                 self.counts[BEYOND_BOUND] += 1
             else:
@@ -218,14 +221,18 @@ class Join:
         return sum(self._weights.get(name, 0.0) * reward for name, reward in sorted(feedback.rewards.items()))
 
 
-class SearchJoin(Join):
+class WaitingJoin(Join):
+    """Open decisions, each over when its wait is: if those with a click were over sooner, they alone would count."""
+
+    def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
+        return iter(())
+
+
+class SearchJoin(WaitingJoin):
     """Open searches: each is learned as a whole when its wait is over, by what all feedback to it says together."""
 
     def _slot_of(self, feedback: Feedback) -> int:
         return 0
-
-    def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
-        return iter(())
 
     def _closing(self, decision: Open) -> Closing:
         """Return which places of a ranking were clicked and bought; what was bought was clicked, too."""

@@ -11,7 +11,7 @@ from typing import Any
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import DataError, StoreError, ZoosimError
 from zoosim.logs.drift import find_drift
-from zoosim.serving.forecasts import scores_in
+from zoosim.serving.forecasts.report import scores_in
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.store.address import Address
 

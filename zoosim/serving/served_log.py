@@ -71,7 +71,7 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
         raise ConfigError(
             f"log: got {str(source)!r}, expected the folder of a service, or redis://HOST:PORT/DB?name=LOOP"
         )
-    with _opened(address) as (store, folder), _naming(address):
+    with opened_log(address) as (store, folder):
         reader = LogReader(folder, store)
         # Up to here alone: a service that goes on could append as fast as this reads.
         newest = store.last()
@@ -97,9 +97,12 @@ def _check_any(visit_numbers: list[int], reader: LogReader, source: str) -> None
 
 
 @contextlib.contextmanager
-def _opened(address: Address) -> Iterator[tuple[Store, Path]]:
-    """Open a log to read, and the folder of its models: what a server shares goes into one that is removed again."""
-    with contextlib.ExitStack() as stack:
+def opened_log(address: Address) -> Iterator[tuple[Store, Path]]:
+    """Open a log to read, and the folder of its models: what a server shares goes into one that is removed again.
+
+    A `DataError` of rows that are read meanwhile names the log.
+    """
+    with _naming(address), contextlib.ExitStack() as stack:
         folder = address.folder
         if address.server:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -54,7 +54,7 @@ from zoosim.serving.folder import (
     prepare_model,
     secret_of,
 )
-from zoosim.serving.forecasts import checked_of_model, forecasts_in, with_forecasts
+from zoosim.serving.forecasts.kept import checked_of_model, forecasts_in, with_forecasts
 from zoosim.serving.fresh import FIRST_REQUESTS, compile_policy
 from zoosim.serving.growth import Watch
 from zoosim.serving.inputs import InputCounts

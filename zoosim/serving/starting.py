@@ -14,7 +14,7 @@ from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import SHADOW, Arm, Start
 from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
-from zoosim.serving.forecasts import forecasts_of_file, with_forecasts
+from zoosim.serving.forecasts.kept import forecasts_of_file, with_forecasts
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
 from zoosim.serving.settings import Settings, changed_settings

@@ -2,18 +2,17 @@
 
 from tests.core.test_forecasts import forecast
 from zoosim.serving.console.holdback_view import NO_HOLDBACK, holdback_panel
-from zoosim.serving.console.ledger import Scored
 from zoosim.serving.console.ledger_view import ledger_panel
-from zoosim.serving.forecasts import EARLY, HELD, MISSED
+from zoosim.serving.forecasts.scores import EARLY, HELD, MISSED, Score
 from zoosim.serving.launches.holdback import Compared, HoldbackReport
 
 TIME = 1_700_000_000_000_000
 
 
-def scored(by: str, outcome: str) -> Scored:
+def scored(by: str, outcome: str) -> Score:
     plain = forecast(by=by, value=0.3, low=0.25, high=0.35, level=0.95, horizon=1_200).plain
     time = 0 if outcome == EARLY else TIME
-    return Scored(plain, outcome, 800, 0.31, 0.01, "needs 400 more decisions" if outcome == EARLY else "", time)
+    return Score(plain, outcome, 800, 0.31, 0.01, "needs 400 more decisions" if outcome == EARLY else "", time)
 
 
 def test_forecasts_are_counted_by_what_made_them_and_listed_newest_first() -> None:

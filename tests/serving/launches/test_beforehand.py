@@ -11,7 +11,7 @@ from zoosim.monitoring.difference import BETTER, HARM
 from zoosim.monitoring.launch import State, new_tests
 from zoosim.monitoring.launch_plan import Plan
 from zoosim.monitoring.sample_size import events_needed
-from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN, score_of_launch
+from zoosim.serving.forecasts.scores import EARLY, HELD, MISSED, UNKNOWN, score_of_launch
 from zoosim.serving.launches.beforehand import Baseline, said_of
 from zoosim.serving.launches.state import Launch
 
@@ -101,4 +101,3 @@ def test_a_launch_is_scored_by_the_visitors_until_it_found_what_it_was_set_to_fi
     running = replace(late, state=State.CANNOT_TELL)
     assert score_of_launch(lift, running).reason == "the launch is cannot tell yet"
     assert score_of_launch(lift, running).outcome == EARLY
-    assert score_of_launch(lift, None).reason == "the log has no launch of this model"

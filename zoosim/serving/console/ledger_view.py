@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zoosim.core.forecasts import Forecast
 from zoosim.core.number_format import counted
-from zoosim.serving.console.ledger import Scored
 from zoosim.serving.console.texts import MISSING, amount, moment
-from zoosim.serving.forecasts import EARLY, HELD, MISSED, UNKNOWN
+from zoosim.serving.forecasts.scores import EARLY, HELD, MISSED, UNKNOWN, Score
 
 OUTCOMES = (HELD, MISSED, EARLY, UNKNOWN)
 
@@ -26,7 +24,7 @@ class LedgerPanel(NamedTuple):
     rows: list[list[str]]
 
 
-def ledger_panel(ledger: Sequence[Scored]) -> LedgerPanel:
+def ledger_panel(ledger: Sequence[Score]) -> LedgerPanel:
     """Return what the console says of forecasts."""
     kinds = sorted({_kind(each) for each in ledger})
     counts = [Counter(each.outcome for each in ledger if _kind(each) == kind) for kind in kinds]
@@ -37,7 +35,7 @@ def ledger_panel(ledger: Sequence[Scored]) -> LedgerPanel:
     return LedgerPanel(_sentence(ledger), KIND_HEADS, by_kind, HEADS, [_row(each) for each in reversed(ledger)])
 
 
-def _sentence(ledger: Sequence[Scored]) -> str:
+def _sentence(ledger: Sequence[Score]) -> str:
     if not ledger:
         return "No forecasts: zoosim train, evaluate and recommend write them beside a model, and launches make some."
     outcomes = Counter(each.outcome for each in ledger)
@@ -47,12 +45,12 @@ def _sentence(ledger: Sequence[Scored]) -> str:
     return f"{counted(scored, 'forecast')} of {len(ledger)} can be scored: {outcomes[HELD]} held."
 
 
-def _kind(each: Scored) -> str:
+def _kind(each: Score) -> str:
     return str(each.forecast["by"]).removeprefix("zoosim ")
 
 
-def _row(each: Scored) -> list[str]:
-    forecast = Forecast(**each.forecast)
+def _row(each: Score) -> list[str]:
+    forecast = each.said
     about = f", {forecast.about}" if forecast.about else ""
     outcome = f"{each.outcome}: {each.reason}" if each.reason else each.outcome
     return [

@@ -8,10 +8,12 @@ import msgspec
 
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, read_content
+from zoosim.policies.model import Model
 from zoosim.serving.console.calibration import Calibration, Calibrations, load_calibrations
-from zoosim.serving.console.ledger import LedgerProjection, Scored, load_ledger
 from zoosim.serving.console.series import Series, SeriesProjection, load_series, save_series
 from zoosim.serving.events import Kind, Row
+from zoosim.serving.forecasts.ledger import LedgerProjection, load_ledger
+from zoosim.serving.forecasts.scores import Score
 from zoosim.serving.launches.holdback import HoldbackMonitor, HoldbackReport, load_comparison
 from zoosim.serving.replica import Replica
 
@@ -31,7 +33,7 @@ class Figures(msgspec.Struct, array_like=True):
     """
 
     series: Series = msgspec.field(default_factory=Series)
-    ledger: list[Scored] = []
+    ledger: list[Score] = []
     holdback: HoldbackReport | None = None
     calibrations: list[Calibration] = []
 
@@ -59,6 +61,11 @@ class ConsoleWatch:
         """Return the weight of each reward in the objective; none before the first start."""
         return dict(self._replica.champion.model.fitted.weights) if self._replica.arms else {}
 
+    def _model(self, digest: str) -> Model | None:
+        """Return the model of an arm by its digest; None where none has it."""
+        arms = self._replica.arms.values()
+        return next((arm.model for arm in arms if arm.origin.partition("/")[0] == digest), None)
+
     def _loaded(self, name: str, load: Callable[[bytes, int], Part]) -> Part | None:
         """Return what a file holds; None where there is none, or it cannot be read."""
         try:
@@ -71,7 +78,7 @@ class ConsoleWatch:
 
     def _loaded_ledger(self) -> LedgerProjection:
         loaded = self._loaded(LEDGER, load_ledger)
-        ledger = LedgerProjection(self._weights, loaded)
+        ledger = LedgerProjection(self._model, loaded)
         if loaded is None and self._replica.start is not None:
             ledger.begin(self._replica.start, self._replica.position)
         return ledger

@@ -19,7 +19,7 @@ from zoosim.monitoring.launch import MOST_TOLD, Role, events_in_words, new_tests
 from zoosim.monitoring.launch_plan import MetricPlan, Plan
 from zoosim.monitoring.sample_size import information, information_needed
 from zoosim.serving.events import Choice, Feedback, Row, Start
-from zoosim.serving.forecasts import with_forecasts
+from zoosim.serving.forecasts.kept import with_forecasts
 from zoosim.serving.launches.state import launch_in, with_launch
 from zoosim.serving.launches.traffic import Traffic
 from zoosim.serving.launches.windows import VisitorWindows

@@ -6,7 +6,7 @@ candidates can be computed afterwards. Only the champion's decisions count, by t
 visitors it has is drawn by a hash, so they are like all others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,19 +31,12 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.ids import user_id_of
-from zoosim.serving.join import Closing, Join, Open
+from zoosim.serving.join import Closing, WaitingJoin
 from zoosim.serving.places import Slot
 from zoosim.serving.projection import Projection
 from zoosim.serving.ranker import draw
 from zoosim.serving.recorded import Recorded
 from zoosim.serving.shadows.report import ShadowReport, report_of
-
-
-class _WaitingJoin(Join):
-    """Open decisions, each over when its wait is: if those with a click were over sooner, they alone would count."""
-
-    def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
-        return iter(())
 
 
 class ShadowFollower(Projection):
@@ -89,7 +82,7 @@ class ShadowFollower(Projection):
             self._champion_origin = start.origin
             self._evidence = ShadowEvidence()
             self._skipped = 0
-            self._join = _WaitingJoin(checked_rules(start), dict(self._model.fitted.weights))
+            self._join = WaitingJoin(checked_rules(start), dict(self._model.fitted.weights))
         self._join.rules = checked_rules(start)
 
     def apply(self, row: Row) -> None:

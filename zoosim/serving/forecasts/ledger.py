@@ -1,33 +1,42 @@
-"""Projection of the log to its forecasts, each with what came: the same scores as `zoosim forecasts`, row by row.
+"""Projection of the log to its forecasts, each with what came, row by row: for the console, and for `zoosim forecasts`.
+
+A forecast is of a policy, while a service spreads a share of its decisions evenly over the candidates. So each decision
+counts by its importance weight, which takes that share off: see `zoosim.serving.forecasts.weights`. The mean is
+self-normalised, sum w r / sum w, and its standard error that of a ratio (Owen 2013, Monte Carlo theory, methods and
+examples, 9.2).
 
 Memory is bounded: what decisions earned is kept as sums by groups of visitors, of which the standard error follows as
 it does by visitor, up to chance.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS
 from zoosim.core.digests import short_hash
 from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.forecasts import PER_VISIT, UNTIL_FOUND, Forecast
 from zoosim.core.types import REWARD
+from zoosim.policies.boost_model import BoostModel
+from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import checked_rules
-from zoosim.serving.events import Choice, Feedback, Kind, ProductDecision, Row, Start
-from zoosim.serving.forecasts import (
+from zoosim.serving.events import Choice, Feedback, Kind, ProductDecision, Row, SearchDecision, Start
+from zoosim.serving.forecasts.kept import forecasts_in
+from zoosim.serving.forecasts.scores import (
     EARLY,
     PER_VISITOR_UNKNOWN,
     UNKNOWN,
     Score,
-    forecasts_in,
     score_of_launch,
     score_of_mean,
 )
-from zoosim.serving.join import Closing, Join
+from zoosim.serving.forecasts.weights import policy_weight
+from zoosim.serving.join import NEVER_ACTIVATED, Closing, Join, SearchJoin, WaitingJoin
 from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import Projection
 from zoosim.serving.rules import Rules
@@ -41,25 +50,10 @@ MOST_ENTRIES = 200
 MOST_OPEN = 50_000
 """Decisions whose wait is not over; further ones are left out, whatever they earn."""
 
+SCORED = (PRODUCTS, BOOSTS)
+"""Action spaces of which decisions are scored; lists of products are decisions on products, too."""
+
 LATE = "the console counts from a later row on; `zoosim forecasts` reads the whole log"
-
-
-class Scored(msgspec.Struct, array_like=True):
-    """A forecast, as plain values, and what came of it, as in `Score`.
-
-    Attributes:
-        forecast: Its fields by name.
-        outcome, decisions, came, error, reason: As in `zoosim.serving.forecasts.Score`.
-        time: When it was scored, in microseconds since 1970; 0 for not yet.
-    """
-
-    forecast: dict[str, Any]
-    outcome: str
-    decisions: int = 0
-    came: float | None = None
-    error: float = 0.0
-    reason: str = ""
-    time: int = 0
 
 
 class Tally(msgspec.Struct, array_like=True):
@@ -68,13 +62,15 @@ class Tally(msgspec.Struct, array_like=True):
     Attributes:
         made: How many were made, their wait over or not.
         first, last: When the first and the newest were made, in microseconds since 1970.
-        counts, sums: How many are over, and what they earned, by group of visitors.
+        over: How many are over.
+        weights, sums: The importance weights of those, and these times what they earned, summed by group of visitors.
     """
 
     made: int = 0
     first: int = 0
     last: int = 0
-    counts: list[int] = msgspec.field(default_factory=lambda: [0] * GROUPS)
+    over: int = 0
+    weights: list[float] = msgspec.field(default_factory=lambda: [0.0] * GROUPS)
     sums: list[float] = msgspec.field(default_factory=lambda: [0.0] * GROUPS)
 
     @property
@@ -84,21 +80,32 @@ class Tally(msgspec.Struct, array_like=True):
         return (self.made - 1) * DAY / span if span else 0.0
 
     def mean_and_error(self) -> tuple[int, float, float]:
-        """Return how many decisions are over, what they earned on average, and the standard error of that."""
-        counts = np.array(self.counts)
+        """Return how many decisions are over, what the policy earned by them, and the standard error of that."""
+        weights = np.array(self.weights)
         sums = np.array(self.sums)
-        n = int(counts.sum())
-        if not n:
+        total = float(weights.sum())
+        if not total:
             return 0, 0.0, 0.0
-        mean = float(sums.sum()) / n
-        return n, mean, math.sqrt(float(((sums - mean * counts) ** 2).sum())) / n
+        mean = float(sums.sum()) / total
+        return self.over, mean, math.sqrt(float(((sums - mean * weights) ** 2).sum())) / total
 
 
 class Member(msgspec.Struct, array_like=True):
-    """A decision whose wait is not over: its group of visitors, and the forecasts that it counts for."""
+    """A decision whose wait is not over.
+
+    Attributes:
+        group: Its group of visitors.
+        weights: Its importance weight for each forecast that it counts for, by key.
+        parts: How many of its parts are not over; a search has one.
+        earned: What it earned so far, by the same keys.
+        worth: What a purchase of each product of a search earns, from the top, and behind these a click.
+    """
 
     group: int
-    keys: list[str]
+    weights: dict[str, float]
+    parts: int
+    earned: dict[str, float]
+    worth: list[float] = []
 
 
 class Ledger(msgspec.Struct):
@@ -106,6 +113,7 @@ class Ledger(msgspec.Struct):
 
     Attributes:
         position: The row up to which it was read.
+        model: The digest of the champion's model; empty before the first start.
         entries: The forecasts, by key, the oldest first.
         tallies: What decisions came to of those that are not scored yet.
         members: The decisions that are not over, by the position of their row.
@@ -113,7 +121,8 @@ class Ledger(msgspec.Struct):
     """
 
     position: int = 0
-    entries: dict[str, Scored] = {}
+    model: str = ""
+    entries: dict[str, Score] = {}
     tallies: dict[str, Tally] = {}
     members: dict[int, Member] = {}
     join: dict[str, Any] = {}
@@ -122,21 +131,35 @@ class Ledger(msgspec.Struct):
 class LedgerProjection(Projection):
     """Follows the log; the same rows come to the same ledger."""
 
-    def __init__(self, weights: Callable[[], Mapping[str, float]], ledger: Ledger | None = None) -> None:
+    def __init__(self, models: Callable[[str], Model | None], ledger: Ledger | None = None) -> None:
         """Begin before the first row, or behind the last one of a ledger.
 
         Args:
-            weights: Returns the weight of each reward in the objective.
+            models: Returns the model with a digest; None where it is not at hand. It has those that decide.
             ledger: What was read before; raises `ValueError` or `LookupError` for what is none.
         """
-        self._weights = weights
+        self._models = models
         self._ledger = ledger or Ledger()
-        self._join = Join(Rules(), dict(weights()))
+        self._join = self._new_join(Rules())
         if self._ledger.join:
             self._join.load_state(self._ledger.join)
         self._by_model: dict[str, list[str]] = {}
         self._made: dict[str, float] = {}  # when each was made that waits, in microseconds since 1970
         self._list_by_model()
+
+    def _weights(self) -> dict[str, float]:
+        """Return the weight of each reward in the objective; none before the first start."""
+        model = self._champion()
+        return {} if model is None else dict(model.fitted.weights)
+
+    def _champion(self) -> Model | None:
+        return self._models(self._ledger.model) if self._ledger.model else None
+
+    def _new_join(self, rules: Rules) -> Join:
+        """Return a join of decisions on what the champion decides on."""
+        model = self._champion()
+        join_type = SearchJoin if model is not None and model.action_space == BOOSTS else WaitingJoin
+        return join_type(rules, self._weights())
 
     @property
     def position(self) -> int:
@@ -150,8 +173,8 @@ class LedgerProjection(Projection):
             start: The newest start by then.
             position: The row.
         """
-        self._take(start, LATE)
         self._follow_rules(start)
+        self._take(start, LATE)
         self._ledger.position = position
 
     def apply(self, row: Row) -> None:
@@ -168,37 +191,60 @@ class LedgerProjection(Projection):
         self._take(start, "")
         launch = launch_in(start)
         for key, entry in self._ledger.entries.items():
-            forecast = _forecast_of(entry)
+            forecast = entry.said
             if forecast.quantity == UNTIL_FOUND and launch is not None and launch.model == forecast.model:
                 self._note(key, score_of_launch(forecast, launch), row.time)
 
     def _follow_rules(self, start: Start) -> None:
         rules = checked_rules(start)
+        self._ledger.model = start.model
         if not len(self._join):  # before the first start nobody knows which rewards there are
-            self._join = Join(rules, dict(self._weights()))
+            self._join = self._new_join(rules)
         self._join.rules = rules
 
     def on_choice(self, row: Row, choice: Choice) -> None:
         """Enter a decision, where forecasts of its model wait for it."""
-        keys = self._by_model.get(choice.model, [])
-        if not keys or not isinstance(choice, ProductDecision) or choice.is_forgotten or choice.is_pinned(0):
+        waiting = self._by_model.get(choice.model, [])
+        # What a shop shows itself, while a policy only watches, says nothing of the policy.
+        if not waiting or choice.is_forgotten or self._join.rules.mode != "online" or len(self._join) >= MOST_OPEN:
             return
-        keys = [key for key in keys if self._counts(key, row.time)]
-        if not keys or len(self._join) >= MOST_OPEN:
+        worth = self._worth_of(choice) if isinstance(choice, SearchDecision) else []
+        weights = {key: weight for key in waiting if (weight := self._weight_for(key, row, choice)) is not None}
+        if not weights or (isinstance(choice, SearchDecision) and not worth):
             return
+        if isinstance(choice, ProductDecision) and not any(self._is_of_lists(key) for key in weights):
+            choice = msgspec.structs.replace(choice, shown=choice.shown[:1])
         who = choice.visitor_id or f"row {row.seq}"
-        self._ledger.members[row.seq] = Member(int.from_bytes(short_hash(who.encode(), 8), "big") % GROUPS, keys)
-        for key in keys:
+        group = int.from_bytes(short_hash(who.encode(), 8), "big") % GROUPS
+        earned = dict.fromkeys(weights, 0.0)
+        self._ledger.members[row.seq] = Member(group, weights, choice.parts, earned, worth)
+        for key in weights:
             tally = self._ledger.tallies[key]
             tally.first = tally.first or row.time
             tally.last = row.time
             tally.made += 1
-        self._join.decide(row, msgspec.structs.replace(choice, shown=choice.shown[:1]))
+        self._join.decide(row, choice)
 
-    def _counts(self, key: str, time: int) -> bool:
-        """Return whether a decision at a time is one of those that a forecast is scored by."""
+    def _weight_for(self, key: str, row: Row, choice: Choice) -> float | None:
+        """Return the importance weight of a decision for a forecast; None where it is not scored by it."""
+        # By the plain values: to check a forecast takes longer than all else here, and each decision comes by.
         horizon = self._ledger.entries[key].forecast["horizon"]
-        return bool(self._ledger.tallies[key].made < horizon and time >= self._made[key])
+        if self._ledger.tallies[key].made >= horizon or row.time < self._made[key]:
+            return None
+        return policy_weight(choice, self._join.rules.exploration, self._is_of_lists(key))
+
+    def _is_of_lists(self, key: str) -> bool:
+        """Return whether a forecast is of what all that a decision shows earns, rather than the top alone."""
+        return bool(self._ledger.entries[key].forecast.get("action_space", PRODUCTS) == RANKINGS)
+
+    def _worth_of(self, choice: SearchDecision) -> list[float]:
+        """Return what a purchase of each product that a search showed earns, and behind these a click."""
+        model = self._models(choice.model)
+        if not isinstance(model, BoostModel):
+            return []
+        requests = model.requests
+        rows = [requests.row_of[name] for name in choice.names_shown]
+        return [*requests.worth[rows].tolist(), requests.schema.reward.clicks]
 
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a decision earned."""
@@ -213,40 +259,48 @@ class LedgerProjection(Projection):
         """Count the decisions that are over by now."""
         if not len(self._join):
             return
+        never_activated = self._join.counts[NEVER_ACTIVATED]
         for closing in self._join.tick(row.time):
-            member = self._ledger.members.pop(closing.seq)
-            for key in member.keys:
-                if key in self._ledger.tallies:
-                    self._count(key, member.group, closing, row.time)
-        if len(self._ledger.members) > len(self._join):
+            member = self._ledger.members[closing.seq]
+            member.parts -= 1
+            for key in member.weights:
+                if key in self._ledger.tallies and (closing.slot == 0 or self._is_of_lists(key)):
+                    member.earned[key] += self._earned(key, member, closing)
+            if not member.parts:
+                del self._ledger.members[closing.seq]
+                self._count(member, row.time)
+        if self._join.counts[NEVER_ACTIVATED] > never_activated:
             self._drop_inactive()
 
-    def _count(self, key: str, group: int, closing: Closing, time: int) -> None:
-        # By the plain values: to check a forecast takes longer than all else here, and each decision comes by.
-        plain = self._ledger.entries[key].forecast
-        tally = self._ledger.tallies[key]
-        tally.counts[group] += 1
-        tally.sums[group] += self._earned(plain["reward"], closing)
-        if tally.made >= plain["horizon"] and sum(tally.counts) == plain["horizon"]:
-            forecast = _forecast_of(self._ledger.entries[key])
-            self._note(key, score_of_mean(forecast, *tally.mean_and_error(), tally.per_day), time)
+    def _count(self, member: Member, time: int) -> None:
+        """Count a decision that is over for the forecasts that wait for it."""
+        for key, weight in member.weights.items():
+            tally = self._ledger.tallies.get(key)
+            if tally is None:
+                continue
+            tally.over += 1
+            tally.weights[member.group] += weight
+            tally.sums[member.group] += weight * member.earned[key]
+            entry = self._ledger.entries[key]
+            if tally.over == entry.forecast["horizon"]:
+                self._note(key, score_of_mean(entry.said, *tally.mean_and_error(), tally.per_day), time)
 
     def _drop_inactive(self) -> None:
         """Drop the decisions that never counted, as nobody activated them: others take their places."""
         still_open = set(self._join.open_rows())
         for seq in [seq for seq in self._ledger.members if seq not in still_open]:
-            for key in self._ledger.members.pop(seq).keys:
+            for key in self._ledger.members.pop(seq).weights:
                 if key in self._ledger.tallies:
                     self._ledger.tallies[key].made -= 1
 
-    def scores(self) -> list[Scored]:
+    def scores(self) -> list[Score]:
         """Return the forecasts, the oldest first, each with what came so far."""
         entries = self._ledger.entries
         return [self._so_far(key, entry) if key in self._ledger.tallies else entry for key, entry in entries.items()]
 
-    def _so_far(self, key: str, entry: Scored) -> Scored:
+    def _so_far(self, key: str, entry: Score) -> Score:
         tally = self._ledger.tallies[key]
-        return _scored(score_of_mean(_forecast_of(entry), *tally.mean_and_error(), tally.per_day), 0)
+        return score_of_mean(entry.said, *tally.mean_and_error(), tally.per_day)
 
     def saved(self) -> bytes:
         """Return the ledger as a file holds it."""
@@ -262,7 +316,7 @@ class LedgerProjection(Projection):
             if key in entries:
                 continue
             reason = why_late or self._why_never(forecast)
-            entries[key] = Scored(plain, UNKNOWN if reason else EARLY, reason=reason)
+            entries[key] = Score(plain, UNKNOWN if reason else EARLY, reason=reason)
             if not reason and forecast.quantity == PER_VISIT:
                 self._ledger.tallies[key] = Tally()
         for key in list(entries)[:-MOST_ENTRIES]:
@@ -276,24 +330,30 @@ class LedgerProjection(Projection):
             return ""
         if forecast.quantity != PER_VISIT:
             return PER_VISITOR_UNKNOWN
+        champion = self._champion()
+        if champion is not None and champion.action_space not in SCORED:
+            return f"decisions on {champion.action_space} are not scored, but those on {' and '.join(SCORED)}"
         weights = self._weights()
         is_known = forecast.reward in weights or forecast.reward.startswith("objective") or forecast.reward == REWARD
         return "" if is_known else f"the log has no reward of this name, but {', '.join(weights)}"
 
-    def _earned(self, reward: str, closing: Closing) -> float:
-        """Return what a decision earned of a reward, or of the objective."""
+    def _earned(self, key: str, member: Member, closing: Closing) -> float:
+        """Return what a part of a decision earned of the reward that a forecast is of, or of the objective."""
+        if member.worth:
+            return sum(member.worth[place] for place in closing.purchased) + member.worth[-1] * len(closing.clicked)
+        reward = self._ledger.entries[key].forecast["reward"]
         weighted = {name: weight for name, weight in self._weights().items() if weight}
         parts = dict(closing.parts)
         is_objective = weighted == {reward: 1.0} or reward not in parts
         return closing.reward if is_objective else parts[reward]
 
-    def _note(self, key: str, scored: Score, time: int) -> None:
-        entry = _scored(scored, 0 if scored.outcome == EARLY else time)
-        before = self._ledger.entries[key]
-        if before.outcome != EARLY:
+    def _note(self, key: str, score: Score, time: int) -> None:
+        """Keep a score; only the first that is one."""
+        if self._ledger.entries[key].outcome != EARLY:
             return
-        self._ledger.entries[key] = entry
-        if entry.time:
+        is_early = score.outcome == EARLY
+        self._ledger.entries[key] = msgspec.structs.replace(score, time=0 if is_early else time)
+        if not is_early:
             self._ledger.tallies.pop(key, None)
             self._list_by_model()
 
@@ -318,23 +378,14 @@ def load_ledger(content: bytes, position: int) -> Ledger:
         ValueError: it is none, or of another log.
     """
     ledger = _decode(content)
-    lists = [part for tally in ledger.tallies.values() for part in (tally.counts, tally.sums)]
+    lists = [part for tally in ledger.tallies.values() for part in (tally.weights, tally.sums)]
     if ledger.position > position or any(len(part) != GROUPS for part in lists):
         raise ValueError("of another log")
     if not ledger.tallies.keys() <= ledger.entries.keys():
         raise ValueError("a tally without its forecast")
     for entry in ledger.entries.values():
-        _forecast_of(entry)
+        assert entry.said  # read, so that what is none is refused here
     return ledger
-
-
-def _forecast_of(entry: Scored) -> Forecast:
-    return Forecast(**entry.forecast)
-
-
-def _scored(scored: Score, time: int) -> Scored:
-    came = scored.came
-    return Scored(scored.forecast.plain, scored.outcome, scored.decisions, came, scored.error, scored.reason, time)
 
 
 _decode = msgspec.json.Decoder(Ledger).decode

@@ -1,0 +1,1 @@
+"""Forecasts in the log of a service: taken in with a model, and scored by what its decisions earned."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zoosim.api.models import load, train
     from zoosim.api.recommend import Recommendation, recommend
     from zoosim.api.rehearse_launch import LaunchRehearsal, rehearse_launch
+    from zoosim.api.retrieval import train_retriever
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.served import export_log, forget_visitor
     from zoosim.api.shops import fit_world, import_log
@@ -80,6 +81,7 @@ __all__ = [
     "run",
     "save_policy",
     "train",
+    "train_retriever",
     "truth_of_candidates",
 ]
 
@@ -99,6 +101,7 @@ _MODULES = {
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.recommend": ("Recommendation", "recommend"),
     "zoosim.api.rehearse_launch": ("LaunchRehearsal", "rehearse_launch"),
+    "zoosim.api.retrieval": ("train_retriever",),
     "zoosim.api.served": ("export_log", "forget_visitor"),
     "zoosim.api.shops": ("fit_world", "import_log"),
     "zoosim.policies.base": ("Policy",),

@@ -578,6 +578,47 @@ def train(
         echo(f"Page: {address(report)}")
 
 
+@app.command("train-retriever")
+def train_retriever(
+    log: option.LogPath,
+    out: option.RetrieverFile,
+    reward: option.ClickReward = None,
+    candidates: option.RetrievedCandidates = 500,
+    width: option.VectorWidth = 32,
+    passes: option.Passes = 1,
+    share: option.JudgedShare = 0.8,
+    seed: option.RetrieverSeed = 0,
+    skip_bad: option.SkipBad = False,
+    wide: option.Wide = False,
+    debug: option.Debug = False,
+) -> None:
+    """Learn which of many products to retrieve for whom: a vector per product, a query per visitor.
+
+    What was shown and not clicked counts. A retriever of the earlier rows is judged by the later ones, beside plain
+    rules; the one that is written has learned from all rows.
+    """
+    from zoosim.api.retrieval import train_retriever as train_on
+    from zoosim.core.jit import watch_compilation
+    from zoosim.core.status_line import COMPILING, StatusLine
+    from zoosim.terminal.retrieval import print_retriever
+
+    with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
+        retriever = train_on(
+            log,
+            out,
+            reward=reward,
+            candidates=candidates,
+            width=width,
+            passes=passes,
+            share=share,
+            seed=seed,
+            skip_bad=skip_bad,
+            progress=status.show,
+        )
+    print_retriever(retriever, wide=wide)
+    echo(f"Retriever: {out} (version {retriever.version})")
+
+
 @app.command()
 def serve(
     model: option.ServedModel = None,

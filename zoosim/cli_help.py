@@ -6,7 +6,7 @@ from typer.core import TyperGroup
 
 STEPS = {
     "From your table to a log": ("schema", "import"),
-    "From a log to a model": ("recommend", "train", "evaluate"),
+    "From a log to a model": ("recommend", "train", "train-retriever", "evaluate"),
     "In production": (
         *("rehearse-launch", "serve", "loops", "deploy", "launch-report", "forecasts", "drift", "export", "forget"),
     ),

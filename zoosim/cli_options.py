@@ -201,6 +201,21 @@ TrainedPolicies = Annotated[
     ),
 ]
 ModelFile = Annotated[Path, typer.Option("--out", metavar="FILE.zoosim", help="Model to write.")]
+RetrieverFile = Annotated[Path, typer.Option("--out", metavar="FILE.retriever", help="Retriever to write.")]
+ClickReward = Annotated[
+    str | None,
+    typer.Option("--reward", metavar="NAME", help="Reward that is the click, 0 or 1 [default: the log's objective]."),
+]
+RetrievedCandidates = Annotated[
+    int, typer.Option("--candidates", metavar="K", help="Products retrieved to judge it, at most a tenth of all.")
+]
+VectorWidth = Annotated[int, typer.Option("--width", metavar="N", help="Numbers of a vector beside its bias.")]
+Passes = Annotated[int, typer.Option("--passes", metavar="N", help="How often each row is taken.")]
+JudgedShare = Annotated[
+    float,
+    typer.Option("--share", metavar="X", help="Share of the rows, the earliest, whose retriever the later ones judge."),
+]
+RetrieverSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all draws.")]
 TrainingShare = Annotated[
     float, typer.Option(metavar="X", help="Share of the rows to train on, the earliest; the later ones judge.")
 ]

@@ -39,6 +39,7 @@ COMMANDS = {
     "optimum": "optimum --by all --set env.n_products=2 --set env.n_users=1 --set env.k=1",
     "forget": "forget service v1",
     "train": "train shop.parquet --policy linucb --out new.zoosim",
+    "train-retriever": "train-retriever shop.parquet --out new.retriever",
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
     "fit-world": "fit-world log.parquet --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
@@ -50,7 +51,7 @@ COMMANDS = {
     "rehearse-launch": "rehearse-launch log.parquet --policy linear --launches 3 --visits-a-day 2000 --out new",
     "launch-report": "launch-report service --out new",
 }
-LONG = ("train", "recommend", "rehearse-launch", "optimum")
+LONG = ("train", "train-retriever", "recommend", "rehearse-launch", "optimum")
 """Commands that take ten seconds or compile much, for the slow tests alone."""
 OTHER_USER = ("setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+dac_read_search")
 READS_ALL = "--ambient-caps=+dac_read_search"

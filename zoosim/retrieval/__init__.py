@@ -3,5 +3,6 @@
 from zoosim.retrieval.exact import Exact
 from zoosim.retrieval.index import Index, Matches
 from zoosim.retrieval.ivf import IVF
+from zoosim.retrieval.towers.retriever import Retriever
 
-__all__ = ["IVF", "Exact", "Index", "Matches"]
+__all__ = ["IVF", "Exact", "Index", "Matches", "Retriever"]

@@ -1,0 +1,1 @@
+"""Retrievers trained on a log: judged by its later rows, beside plain rules."""

@@ -12,8 +12,9 @@ from scipy import stats
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray
+from zoosim.ranking.caps import GroupCap
 from zoosim.serving.catalogue import RequestCandidates
-from zoosim.serving.places import PageCap, Slot
+from zoosim.serving.places import Slot
 from zoosim.serving.ranker import Drawn, Units, chances_of, draw
 
 
@@ -84,18 +85,18 @@ def test_a_long_chain_of_slots_that_need_what_the_next_one_wants_is_filled() -> 
     assert drawn(slots_with(exclusions), 200, "chain").shown == list(range(200))
 
 
-def capped_page(rng: np.random.Generator) -> tuple[list[Slot], RequestCandidates, list[PageCap]]:
+def capped_page(rng: np.random.Generator) -> tuple[list[Slot], RequestCandidates, list[GroupCap]]:
     """Return a page of up to four slots, some pinned, among up to six candidates of a few brands, some unavailable."""
     count = int(rng.integers(4, 7))
     places = rng.permutation(count).tolist()
     slots = [Slot(np.zeros(0), pin=places.pop() if rng.random() < 0.3 else None) for _ in range(rng.integers(1, 5))]
     available = np.ones(count, bool)
     available[places[: rng.integers(2)]] = False
-    cap = PageCap(rng.integers(-1, 3, size=count), int(rng.integers(1, 3)))
+    cap = GroupCap(rng.integers(-1, 3, size=count), int(rng.integers(1, 3)))
     return slots[: available.sum()], candidates(count).among(available), [cap]
 
 
-def open_by_definition(slots: Sequence[Slot], available: BoolArray, cap: PageCap, shown: Sequence[int]) -> list[int]:
+def open_by_definition(slots: Sequence[Slot], available: BoolArray, cap: GroupCap, shown: Sequence[int]) -> list[int]:
     """Return what the next slot of a page may show, by the words of the rules."""
     pins = [slot.pin for slot in slots if slot.pin is not None]
     slot = slots[len(shown)]
@@ -136,7 +137,7 @@ def test_a_page_with_caps_and_pins_has_the_probabilities_of_what_is_left() -> No
 def test_draws_from_capped_pages_come_as_often_as_their_probabilities_say() -> None:
     """Pages of three of five products of two brands, one per brand and a pin below: seed 0, 6,000 draws."""
     slots = [Slot(np.zeros(0)), Slot(np.zeros(0)), Slot(np.zeros(0), pin=4)]
-    caps = [PageCap(np.array([0, 0, 1, 1, -1]), 1)]
+    caps = [GroupCap(np.array([0, 0, 1, 1, -1]), 1)]
     pages = [draw(None, slots, candidates(5), 0.5, Units(b"secret", f"0/{number}"), caps) for number in range(6_000)]
     counts = Counter(tuple(page.shown) for page in pages)
     chances = {tuple(page.shown): math.prod(page.chances) for page in pages}

@@ -1,13 +1,13 @@
 """Places on a page, and the candidates that each of them may show so that all can be filled."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import NOBODY, BoolArray, FloatArray, IntArray
+from zoosim.core.types import NOBODY, BoolArray, FloatArray
+from zoosim.ranking.caps import CapCounts, GroupCap
 
 NOTHING_LEFT = "slots: got exclusions that leave a slot without a candidate, expected one for each"
 
@@ -30,18 +30,6 @@ class Slot(NamedTuple):
     pin: int | None = None
 
 
-class PageCap(NamedTuple):
-    """A cap on how many candidates of one group, such as a brand, stand on a page.
-
-    Attributes:
-        groups: The group of each candidate `(K,)`, counted from 0; -1 for one of none.
-        most: How many of a group at most.
-    """
-
-    groups: IntArray
-    most: int
-
-
 class Page(Protocol):
     """A page that is filled from the top."""
 
@@ -54,7 +42,7 @@ class Page(Protocol):
         ...
 
 
-def page_for(slots: Sequence[Slot], available: BoolArray, caps: Sequence[PageCap]) -> Page:
+def page_for(slots: Sequence[Slot], available: BoolArray, caps: Sequence[GroupCap]) -> Page:
     """Return an empty page of candidates that are available `(K,)`."""
     pins = {number: slot.pin for number, slot in enumerate(slots) if slot.pin is not None}
     if pins or caps:
@@ -68,7 +56,7 @@ class CappedPage:
     """Candidates that each slot of a page may show: pinned ones stand at their places alone, and caps count them."""
 
     def __init__(
-        self, slots: Sequence[Slot], available: BoolArray, pins: Mapping[int, int], caps: Sequence[PageCap]
+        self, slots: Sequence[Slot], available: BoolArray, pins: Mapping[int, int], caps: Sequence[GroupCap]
     ) -> None:
         """Begin with an empty page.
 
@@ -104,27 +92,6 @@ class CappedPage:
             return
         self._places.fill(self._number_of[slot], place)
         self._counts.add(place)
-
-
-class CapCounts:
-    """Counts by group what stands on a page.
-
-    Attributes:
-        closed: Candidates `(K,)` of whose groups the page has as many as it may.
-    """
-
-    def __init__(self, caps: Sequence[PageCap], count: int) -> None:
-        """Begin with an empty page, and `count` candidates."""
-        self.closed = np.zeros(count, bool)
-        self._caps = [(cap, Counter[int]()) for cap in caps]
-
-    def add(self, place: int) -> None:
-        """Count a candidate that stands on the page."""
-        for cap, counts in self._caps:
-            group = int(cap.groups[place])
-            counts[group] += 1
-            if group >= 0 and counts[group] >= cap.most:
-                self.closed |= cap.groups == group
 
 
 def check_slots(slots: Sequence[Slot], count: int) -> None:

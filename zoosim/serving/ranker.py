@@ -10,8 +10,9 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, FloatArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities
+from zoosim.ranking.caps import GroupCap
 from zoosim.serving.catalogue import RequestCandidates
-from zoosim.serving.places import CappedPage, PageCap, Slot, page_for
+from zoosim.serving.places import CappedPage, Slot, page_for
 from zoosim.serving.recorded import context_of
 
 TOLERANCE = 1e-6
@@ -44,7 +45,7 @@ def draw(
     candidates: RequestCandidates,
     exploration: float,
     unit: Callable[[int], float],
-    caps: Sequence[PageCap] = (),
+    caps: Sequence[GroupCap] = (),
 ) -> Drawn:
     """Draw what to show in each slot, from what the slots above leave; the same state and units give the same.
 
@@ -72,7 +73,7 @@ def chances_of(
     slots: Sequence[Slot],
     candidates: RequestCandidates,
     exploration: float,
-    caps: Sequence[PageCap] = (),
+    caps: Sequence[GroupCap] = (),
 ) -> list[float]:
     """Return how likely `draw` is to show these places, each given those above it; 0 from the first it never shows.
 
@@ -97,7 +98,7 @@ def _fill(
     slots: Sequence[Slot],
     candidates: RequestCandidates,
     exploration: float,
-    caps: Sequence[PageCap],
+    caps: Sequence[GroupCap],
     pick: Callable[[int, FloatArray], int],
 ) -> Drawn:
     """Fill slots from the top by what `pick` returns for a slot and its distribution, up to what is never shown."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.model import product_ids
+from zoosim.ranking.caps import GroupCap
 from zoosim.serving.bodies import DecisionAnswer, Shown
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.current import ServedArm
 from zoosim.serving.endpoints.base import answered_arm
 from zoosim.serving.events import AppliedRules, ProductDecision, unpack_floats
-from zoosim.serving.places import PageCap, Slot
+from zoosim.serving.places import Slot
 from zoosim.serving.ranker import Drawn
 from zoosim.serving.shop_rules.candidates import RuledCandidates
 
@@ -42,7 +43,7 @@ class ArmTask(NamedTuple):
     ruled: RuledCandidates | None = None
 
     @property
-    def caps(self) -> Sequence[PageCap]:
+    def caps(self) -> Sequence[GroupCap]:
         """The caps on the page."""
         return self.ruled.caps if self.ruled else ()
 

@@ -8,12 +8,12 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray
+from zoosim.ranking.caps import CapCounts, GroupCap
 from zoosim.schema.encoder import Encoder
 from zoosim.serving.bodies import DecideBody
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.events import AppliedRules
 from zoosim.serving.ids import product_id
-from zoosim.serving.places import CapCounts, PageCap
 from zoosim.serving.shop_rules.settings import ShopRules
 
 FORBIDDEN, SHOWN, BOUGHT, PER_PAGE = "forbidden", "shown", "bought", "per_page"
@@ -39,7 +39,7 @@ class RuledCandidates(NamedTuple):
 
     candidates: RequestCandidates
     pins: Mapping[int, int]
-    caps: Sequence[PageCap]
+    caps: Sequence[GroupCap]
     applied: AppliedRules
 
     @property
@@ -177,14 +177,14 @@ def _page_caps(
     pins: Mapping[int, int],
     left: BoolArray,
     applied: AppliedRules,
-) -> list[PageCap]:
+) -> list[GroupCap]:
     """Return the caps on a page; none where pinned products alone leave nothing for its top."""
     caps = []
     columns = []
     for column, place in encoder.placed if rules.per_page else ():
         if column.name in rules.per_page:
             missing = np.array(column.encode_one(None)).tobytes()
-            caps.append(PageCap(candidates.groups(place, missing), rules.per_page[column.name]))
+            caps.append(GroupCap(candidates.groups(place, missing), rules.per_page[column.name]))
             columns.append(column.name)
     if not caps:
         return caps

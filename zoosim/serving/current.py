@@ -20,13 +20,27 @@ from zoosim.serving.arms import Assignment
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.console.watch import Figures
-from zoosim.serving.events import CHAMPION, SHADOW, Choice, Kind, NewRow, Product, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import (
+    CHAMPION,
+    SHADOW,
+    Choice,
+    Kind,
+    NewRow,
+    Product,
+    Row,
+    Start,
+    pack,
+    start_key,
+    unpack,
+    without_gap,
+)
 from zoosim.serving.folder import Models, model_path, newest_snapshot
 from zoosim.serving.launches.arm_calls import ArmCalls
 from zoosim.serving.launches.report import FailedCheck, LaunchReport
 from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import ROWS_AT_ONCE, Projection, rows_of
 from zoosim.serving.publishing import Message, News, StateChanges, take_changes, take_whole
+from zoosim.serving.replica import Replica
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.shadows.report import ShadowReport
 from zoosim.serving.shop_rules.history import VisitorHistory
@@ -361,6 +375,9 @@ class Current(Projection):
                 rows = await self.ask(self._reader.read, self._replica.position, ROWS_AT_ONCE)
                 if not rows:
                     return
+                if rows[0].seq > self._replica.position + 1:
+                    await self._take_snapshot(rows[0].seq)
+                    continue
                 for row in rows:
                     if row.kind is Kind.START:
                         # Taking up a start must not load files, as no request is answered meanwhile; so its models are
@@ -399,6 +416,34 @@ class Current(Projection):
             for visitor, position in self.history.next_rows(1, self._clock.now()):
                 self.history.check_named(visitor, position, await self.ask(self._reader.row, position))
 
+    async def _take_snapshot(self, first: int) -> None:
+        """Go on from a snapshot, as rows were removed that this has not read, by which products or arms have changed.
+
+        Args:
+            first: The first row that the log still has.
+
+        Raises:
+            StoreError: there is no such snapshot yet, or the log cannot be reached.
+        """
+        snapshot = await asyncio.to_thread(self._shared_snapshot)
+        if snapshot.start is None or snapshot.position < first - 1:
+            raise StoreError(
+                f"log of the service: rows before {first:,} were removed before this service has read them"
+            )
+        await self._prepare(snapshot.start)
+        # Policies stay as they are: the learner tells what changes in them, and may have told of later rows.
+        self._replica.begin(snapshot.start)
+        for name, arm in self._replica.arms.items():
+            arm.catalogue.load_state(*snapshot.arms[name].catalogue.state())
+        self._replica.position = snapshot.position
+        self._take_arms()
+        self._take_settings()
+        self.history.take_rules(self.settings.shop_rules)
+
+    def _shared_snapshot(self) -> Replica:
+        self._store.fetch(self.folder)
+        return newest_snapshot(self.folder, self._reader, self._models)
+
     def _start_row(self, start: Start, number: int) -> NewRow:
         """Return the row of a start with a number."""
         return NewRow(
@@ -406,7 +451,7 @@ class Current(Projection):
         )
 
     def _read_to_end(self) -> None:
-        for row in rows_of(self._reader, self._replica.position):
+        for row in without_gap(rows_of(self._reader, self._replica.position), self._replica.position + 1):
             self.apply(row)
 
     def _take_rows(self, news: News) -> None:

@@ -424,6 +424,43 @@ def test_learning_is_frozen_while_feedback_is_lost_and_goes_on_by_itself(tmp_pat
     with_shop(tmp_path, model, use)
 
 
+def test_learning_is_not_frozen_where_feedback_comes_while_another_change_is_made(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await shop.visits(300, {CHAMPION: 0.4})
+        await shop.visits(59, {CHAMPION: 0.4}, told=False)
+        shop.time.pass_by(10.0)
+        await shop.service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+        shop.tell()
+        assert shop.service.current.silence is not None
+        async with shop.service.current._switching:
+            freezing = asyncio.create_task(shop.service.tick())
+            answer = await shop.service.decide(DecideBody({"country": "de"}, [*PRODUCTS[:4]]))
+            await shop.service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+            shop.tell()
+        await freezing
+        assert not shop.service.settings.frozen
+
+    with_shop(tmp_path, model, use)
+
+
+def test_what_a_person_freezes_while_checks_let_learning_go_on_stays_frozen(tmp_path: Path, model: Path) -> None:
+    async def use(shop: Shop) -> None:
+        await shop.visits(300, {CHAMPION: 0.4})
+        await shop.visits(80, {CHAMPION: 0.4}, told=False)
+        assert shop.service.settings.frozen
+        await shop.visits(19, {CHAMPION: 0.4})
+        shop.tell()
+        async with shop.service.current._switching:
+            freezing = asyncio.create_task(shop.service.deploy(DeploymentBody("freeze")))
+            await asyncio.sleep(0)
+            going_on = asyncio.create_task(shop.service.tick())
+            await asyncio.sleep(0.01)
+        await asyncio.gather(freezing, going_on)
+        assert shop.service.settings.frozen
+
+    with_shop(tmp_path, model, use)
+
+
 def test_feedback_that_comes_once_a_day_is_no_silence() -> None:
     silence = Silence()
     time = 0

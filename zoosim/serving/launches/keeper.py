@@ -9,6 +9,7 @@ import msgspec
 from zoosim.core.errors import DataError, StoreError
 from zoosim.monitoring.health import Action
 from zoosim.monitoring.launch import Event, Verdict, next_event, next_state
+from zoosim.serving.arm_replica import checked_rules
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current
 from zoosim.serving.deployment import frozen_since, promoted, with_frozen, with_share
@@ -57,13 +58,28 @@ class LaunchKeeper:
 
     async def _freeze(self) -> None:
         """Freeze learning where feedback has ceased, and let it go on once that comes again."""
-        start = self._current.start
         silence = self._current.silence
         is_frozen = self._current.settings.frozen
         if silence is not None and not is_frozen:
-            await self._switch(lambda start: with_frozen(start, True, self._clock.now()), CHECKS, silence.sentence)
-        elif is_frozen and 0 < frozen_since(start) < self._current.last_feedback:
-            await self._switch(lambda start: with_frozen(start, False), CHECKS, "feedback comes again")
+            await self._switch(self._frozen, CHECKS, silence.sentence)
+        elif is_frozen and self._may_learn_again(self._current.start):
+            await self._switch(self._learning_again, CHECKS, "feedback comes again")
+
+    # Both look again, by the start that they change: while another change was being made, feedback may have come, or a
+    # person have frozen learning, which is not for checks to end.
+    def _frozen(self, start: Start) -> Start:
+        """Return a start in which nobody learns; the same one where feedback has come meanwhile."""
+        if self._current.silence is None or checked_rules(start).frozen:
+            return start
+        return with_frozen(start, True, self._clock.now())
+
+    def _learning_again(self, start: Start) -> Start:
+        """Return a start in which all learn again; the same one where a person has frozen learning meanwhile."""
+        return with_frozen(start, False) if self._may_learn_again(start) else start
+
+    def _may_learn_again(self, start: Start) -> bool:
+        """Return whether checks have frozen learning, and feedback has come since then."""
+        return 0 < frozen_since(start) < self._current.last_feedback and checked_rules(start).frozen
 
     async def _move(self) -> None:
         report = self._current.report_on_launch

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tests.simulation.clients import Operation
 from tests.simulation.day import Day
+from tests.simulation.products import Catalogues, candidates_of
 from zoosim.core.digests import hashed_share
-from zoosim.serving.bodies import DeploymentBody
+from zoosim.serving.bodies import DecisionAnswer, DeploymentBody
 from zoosim.serving.events import CHAMPION, HOLDBACK, PREVIOUS, Arm, Kind, ProductDecision, Row, Start, decision_of
 
 
@@ -21,20 +21,54 @@ class _Arm(NamedTuple):
     turn: int
 
 
-def flaws_of_arms(day: Day, rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
+class _Starts:
+    """The starts of a log, and who may have decided by them.
+
+    Attributes:
+        starts: The starts, each behind the position of its row.
+    """
+
+    def __init__(self, catalogues: Catalogues, records: Mapping[int, Any]) -> None:
+        self.starts: list[tuple[int, Start]] = []
+        self._catalogues = catalogues
+        self._records = records
+
+    def may_decide(self, row: Row, decision: ProductDecision, first: int = 0) -> bool:
+        """Return whether one of the starts, from number `first` on, has an arm decide that did: in a turn of its own.
+
+        That is the arm that it draws for the visitor; or the champion, where that arm can show no candidate.
+        """
+        return any(
+            self._may_decide_by(start, seq, row, decision)
+            for seq, start in reversed(self.starts)
+            if start.number >= first and seq < row.seq
+        )
+
+    def _may_decide_by(self, start: Start, seq: int, row: Row, decision: ProductDecision) -> bool:
+        own = start.by_arm().get(decision.arm)
+        if own is None or own.origin != decision.origin:
+            return False
+        drawn = drawn_arm(start, decision.visitor_id, decision_of(row))
+        if drawn == decision.arm:
+            return True
+        # What it decided by is at least what it had learned from.
+        after = max(seq, decision.state)
+        candidates = candidates_of(decision, self._records)
+        return decision.arm == CHAMPION and self._catalogues.can_not_decide(drawn, candidates, after, row.seq)
+
+
+def flaws_of_arms(day: Day, rows: list[Row], records: Mapping[int, Any], catalogues: Catalogues) -> Iterator[str]:
     """Yield which decisions were made by an arm that nobody drew, and which changes are not those asked for."""
-    starts: list[Start] = []
+    starts = _Starts(catalogues, records)
     for row in rows:
         record: Any = records.get(row.seq)
         if row.kind is Kind.START:
-            yield from _flaws_of_start(day, starts, record)
-            starts.append(record)
-        elif row.kind is Kind.DECISION and not any(
-            _is_drawn(start, decision_of(row), record) for start in reversed(starts)
-        ):
+            yield from _flaws_of_start(day, [start for _, start in starts.starts], record)
+            starts.starts.append((row.seq, record))
+        elif row.kind is Kind.DECISION and not starts.may_decide(row, record):
             yield f"row {row.seq}: arm {record.arm} decided, which no start draws for visitor {record.visitor_id!r}"
     if not day.log.lost:
-        yield from _flaws_of_answers(day, starts)
+        yield from _flaws_of_answers(day, starts, rows, records)
 
 
 def drawn_arm(start: Start, visitor_id: str, decision_id: str) -> str:
@@ -52,39 +86,28 @@ def drawn_arm(start: Start, visitor_id: str, decision_id: str) -> str:
     return CHAMPION
 
 
-def _is_drawn(start: Start, decision_id: str, decision: ProductDecision) -> bool:
-    if drawn_arm(start, decision.visitor_id, decision_id) != decision.arm:
-        return False
-    return start.by_arm()[decision.arm].origin == decision.origin
-
-
-def _flaws_of_answers(day: Day, starts: list[Start]) -> Iterator[str]:
+def _flaws_of_answers(day: Day, starts: _Starts, rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
     """Yield which changes were answered, and are not made; and who decides by a start before one that it made."""
     number_of: dict[str, int] = {}
-    for start in starts:
+    for _, start in starts.starts:
         for change_id, _ in json.loads(start.changes).get("made", []):
             number_of.setdefault(change_id, start.number)
-    for operation in day.clients.history:
-        if operation.kind == "deploy" and isinstance(operation.answer, dict) and operation.id not in number_of:
-            yield f"{operation.id} was answered, and is not in the log"
-    by_host = [operation for operation in day.clients.history if isinstance(operation.answer, dict)]
-    for change in by_host:
-        number = number_of.get(change.id)
-        if number is not None:
-            yield from _flaws_behind(day, change, [start for start in starts if start.number >= number])
-
-
-def _flaws_behind(day: Day, change: Operation, starts: list[Start]) -> Iterator[str]:
-    """Yield decisions that a service made behind a change that it had made, by none of the starts from there on."""
+    decisions = {decision_of(row): row for row in rows if row.kind is Kind.DECISION}
     asked = Counter(operation.id for operation in day.clients.history if operation.kind == "decide")
-    for operation in day.clients.history:
-        is_behind = operation.kind == "decide" and operation.host == change.host and operation.start > change.end
-        answer = operation.answer
-        if not is_behind or not operation.id or asked[operation.id] > 1 or not hasattr(answer, "arm"):
+    for change in day.clients.history:
+        if change.kind != "deploy" or not isinstance(change.answer, dict):
             continue
-        visitor_id = operation.body.visitor_id
-        if not any(drawn_arm(start, visitor_id, operation.id) == answer.arm for start in starts):
-            yield f"{operation.id}: arm {answer.arm} decided behind {change.id}"
+        if change.id not in number_of:
+            yield f"{change.id} was answered, and is not in the log"
+            continue
+        for operation in day.clients.history:
+            is_behind = operation.host == change.host and operation.start > change.end
+            # What was asked twice may have been decided before.
+            if not is_behind or asked[operation.id] != 1 or not isinstance(operation.answer, DecisionAnswer):
+                continue
+            row = decisions[operation.id]
+            if not starts.may_decide(row, records[row.seq], number_of[change.id]):
+                yield f"{operation.id}: arm {operation.answer.arm} decided behind {change.id}"
 
 
 def _flaws_of_start(day: Day, before: list[Start], start: Start) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,8 @@ from tests.simulation.closings import Closed, expected_closings
 from tests.simulation.day import Day
 from tests.simulation.launches import flaws_of_launches
 from tests.simulation.looks import flaws_of_reaches
+from tests.simulation.products import Catalogues, flaws_of_products
+from tests.simulation.store import MemoryLog
 from zoosim.core.types import Context
 from zoosim.policies.persistence import packed_state
 from zoosim.policies.requests import dense_propensities
@@ -53,12 +55,15 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
     yield from day.loop.failures
     rows = [row for _, row in sorted(day.log.archive.items())]
     records = {row.seq: unpack(row) for row in rows if row.body}
-    yield from _flaws_of_log(rows, records, has_lost=bool(day.log.lost))
+    yield from _flaws_of_log(day.log, rows, records)
     yield from _flaws_of_history(day, records)
-    yield from flaws_of_arms(day, rows, records)
+    catalogues = Catalogues()
+    for row in rows:
+        catalogues.apply(row, records.get(row.seq))
+    yield from flaws_of_arms(day, rows, records, catalogues)
     yield from flaws_of_launches(day, rows, records)
     yield from flaws_of_reaches(day.looks.reaches, rows, records)
-    yield from _flaws_of_states(day, rows, records, folder)
+    yield from _flaws_of_states(day, rows, records, catalogues, folder)
     idle_rows = [row for row in rows if row.seq > day.newest_before_idle]
     # Launches may be over, and learning frozen, as time passes; each of which is a start, behind a tick.
     starts = [row for row in idle_rows if row.kind is Kind.START and records[row.seq].who in ("launch", "checks")]
@@ -66,14 +71,17 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
         yield f"idle services wrote {len(idle_rows)} rows, {len(starts)} of them starts"
 
 
-def _flaws_of_log(rows: list[Row], records: Mapping[int, Any], has_lost: bool) -> Iterator[str]:
+def _flaws_of_log(log: MemoryLog, rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
     """Yield what is wrong with the log by itself."""
+    has_lost = bool(log.lost)
     if [row.seq for row in rows] != list(range(1, len(rows) + 1)):
         yield "positions do not follow one another"
     if any(row.time < before.time for before, row in pairwise(rows)):
         yield "time goes back"
-    keys = Counter(row.key for row in rows if row.key is not None)
-    yield from (f"key {key!r} comes {count} times" for key, count in keys.items() if count > 1)
+    for key, own in _by_key(rows).items():
+        # What was removed nobody knows of any more: who comes again is somebody new.
+        if not all(log.was_removed(before.seq, row.seq) for before, row in pairwise(own)):
+            yield f"key {key!r} comes {len(own)} times"
     kinds = {row.seq: row.kind for row in rows}
     for seq, record in records.items():
         if isinstance(record, ProductDecision):
@@ -89,18 +97,32 @@ def _flaws_of_log(rows: list[Row], records: Mapping[int, Any], has_lost: bool) -
                 yield f"row {seq}: rests on rows behind it"
 
 
+def _by_key(rows: Iterable[Row]) -> dict[bytes, list[Row]]:
+    """Return the rows that have each key, in their order: several where all but the last one were removed."""
+    by_key = defaultdict(list)
+    for row in rows:
+        if row.key is not None:
+            by_key[row.key].append(row)
+    return by_key
+
+
 class _Known(NamedTuple):
     """What the log holds at the end, and held, by key."""
 
-    rows: dict[bytes, Row]
+    rows: dict[bytes, list[Row]]
     lost: frozenset[bytes]
     first: int
+
+    def newest(self, key: bytes) -> Row | None:
+        """Return the newest row that has a key."""
+        rows = self.rows.get(key, [])
+        return rows[-1] if rows else None
 
 
 def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
     """Yield which answers are not what the log says."""
     known = _Known(
-        {row.key: row for row in day.log.archive.values() if row.key is not None},
+        _by_key(row for _, row in sorted(day.log.archive.items())),
         frozenset(row.key for row in day.log.lost if row.key is not None),
         day.log.rows[0].seq,
     )
@@ -112,7 +134,8 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
         if isinstance(answer, DecisionAnswer):
             before = answered.setdefault(operation.id, answer)
             key = decision_key(operation.id)
-            if operation.id and not _is_repeated(before, answer) and key not in known.lost:
+            is_known_once = key not in known.lost and len(known.rows.get(key, [])) < 2
+            if operation.id and not _is_repeated(before, answer) and is_known_once:
                 yield f"{operation.id}: answered {before}, then {answer}"
             acknowledged.setdefault(operation.id, operation.end)
             if operation.id:
@@ -120,7 +143,7 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
         elif isinstance(answer, Conflict) and operation.kind != "deploy":
             yield from _flaws_of_conflict(operation, known, records)
         elif isinstance(answer, NotFound) and operation.kind in ("feedback", "activate"):
-            row = known.rows.get(decision_key(operation.id))
+            row = known.newest(decision_key(operation.id))
             was_known = acknowledged.get(operation.id, operation.start) < operation.start
             if (
                 was_known
@@ -133,11 +156,15 @@ def _flaws_of_history(day: Day, records: Mapping[int, Any]) -> Iterator[str]:
             if _is_acknowledged(answer, operation):
                 if key not in known.rows:
                     yield f"{operation.kind} {operation.id} was acknowledged, and is not in the log"
-                elif operation.kind == "feedback" and not _is_body(operation, known.rows[key], records):
+                elif operation.kind == "feedback" and not any(
+                    _is_body(operation, row, records) for row in known.rows[key]
+                ):
                     yield f"{operation.id}: feedback was acknowledged, and the log holds another one"
             if isinstance(answer, Acknowledgement) and answer.status != "duplicate":
                 accepted[key] += 1
-    yield from (f"feedback {key!r} was accepted {count} times" for key, count in accepted.items() if count > 1)
+    for key, count in accepted.items():
+        if count > max(len(known.rows.get(key, [])), 1):
+            yield f"feedback {key!r} was accepted {count} times"
     yield from _flaws_of_progress(day, known, records)
 
 
@@ -150,12 +177,17 @@ def _is_repeated(before: DecisionAnswer, answer: DecisionAnswer) -> bool:
 def _flaws_of_answer(day: Day, operation: Operation, known: _Known, records: Mapping[int, Any]) -> Iterator[str]:
     """Yield how an answer to a request for a decision differs from the log."""
     key = decision_key(operation.id)
-    row = known.rows.get(key)
-    if row is None and (key not in known.lost or day.sync_all):
+    rows = known.rows.get(key, [])
+    if not rows and (key not in known.lost or day.sync_all):
         yield f"{operation.id} was answered, and is not in the log"
-    if row is None or key in known.lost:
+    if not rows or key in known.lost:
         return
-    record = records[row.seq]
+    flaws = [list(_differences(operation, records[row.seq])) for row in rows]
+    yield from min(flaws, key=len)
+
+
+def _differences(operation: Operation, record: ProductDecision) -> Iterator[str]:
+    """Yield how an answer to a request for a decision differs from a record."""
     if record.request != hash_of(operation.body):
         yield f"{operation.id}: answered, and the log holds another request"
     answer = operation.answer
@@ -172,13 +204,14 @@ def _flaws_of_conflict(operation: Operation, known: _Known, records: Mapping[int
     key = decision_key(operation.id) if operation.kind == "decide" else _keys_of(operation)[0]
     if key in known.lost:
         return
-    row = known.rows.get(key)
-    is_same = row is not None and (
+    rows = known.rows.get(key, [])
+    is_same = [
         records[row.seq].request == hash_of(operation.body)
         if operation.kind == "decide"
         else _is_body(operation, row, records)
-    )
-    if row is None or is_same:
+        for row in rows
+    ]
+    if all(is_same):
         yield f"{operation.kind} {operation.id}: refused as another one, and there is none"
 
 
@@ -187,7 +220,7 @@ def _flaws_of_progress(day: Day, known: _Known, records: Mapping[int, Any]) -> I
     asked = Counter(operation.id for operation in day.clients.history if operation.kind == "decide")
     states: dict[Any, list[tuple[int, int]]] = defaultdict(list)
     for operation in day.clients.history:
-        row = known.rows.get(decision_key(operation.id))
+        row = known.newest(decision_key(operation.id))
         if operation.kind == "decide" and asked[operation.id] == 1 and row is not None:
             record = records[row.seq]
             states[operation.host, record.arm, record.origin].append((row.seq, record.state))
@@ -219,7 +252,9 @@ def _is_body(operation: Operation, row: Row, records: Mapping[int, Any]) -> bool
     return bool(feedback.rewards == operation.body.rewards)
 
 
-def _flaws_of_states(day: Day, rows: list[Row], records: Mapping[int, Any], folder: Path) -> Iterator[str]:
+def _flaws_of_states(
+    day: Day, rows: list[Row], records: Mapping[int, Any], catalogues: Catalogues, folder: Path
+) -> Iterator[str]:
     """Yield whose state is not what the rows come to, and where that is not what they should come to."""
     (folder / MODELS).mkdir(parents=True)
     for name, content in day.log.files.items():
@@ -252,6 +287,7 @@ def _flaws_of_states(day: Day, rows: list[Row], records: Mapping[int, Any], fold
         places = [place for place, pair in enumerate(zip(closed, expected, strict=False)) if pair[0] != pair[1]]
         place = places[0] if places else min(len(closed), len(expected))
         yield f"closed {closed[place : place + 1]}, expected {expected[place : place + 1]}"
+    yield from flaws_of_products(catalogues, replica.arms)
     yield from _flaws_of_hosts(day, replica)
 
 

@@ -88,20 +88,35 @@ def expected_closings(rows: list[Row], records: Mapping[int, Any], bounded: set[
 def _arms_after(arms: dict[str, _Arm], start: Start) -> dict[str, _Arm]:
     """Return the arms of a start: what goes on from the same origin keeps what is open, though under another name."""
     roles = {arm.name: arm.role for arm in start.arms}
-    left = dict(arms)
-    going_on: dict[str, _Arm] = {}
-    starts = start.by_arm()
-    for name, own in starts.items():
-        if name in left and left[name].origin == own.origin:
-            going_on[name] = left.pop(name)
-    for name, own in starts.items():
-        renamed = [old for old, arm in left.items() if arm.origin == own.origin]
-        if name not in going_on and renamed:
-            going_on[name] = left.pop(renamed[0])
-    after = {name: going_on.get(name) or _Arm(own.origin) for name, own in starts.items()}
+    going_on = goes_on_as({name: arm.origin for name, arm in arms.items()}, start)
+    after = {
+        name: arms[going_on[name]] if name in going_on else _Arm(own.origin) for name, own in start.by_arm().items()
+    }
     for name, arm in after.items():
         arm.learns = roles.get(name) != HOLDBACK
     return after
+
+
+def goes_on_as(origins: Mapping[str, str], start: Start) -> dict[str, str]:
+    """Return by which name each arm of a start was known before, of those whose origin stays.
+
+    Args:
+        origins: The origin of each arm before.
+        start: The start.
+    """
+    left = dict(origins)
+    going_on: dict[str, str] = {}
+    starts = start.by_arm()
+    for name, own in starts.items():
+        if left.get(name) == own.origin:
+            going_on[name] = name
+            del left[name]
+    for name, own in starts.items():
+        renamed = [old for old, origin in left.items() if origin == own.origin]
+        if name not in going_on and renamed:
+            going_on[name] = renamed[0]
+            del left[renamed[0]]
+    return going_on
 
 
 def _arm_of(arms: Mapping[str, _Arm], decision: ProductDecision) -> _Arm | None:

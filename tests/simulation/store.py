@@ -25,6 +25,7 @@ class MemoryLog:
         rows: The rows that it has.
         archive: All rows that it ever had, but for those that were lost, by position.
         lost: Rows that it lost.
+        removed: The first row that was left, and the newest one, each time that rows were removed.
         files: The files that it shares.
         on_append: Called after each append.
         is_away: Whether it answers nobody.
@@ -37,6 +38,7 @@ class MemoryLog:
         self.rows: list[Row] = []
         self.archive: dict[int, Row] = {}
         self.lost: list[Row] = []
+        self.removed: list[tuple[int, int]] = []
         self.files: dict[str, bytes] = {}
         self.on_append: Callable[[], None] = lambda: None
         self.is_away = False
@@ -82,6 +84,10 @@ class MemoryLog:
             if row.key is not None:
                 del self._by_key[row.key]
 
+    def synced(self, after: int) -> list[Row]:
+        """Return the rows behind a position that no restart loses."""
+        return [row for row in self.read(after, len(self.rows)) if row.seq <= self._synced]
+
     def unsynced(self) -> int:
         """Return how many rows a restart would lose."""
         return self.rows[-1].seq - self._synced if self.rows else 0
@@ -110,7 +116,13 @@ class MemoryLog:
             count += 1
         del self.rows[:count]
         self._first += count
+        if count:
+            self.removed.append((self._first, self.rows[-1].seq))
         return count
+
+    def was_removed(self, seq: int, before: int) -> bool:
+        """Return whether a row was removed before that of another position came."""
+        return any(seq < first and newest < before for first, newest in self.removed)
 
     def lead(self, who: int, now: int) -> tuple[bool, int]:
         """Take the lease, or renew it; return whether that could be, and the time by who leads, 0 for none."""

@@ -381,6 +381,26 @@ def check_products(service: Service, folder: Path) -> None:
     assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
 
 
+def test_a_product_that_waits_while_its_arm_gets_another_model_is_encoded_by_that(
+    tmp_path: Path, model: Path, rival: Path
+) -> None:
+    """Learners, who read the log, know of the other model what the log says of it."""
+
+    async def use(service: Service) -> None:
+        await service.deploy(DeploymentBody("launch", "new", service.keep_model(model), 0.0))
+        async with service._endpoints.current._products._storing:  # type: ignore[attr-defined]
+            changing = asyncio.create_task(service.change_product("p5", ProductBody(available=False)))
+            await asyncio.sleep(0)
+            await service.deploy(DeploymentBody("launch", "new", service.keep_model(rival), 0.3))
+        await changing
+        expected = {name: arm.catalogue.state()[0] for name, arm in replayed(tmp_path).arms.items()}
+        assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
+        assert [len(arm["names"]) for arm in expected.values()] == [9, 9]
+        assert all(arm["hidden"] == ["p5"] for arm in expected.values())
+
+    with_service(tmp_path, model, use)
+
+
 def test_a_model_of_another_kind_is_not_launched(tmp_path: Path, model: Path) -> None:
     other = make_model(tmp_path / "other", countries=("de", "at"))
     boosts = make_boost_model(tmp_path / "boosts")

@@ -199,9 +199,13 @@ class ProductFinder:
     async def _store(self, arm: ServedArm, products: Sequence[Product], durable: bool = False) -> dict[str, int]:
         """Store products of an arm, and know them once they are stored; return the version of each.
 
-        One request at a time, so that what several bring at once is stored once.
+        One request at a time, so that what several bring at once is stored once. Nothing where the arm goes on with
+        another model by then: its origin says so.
         """
         async with self._storing:
+            # Another model may have the arm since the products were encoded, to which these features say nothing.
+            if any(product.model != arm.start.model for product in products):
+                return {}
             catalogue = arm.catalogue
             # Looked at again: while this request waited for the lock, another one may have stored the same.
             new = [product for product in products if not catalogue.is_current(product)]

@@ -203,12 +203,15 @@ class Host:
 
     def hurry(self) -> None:
         """Tick soon, and more often, and clean up: visitors come."""
-        loop = self.world.loop
-        seconds = self.world.rng.uniform(0.0, SECONDS_TO_CLEAN_SOON)
-        loop.call_later(seconds, lambda: loop.create_task(self._clean()), context=self.context)
+        self.clean_soon(self.world.rng.uniform(0.0, SECONDS_TO_CLEAN_SOON))
         if self._next_tick is not None and not self._next_tick.is_cancelled:
             self._next_tick.cancel()
             self._next_tick = self.world.loop.call_later(self.world.rng.random(), self._tick, context=self.context)
+
+    def clean_soon(self, seconds: float = 0.0) -> None:
+        """Share snapshots, and remove what is old, after some seconds."""
+        loop = self.world.loop
+        loop.call_later(seconds, lambda: loop.create_task(self._clean()), context=self.context)
 
     def _tick(self) -> None:
         self._next_tick = None

@@ -146,7 +146,9 @@ class Troubles:
             self._pause(host.learner.process)
 
     def _pause(self, process: Process) -> None:
-        seconds = math.exp(self._rng.uniform(math.log(0.1), math.log(2 * LEASE_SECONDS)))
+        self._pause_for(process, math.exp(self._rng.uniform(math.log(0.1), math.log(2 * LEASE_SECONDS))))
+
+    def _pause_for(self, process: Process, seconds: float) -> None:
         # Never shortened: what waits for the end of a pause keeps its order so.
         process.paused_until = max(process.paused_until, self._loop.time() + seconds)
 
@@ -227,7 +229,12 @@ class Troubles:
         if host.settings.per_visitor:
             return
         self._faults.note(Fault.LOG_DELETED)
-        if self._rng.random() < 0.5:  # so that at times what is removed is not learned everywhere
-            await self._pause_learner(self._rng.choice(self._hosts))
-            await asyncio.sleep(self._rng.uniform(10.0, 40.0))
+        behind = self._rng.choice(self._hosts)
+        # So that at times what is removed is not learned everywhere.
+        if behind.learner is not None and self._rng.random() < 0.5:
+            self._faults.note(Fault.LEARNER_PAUSED)
+            self._pause_for(behind.learner.process, 120.0)
         await self._clients.ask(host, "delete", "", None, lambda service: service.upkeep.delete_log())
+        await asyncio.sleep(self._rng.uniform(20.0, 60.0))
+        for each in self._hosts:  # which do so every hour, at whichever moment
+            each.clean_soon()

@@ -18,7 +18,7 @@ from tests.simulation.clients import Operation
 from tests.simulation.closings import Closed, expected_closings
 from tests.simulation.day import Day
 from tests.simulation.launches import flaws_of_launches
-from tests.simulation.looks import flaws_of_reaches
+from tests.simulation.looks import flaws_of_looks
 from tests.simulation.products import Catalogues, flaws_of_products
 from tests.simulation.store import MemoryLog
 from zoosim.core.types import Context
@@ -62,7 +62,7 @@ def violations_of(day: Day, folder: Path) -> Iterator[str]:
         catalogues.apply(row, records.get(row.seq))
     yield from flaws_of_arms(day, rows, records, catalogues)
     yield from flaws_of_launches(day, rows, records)
-    yield from flaws_of_reaches(day.looks.reaches, rows, records)
+    yield from flaws_of_looks(day.looks, rows, records)
     yield from _flaws_of_states(day, rows, records, catalogues, folder)
     idle_rows = [row for row in rows if row.seq > day.newest_before_idle]
     # Launches may be over, and learning frozen, as time passes; each of which is a start, behind a tick.
@@ -272,7 +272,7 @@ def _flaws_of_states(
         return is_within
 
     def note_closing(arm: ArmReplica, choice: Any, closing: Any) -> None:
-        closed.append(Closed(arm.name, closing.seq, closing.slot, closing.reward))
+        closed.append(Closed(arm.name, closing.seq, closing.slot, closing.reward, closing.parts))
         teach(arm, choice, closing)
 
     replica = Replica(partial(load_served_model, folder), day.log.archive.get)
@@ -302,6 +302,8 @@ def _flaws_of_hosts(day: Day, replica: Replica) -> Iterator[str]:
         if host.service is None or host.learner is None or host.learner.learner is None:
             yield f"{host.name}: does not run"
             continue
+        if host.service.waiting or host.service.lag():
+            yield f"{host.name}: {host.service.waiting} requests wait, and {host.service.lag()} rows are not learned"
         own = host.learner.learner._replica
         if own.position != replica.position:
             yield f"{host.name}: its learner stands at row {own.position}, the log ends at {replica.position}"

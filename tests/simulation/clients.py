@@ -202,7 +202,8 @@ class Clients:
             self._avoided_until[host.name] = loop.time() + SECONDS_TO_AVOID
             answer = None
         self.history.append(Operation(kind, name, body, process, start, loop.time(), answer))
-        if isinstance(answer, Exception) and not isinstance(answer, ZoosimError):
+        is_expected = isinstance(answer, ZoosimError) and str(answer) not in ("", "None")
+        if isinstance(answer, Exception) and not is_expected:
             self._violations.append(f"{kind} {name} of {process}: {answer!r}")
         return answer
 

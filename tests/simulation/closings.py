@@ -10,12 +10,13 @@ from zoosim.serving.join import order_of
 
 
 class Closed(NamedTuple):
-    """A slot of a decision that was learned, by which arm, and its reward."""
+    """A slot of a decision that was learned, by which arm, its reward, and what it earned by the reward's name."""
 
     arm: str
     seq: int
     slot: int
     reward: float
+    parts: tuple[tuple[str, float], ...]
 
 
 class _Slot:
@@ -82,7 +83,8 @@ def expected_closings(rows: list[Row], records: Mapping[int, Any], bounded: set[
             for name, arm in arms.items():
                 for slot in _closed_slots(arm, row.time, rules):
                     if slot.is_active and slot.seq not in bounded and arm.learns and not rules["frozen"]:
-                        yield Closed(name, slot.seq, slot.slot, _reward(slot, rules))
+                        earned = _earned(slot, rules)
+                        yield Closed(name, slot.seq, slot.slot, _reward(earned, rules), (("click", earned or 0.0),))
 
 
 def _arms_after(arms: dict[str, _Arm], start: Start) -> dict[str, _Arm]:
@@ -156,8 +158,13 @@ def _is_over(slot: _Slot, time: int, rules: Mapping[str, Any]) -> bool:
     return is_answered or slot.due <= time
 
 
-def _reward(slot: _Slot, rules: Mapping[str, Any]) -> float:
-    if not slot.values:
-        return float(rules["default_reward"])
+def _earned(slot: _Slot, rules: Mapping[str, Any]) -> float | None:
+    """Return what feedback to a slot comes to, None where there was none."""
     values = [value for _, _, value in sorted(slot.values)]
-    return float(min(max(float(AGGREGATES[rules["aggregation"]](values)), rules["lowest"]), rules["highest"]))
+    return float(AGGREGATES[rules["aggregation"]](values)) if values else None
+
+
+def _reward(earned: float | None, rules: Mapping[str, Any]) -> float:
+    if earned is None:
+        return float(rules["default_reward"])
+    return float(min(max(earned, rules["lowest"]), rules["highest"]))

@@ -38,6 +38,9 @@ TRIES_IN_CALM = 5
 CALM = 600.0
 """Seconds at the end in which nothing fails any more."""
 
+SECONDS_TO_SETTLE = 60.0
+"""Seconds within which services do what a row of the log calls for, when nothing is wrong."""
+
 IDLE = 3_600.0
 """Seconds after that in which nobody asks for anything."""
 
@@ -56,6 +59,7 @@ class Day:
         looks: Who looks at what services say of their log.
         has_clocks: Whether policies have clocks, so that decisions of a service move its own state.
         sync_all: Whether decisions, too, are on the disk before they are answered.
+        settled: The last row of which services have heard before ticks are rare; 0 where some of them were paused then.
         newest_before_idle: The last row before nobody asked for anything any more.
     """
 
@@ -72,7 +76,7 @@ class Day:
         self.has_clocks = models.has_clocks
         world = World(self.loop, self._rng, self.faults, self.log, models, self.violations)
         self._is_busy = False
-        self.newest_before_idle = 0
+        self.settled = self.newest_before_idle = 0
         rng = self._rng
         self._wait = rng.uniform(5.0, 40.0)
         per_visitor = rng.choice([0, 1, 3])
@@ -97,8 +101,8 @@ class Day:
         self.log.on_append = self._wake_learners
         self.clients = Clients(world, self.hosts, self._wait, rngs["clients"])
         self.deployments = Deployments(world, self.clients, rngs["deployments"])
-        self.troubles = Troubles(world, self.hosts, self.clients, self.deployments, self._wait, rng)
         self.looks = Looks(world, self.clients)
+        self.troubles = Troubles(world, self.hosts, self.clients, self.deployments, self.looks, self._wait, rng)
         # How much is done together; so small that limits are reached.
         self.limits = {
             (writer, "MOST_TOGETHER"): rng.choice([2, 4, 512]),
@@ -152,7 +156,10 @@ class Day:
         await asyncio.sleep(max(DAY - CALM - IDLE - self.loop.time(), 1.0))
         self._hurry()
         await self._recover()
-        await asyncio.sleep(CALM / 2)
+        await asyncio.sleep(CALM / 2 - SECONDS_TO_SETTLE)
+        if not any(host.is_paused for host in self.hosts):
+            self.settled = self.log.rows[-1].seq
+        await asyncio.sleep(SECONDS_TO_SETTLE)
         self._is_busy = False
         await self.looks.check_writing(self._rng.choice(self.hosts))
         await self.looks.check_copies(self.hosts)

@@ -115,6 +115,12 @@ class Host:
         self._next_tick: Call | None = None
         self.context = contextvars.copy_context()
 
+    @property
+    def is_paused(self) -> bool:
+        """True while its service or the learner is paused."""
+        processes = [self.process] + ([self.learner.process] if self.learner else [])
+        return any(process.paused_until > self.world.loop.time() for process in processes)
+
     def set_wall(self, seconds: float) -> None:
         """Set the wall clock by so many seconds."""
         self._off += round(seconds * MICROSECONDS)
@@ -419,6 +425,7 @@ def faulty_parts(faults: Faults) -> Iterator[None]:
         return write(folder, replica)
 
     def commit_and_count(self: Writer, batch: list[Any]) -> None:
+        assert len(batch) <= writer.MOST_TOGETHER
         if len(batch) == writer.MOST_TOGETHER:
             faults.note(Fault.FULL_BATCH)
         commit(self, batch)

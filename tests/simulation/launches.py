@@ -4,7 +4,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tests.simulation.arms import drawn_arm
 from tests.simulation.day import Day
 from zoosim.monitoring import health
 from zoosim.monitoring.difference import Reward
-from zoosim.monitoring.launch import Metric, Role, Verdict, judge, new_tests
+from zoosim.monitoring.launch import Metric, Role, new_tests
 from zoosim.monitoring.split import SplitTest
 from zoosim.serving.bodies import DeploymentBody
 from zoosim.serving.events import CHAMPION, Kind, Row, Start, decision_of, unpack_floats
@@ -133,11 +132,14 @@ class Account:
         if len(report.checks) != len(checks) or not are_alike:
             yield f"report: checks {report.checks}, expected {checks}"
 
-    def verdict(self, is_held: bool) -> Verdict:
-        """Return what the metrics say together."""
-        now = datetime.fromtimestamp(self._time / SECOND, UTC)
-        shares = {"share": self._share, "per_hour": self._per_hour()}
-        return judge(self._metrics, self.tests, **shares, held=is_held, now=now, baseline=CHAMPION).verdict
+    @property
+    def due(self) -> tuple[int, int] | None:
+        """The number and the step of a launch that runs, and has all that it needs to move; None for none."""
+        if self.launch is None or self.launch["state"] != "running":
+            return None
+        has_enough = self.step_visitors >= self.launch["plan"]["least"]
+        is_over = self._time - self.launch["since"] >= duration_of(self.launch)
+        return (self.launch["number"], self.launch["step"]) if has_enough and is_over else None
 
     def _begin(self, start: Start) -> None:
         before = self.launch
@@ -243,6 +245,13 @@ def running_launch(start: Start) -> dict[str, Any] | None:
     return launch if is_there else None
 
 
+def duration_of(launch: Mapping[str, Any]) -> int:
+    """Return how long the share of a launch stays at least, in microseconds."""
+    hours = launch["plan"]["hours"]
+    hours_of_step: float = hours[launch["step"]] if isinstance(hours, list) else hours
+    return round(hours_of_step * 3_600 * SECOND)
+
+
 def flaws_of_launches(day: Day, rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
     """Yield how launches, and the checks of feedback, differ from what the log says of them."""
     account = Account()
@@ -250,6 +259,7 @@ def flaws_of_launches(day: Day, rows: list[Row], records: Mapping[int, Any]) -> 
     is_whole = not day.log.lost and day.log.rows[0].seq == 1
     start: Start | None = None
     was_silent = False
+    due: tuple[int, int] | None = None
     for row in rows:
         record: Any = records.get(row.seq)
         if row.kind is Kind.START and start is not None and is_whole:
@@ -262,6 +272,10 @@ def flaws_of_launches(day: Day, rows: list[Row], records: Mapping[int, Any]) -> 
             yield from (f"row {row.seq}: {flaw}" for flaw in account.flaws_of(reports))
         if row.kind is Kind.START:
             start = record
+        if row.seq == day.settled:
+            due = account.due
+    if is_whole and due is not None and account.due == due:
+        yield f"launch {due} could move, and did not"
     for host in day.hosts:
         if is_whole and host.service is not None and host.learner is not None and host.learner.learner is not None:
             yield from (f"{host.name}: {flaw}" for flaw in account.flaws_of(host.learner.learner._monitor))
@@ -324,8 +338,7 @@ def _flaws_of_step(row: Row, account: Account, before: dict[str, Any] | None, la
         yield f"{launch} moved, and was not running"
         return
     plan = before["plan"]
-    hours = plan["hours"][before["step"]] if isinstance(plan["hours"], list) else plan["hours"]
-    is_over = row.time - before["since"] >= round(hours * 3_600 * SECOND)
+    is_over = row.time - before["since"] >= duration_of(before)
     has_moved_on = launch["step"] != before["step"] or launch["state"] == "cannot tell yet"
     if has_moved_on and not (is_over and account.step_visitors >= plan["least"]):
         yield f"{launch} moved after {account.step_visitors} visitors, and is over: {is_over}"

@@ -10,6 +10,7 @@ from zoosim.core.errors import StoreError
 from zoosim.serving.events import CHOICES, Kind, Row
 from zoosim.serving.folder import SNAPSHOTS
 from zoosim.serving.service import Service
+from zoosim.serving.snapshots import first_needed_row
 
 SECOND = 1_000_000
 
@@ -27,11 +28,13 @@ class Looks:
 
     Attributes:
         reaches: What they said of how far it reaches.
+        deleted: The newest row when the log was to be deleted, each time that it was.
     """
 
     def __init__(self, world: World, clients: Clients) -> None:
         """Begin without looks."""
         self.reaches: list[Reach] = []
+        self.deleted: list[int] = []
         self._log = world.log
         self._violations = world.violations
         self._clients = clients
@@ -48,6 +51,18 @@ class Looks:
         answer = await self._clients.ask(host, "reach", "", None, reach)
         if isinstance(answer, tuple):
             self.reaches.append(Reach(before, self._log.rows[-1].seq, answer[0]))
+
+    async def delete_log(self, host: Host) -> None:
+        """Ask a service to delete the log."""
+        newest = self._log.rows[-1].seq if self._log.rows else 0
+
+        async def delete(service: Service) -> int:
+            await service.upkeep.delete_log()
+            return newest
+
+        answer = await self._clients.ask(host, "delete", "", None, delete)
+        if isinstance(answer, int):
+            self.deleted.append(answer)
 
     async def check_writing(self, host: Host) -> None:
         """Ask a service whether the log can be written, when nothing is wrong."""
@@ -74,11 +89,26 @@ class Looks:
             copies = {name.split("/")[-1] for name in self._log.files if name.startswith(SNAPSHOTS)}
             if not before & after <= copies <= before | after:
                 self._violations.append(f"{host.name} has snapshots {sorted(after)}, and shares {sorted(copies)}")
+            self._check_removal(host)
+
+    def _check_removal(self, host: Host) -> None:
+        """Check that what is deleted is gone from the disk, but for what the newest snapshot but one lacks."""
+        assert host.service is not None
+        needed = self._log.row(first_needed_row(host.folder / SNAPSHOTS))
+        if needed is None:
+            return
+        until = min(host.service.upkeep.deleted_until() * SECOND, needed.time)
+        if self._log.rows[0].time < round(until):
+            self._violations.append(f"{host.name} did not remove what is deleted: row {self._log.rows[0].seq}")
 
 
-def flaws_of_reaches(reaches: list[Reach], rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
-    """Yield where a service said of its log what the rows do not."""
-    for reach in reaches:
+def flaws_of_looks(looks: Looks, rows: list[Row], records: Mapping[int, Any]) -> Iterator[str]:
+    """Yield where a service said of its log what the rows do not, or did not delete it."""
+    starts = [json.loads(records[row.seq].changes) for row in rows if row.kind is Kind.START]
+    newest = max([start["deleted"]["position"] for start in starts if "deleted" in start], default=0)
+    if newest < max(looks.deleted, default=0):
+        yield f"the log was to be deleted up to row {max(looks.deleted)}, and was up to row {newest}"
+    for reach in looks.reaches:
         until = [row for row in rows if row.seq <= reach.after]
         logged = [row for row in until if row.kind in (*CHOICES, Kind.FEEDBACK)]
         # Whether it had read by then that the log was deleted is not known.

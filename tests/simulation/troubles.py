@@ -11,6 +11,7 @@ from tests.simulation.clients import Clients, succeed
 from tests.simulation.deployments import Deployments
 from tests.simulation.faults import Fault
 from tests.simulation.hosts import OUTSIDE_CONTEXT, Host, World
+from tests.simulation.looks import Looks
 from tests.simulation.loop import Process
 from tests.simulation.store import LEASE_SECONDS
 from zoosim.serving.bodies import ProductBody
@@ -40,7 +41,14 @@ class Troubles:
     """
 
     def __init__(
-        self, world: World, hosts: list[Host], clients: Clients, deployments: Deployments, wait: float, rng: Random
+        self,
+        world: World,
+        hosts: list[Host],
+        clients: Clients,
+        deployments: Deployments,
+        looks: Looks,
+        wait: float,
+        rng: Random,
     ) -> None:
         """Begin with nothing wrong.
 
@@ -49,6 +57,7 @@ class Troubles:
             hosts: The machines.
             clients: Who asks services for changes.
             deployments: Whose changes of the arms are among the troubles.
+            looks: Who deletes logs, and looks what is left of them.
             wait: The longest seconds for which decisions wait for feedback.
             rng: What goes wrong, and when.
         """
@@ -58,6 +67,7 @@ class Troubles:
         self._faults = world.faults
         self._hosts = hosts
         self._clients = clients
+        self._looks = looks
         self._wait = wait
         self._rng = rng
         troubles = [
@@ -234,7 +244,7 @@ class Troubles:
         if behind.learner is not None and self._rng.random() < 0.5:
             self._faults.note(Fault.LEARNER_PAUSED)
             self._pause_for(behind.learner.process, 120.0)
-        await self._clients.ask(host, "delete", "", None, lambda service: service.upkeep.delete_log())
+        await self._looks.delete_log(host)
         await asyncio.sleep(self._rng.uniform(20.0, 60.0))
         for each in self._hosts:  # which do so every hour, at whichever moment
             each.clean_soon()

@@ -585,7 +585,7 @@ def train_retriever(
     reward: option.ClickReward = None,
     candidates: option.RetrievedCandidates = 500,
     width: option.VectorWidth = 32,
-    passes: option.Passes = 1,
+    passes: option.Passes = None,
     share: option.JudgedShare = 0.8,
     seed: option.RetrieverSeed = 0,
     skip_bad: option.SkipBad = False,

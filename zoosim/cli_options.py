@@ -210,7 +210,10 @@ RetrievedCandidates = Annotated[
     int, typer.Option("--candidates", metavar="K", help="Products retrieved to judge it, at most a tenth of all.")
 ]
 VectorWidth = Annotated[int, typer.Option("--width", metavar="N", help="Numbers of a vector beside its bias.")]
-Passes = Annotated[int, typer.Option("--passes", metavar="N", help="How often each row is taken.")]
+Passes = Annotated[
+    int | None,
+    typer.Option("--passes", metavar="N", help="How often each row is taken [default: 1; more of fewer than 400,000]."),
+]
 JudgedShare = Annotated[
     float,
     typer.Option("--share", metavar="X", help="Share of the rows, the earliest, whose retriever the later ones judge."),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHARE = 0.8
 """Share of the rows whose retriever the later ones judge."""
 
-CANDIDATES, WIDTH, PASSES = 500, 32, 1
+CANDIDATES, WIDTH = 500, 32
 
 
 @public_call
@@ -26,7 +26,7 @@ def train_retriever(
     reward: str | None = None,
     candidates: int = CANDIDATES,
     width: int = WIDTH,
-    passes: int = PASSES,
+    passes: int | None = None,
     share: float = SHARE,
     seed: int = 0,
     skip_bad: bool = False,
@@ -46,7 +46,8 @@ def train_retriever(
         reward: Which of the log's rewards by name is the click; its objective if left out.
         candidates: How many products are retrieved to judge it, 1 to 100,000; at most a tenth of all are.
         width: Numbers of a vector beside its bias, 1 to 256.
-        passes: How often each row is taken, 1 to 100.
+        passes: How often each row is taken, 1 to 100; if left out, once, or so often that 400,000 rows are taken, up to
+            10 times.
         share: Share of the rows, the earliest by time, that it learns from to be judged; from 0.1 to 0.9.
         seed: Seed of all draws.
         skip_bad: Leave bad rows out instead of refusing the log.
@@ -67,7 +68,7 @@ def train_retriever(
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file
     from zoosim.off_policy.retrievers.training import train_on_log
-    from zoosim.retrieval.towers.fitting import Settings
+    from zoosim.retrieval.towers.fitting import Settings, enough_passes
     from zoosim.retrieval.towers.retriever import SUFFIX
 
     if out is not None:
@@ -75,8 +76,11 @@ def train_retriever(
     check_whole("candidates", candidates, 1, 100_000)
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
-    settings = Settings(width=check_whole("width", width, 1, 256), passes=check_whole("passes", passes, 1, 100))
+    check_whole("width", width, 1, 256)
+    if passes is not None:
+        check_whole("passes", passes, 1, 100)
     loaded = open_log(log, skip_bad=skip_bad)
+    settings = Settings(width=width, passes=passes or enough_passes(len(loaded) * loaded.n_positions))
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         retriever = train_on_log(
             loaded, settings, reward=reward, share=share, k=candidates, seed=seed, progress=progress

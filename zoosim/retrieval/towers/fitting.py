@@ -10,6 +10,9 @@ from zoosim.retrieval.towers.joint import TrainedTowers, train_towers
 from zoosim.retrieval.towers.own import OwnRows, Spreads
 from zoosim.retrieval.towers.rows import ShownRows
 
+ROWS_TAKEN, MOST_PASSES = 400_000, 10
+"""Rows to be taken where there are few, each a few times; with more passes the towers fit what is chance."""
+
 
 class Settings(NamedTuple):
     """How to train: numbers of a vector without its bias, hidden units of each tower, and passes over the rows."""
@@ -17,6 +20,11 @@ class Settings(NamedTuple):
     width: int = 32
     hidden: int = 64
     passes: int = 1
+
+
+def enough_passes(n_rows: int) -> int:
+    """Return how often to take each of so many rows."""
+    return min(max(round(ROWS_TAKEN / n_rows), 1), MOST_PASSES)
 
 
 class Fitted(NamedTuple):

@@ -225,35 +225,42 @@ def run(
     log: option.KeepLog = False,
     csv: option.WriteCsv = False,
     through: option.Through = None,
+    live: option.Live = False,
     wide: option.Wide = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
     """Compare policies on the same visitors, and write a page."""
     from zoosim.api import runs
+    from zoosim.api.live import RunPage
     from zoosim.progress import Progress
 
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else _split_names(policies)
-    with Progress() as progress:
-        result = runs.run(
-            name,
-            policies=names,
-            extra=policy or (),
-            seeds=seeds,
-            steps=steps,
-            config=config,
-            settings=changes,
-            jobs=jobs,
-            out=out if out is not None else runs.DEFAULT_OUT,
-            log=log,
-            csv=csv,
-            through=through,
-            isolate=True,
-            report=progress.report,
-            started=progress.start,
-        )
-    _show_result(result, json, wide, debug)
+    with RunPage(lambda line: echo(line, err=True)) as page:
+        with Progress() as progress:
+            result = runs.run(
+                name,
+                policies=names,
+                extra=policy or (),
+                seeds=seeds,
+                steps=steps,
+                config=config,
+                settings=changes,
+                jobs=jobs,
+                out=out if out is not None else runs.DEFAULT_OUT,
+                log=log,
+                csv=csv,
+                through=through,
+                isolate=True,
+                report=progress.report,
+                started=progress.start,
+                live=page if live else None,
+            )
+        _show_result(result, json, wide, debug)
+        page.stay()
+    if result.failures:
+        sys.exit(1)
 
 
 def _split_names(text: str) -> list[str]:
@@ -279,8 +286,6 @@ def _show_result(result: Any, json: bool, wide: bool, debug: bool) -> None:
     else:
         print_result(result, wide=wide)
     _print_failures(result.failures, debug)
-    if result.failures:
-        sys.exit(1)
 
 
 def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:

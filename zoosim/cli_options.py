@@ -94,6 +94,10 @@ Through = Annotated[
         help="A running service (zoosim serve) that competes, for one seed; alone unless --policies names others.",
     ),
 ]
+Live = Annotated[
+    bool,
+    typer.Option("--live", help="Show the run in your browser while it goes on, on this machine alone, until Ctrl-C."),
+]
 PrintSummary = Annotated[
     bool, typer.Option("--json", help="Print summary.json to standard output instead of the table.")
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
+    from zoosim.api.live import RunPage
     from zoosim.arena.plan import Plan
     from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
@@ -170,6 +171,7 @@ def run(
     report: "Report | None" = None,
     started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
     progress: bool | None = True,
+    live: "RunPage | None" = None,
 ) -> RunResult:
     """Compare policies on the same visitors, and return the figures and a page.
 
@@ -195,6 +197,7 @@ def run(
         report: Called with progress: a trial, visits since the last call, and a line.
         started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
         progress: Show a bar on standard error where that is a terminal or a notebook, unless `report` is given.
+        live: A page that shows the run to browsers on this machine while it goes on (`zoosim.api.live.RunPage`).
 
     Returns:
         Figures, rows and page. Policies that failed on the way are in its `failures`.
@@ -232,22 +235,38 @@ def run(
             if bar is not None:
                 report = bar.report
                 started = bar.start
+            missing = missing_trials(plan, path, log) if started or live is not None else []
+            if live is not None:
+                live.show(plan, path, missing, jobs)
             if started:
-                started(plan, missing_trials(plan, path, log), jobs)
+                started(plan, missing, jobs)
             outcome = run_plan(
                 plan,
                 path,
                 backend=Local(jobs, isolate=isolate),
                 keep_log=log,
-                report=report or (lambda *_: None),
+                report=_told(report, None if live is None else live.report),
                 held=_held_plan(path),
             )
         result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary, csv=csv)
+        if live is not None:
+            live.finish(result)
     except BaseException:
         if temporary is not None:
             temporary.cleanup()
         raise
     return result
+
+
+def _told(*listeners: "Report | None") -> "Report":
+    """Return what tells a report to all who listen."""
+
+    def tell(key: "TrialKey", visits: int, line: str) -> None:
+        for listener in listeners:
+            if listener is not None:
+                listener(key, visits, line)
+
+    return tell
 
 
 @contextmanager

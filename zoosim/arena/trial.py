@@ -19,6 +19,7 @@ from zoosim.arena.plan import Plan, type_label
 from zoosim.arena.recording import record_frames, write_records
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
+from zoosim.arena.watching import BlockLine, sums_of_block
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
@@ -30,7 +31,10 @@ from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import World
 
 Report = Callable[[TrialKey, int, str], None]
-"""Called while a trial runs: the trial, how many visits were done since the last call, and a line when there is one."""
+"""Called while a trial runs: the trial, how many visits were done since the last call, and a line when there is one.
+
+A line on visits is a `zoosim.arena.watching.BlockLine`, which has sums over them.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
                 blocks.append(block)
                 earned += float(block.rewards.sum())
                 decisions += len(block.rewards)
-                report(key, block.n_visitors, _rate(plan.any_world, earned / decisions))
+                line = _rate(plan.any_world, earned / decisions)
+                report(key, block.n_visitors, BlockLine(line, sums_of_block(block, plan.steps)))
     except PolicyFailure as error:
         report(key, 0, TrialEvent.FAILED)
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))

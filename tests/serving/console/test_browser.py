@@ -96,14 +96,14 @@ def test_checks_of_pages_find_what_is_wrong(browser: Browser, service: ServicePr
 
 def test_the_console_is_live_and_keeps_what_somebody_opened(browser: Browser, service: ServiceProcess) -> None:
     browser.open(service.url, WIDTHS[0])
-    browser.run("document.getElementById('details-curve').open = true")
+    browser.run("document.getElementById('details-earned').open = true")
     assert "decides for" in browser.run(SENTENCE)
     decided = "document.querySelector('#panel-arms tbody td:nth-of-type(6)').textContent"
     eventually(lambda: browser.run(decided) >= "20")
     before = browser.run(decided)
     decide(service, 10, "later")
     eventually(lambda: browser.run(decided) != before)
-    assert browser.run("document.getElementById('details-curve').open")
+    assert browser.run("document.getElementById('details-earned').open")
     assert browser.run("document.getElementById('live-state').textContent").startswith("Live")
 
 

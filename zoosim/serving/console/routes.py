@@ -9,9 +9,10 @@ from starlette.routing import Route
 
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import ZoosimError
+from zoosim.live.pages import time_text
 from zoosim.serving.console.decision_view import decision_values
 from zoosim.serving.console.decisions import MOST_DECISIONS, decision_lines, decisions_sentence
-from zoosim.serving.console.pages import LivePanels, file_answer, page, render, time_text
+from zoosim.serving.console.pages import LivePanels, file_answer, page, render
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.console.view import values
 from zoosim.serving.log_lines import LOOP
@@ -43,8 +44,8 @@ class Console:
             Route("/console/decision", opened(self.show_decision)),
             Route("/console/decisions", opened(self.list_decisions)),
             Route("/console/session", self._sessions.sign_in, methods=["POST"]),
-            Route("/console/style.css", file_answer("style.css", "text/css")),
-            Route("/console/script.js", file_answer("script.js", "text/javascript")),
+            Route("/console/style.css", file_answer("style.css")),
+            Route("/console/script.js", file_answer("script.js")),
         ]
 
     async def show(self, request: Request) -> Response:

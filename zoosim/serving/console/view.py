@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zoosim.core.durations import MICROSECONDS
+from zoosim.live.charts import Figure, Line, Mark, draw_charts
 from zoosim.monitoring.launch import SPLITTING, State
 from zoosim.optimizers.dual_ascent import Standing
 from zoosim.policies.base import policy_name
 from zoosim.serving.console.arms import arm_rows, began
 from zoosim.serving.console.calibration_view import calibration_panels
-from zoosim.serving.console.charts import Chart, Line, Mark, draw_chart
 from zoosim.serving.console.holdback_view import holdback_panel
 from zoosim.serving.console.launch_view import launch_values
 from zoosim.serving.console.ledger_view import ledger_panel
@@ -26,9 +26,6 @@ MOST_POINTS = 60
 TABLE_ROWS = 25
 """Rows of the table behind a chart, and of the other long ones."""
 
-SIZES = ((720, 240), (360, 220))
-"""Sizes of a chart: for wide and for narrow screens."""
-
 MOST_ACTIONS = 10
 """Products whose shares are listed."""
 
@@ -39,17 +36,6 @@ class Finding(NamedTuple):
     is_well: bool
     what: str
     sentence: str
-
-
-class Curve(NamedTuple):
-    """A figure: what it shows, a sentence on it, its charts by size, and the table behind it."""
-
-    name: str
-    title: str
-    caption: str
-    charts: list[Chart]
-    heads: list[str]
-    rows: list[list[str]]
 
 
 def sentence(service: Service, launch: Mapping[str, Any] | None) -> str:
@@ -85,7 +71,7 @@ def arm_subject(name: str) -> str:
     return "The champion" if name == CHAMPION else f"Arm {name}"
 
 
-def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[str, int]) -> Curve:
+def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[str, int]) -> Figure:
     """Return the figure of what each arm earned per decision over time."""
 
     def value(arm: ArmPeriod) -> float:
@@ -105,12 +91,11 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
         for name, place in places.items()
     ]
     marks = [Mark(change.time, number) for number, change in numbered_changes(series)]
-    charts = [chart for width, height in SIZES if (chart := draw_chart(lines, marks, width, height)) is not None]
     rows = [
         [moment(period.begin), *(_cell(period, name, value) for name in places)]
         for period in list(reversed(periods))[:TABLE_ROWS]
     ]
-    return Curve("earned", objective.capitalize(), caption, charts, ["from", *places], rows)
+    return Figure("earned", objective.capitalize(), caption, draw_charts(lines, marks), ["from", *places], rows)
 
 
 def _cell(period: Period, name: str, value: Any) -> str:

@@ -15,10 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from zoosim.core.errors import ZoosimError
 from zoosim.core.number_format import counted
+from zoosim.live.pages import time_text
 from zoosim.serving.access import ADMIN
 from zoosim.serving.answers import json_answer, refusal
 from zoosim.serving.bodies import ErrorAnswer
-from zoosim.serving.console.pages import LivePanels, file_answer, page, render, time_text
+from zoosim.serving.console.pages import LivePanels, file_answer, page, render
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.console.view import sentence
 from zoosim.serving.javascript import send_client
@@ -112,8 +113,8 @@ class LoopsApplication:
             Route("/", opened(self.show)),
             Route("/console/events", opened(self.events)),
             Route("/console/session", self._sessions.sign_in, methods=["POST"]),
-            Route("/console/style.css", file_answer("style.css", "text/css")),
-            Route("/console/script.js", file_answer("script.js", "text/javascript")),
+            Route("/console/style.css", file_answer("style.css")),
+            Route("/console/script.js", file_answer("script.js")),
             Route("/{path:path}", self.say_where, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]),
         ]
         return Starlette(routes=routes, middleware=[Middleware(Tracing)])

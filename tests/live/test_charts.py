@@ -5,7 +5,7 @@ import math
 import pytest
 
 from zoosim.core.durations import DAY, HOUR, MICROSECONDS
-from zoosim.serving.console.charts import BOTTOM, LEFT, RIGHT, TOP, Line, Mark, draw_chart, time_label
+from zoosim.live.charts import BOTTOM, LEFT, RIGHT, TOP, Line, Mark, draw_chart, time_label
 
 WIDTH, HEIGHT = 720, 240
 

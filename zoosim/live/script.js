@@ -1,5 +1,5 @@
-// Keeps the panels of the console as the service says they are, and says where tables go on; without it the page shows
-// them as of its loading.
+// Keeps the panels of a page as the server says they are, and says where tables go on; without it the page shows them as
+// of its loading.
 const panels = document.getElementById("panels");
 const state = document.getElementById("live-state");
 const shown = new Map();  // what each panel was last told to hold
@@ -47,5 +47,5 @@ if (panels) {
     hint();
     state.textContent = "Live, as of " + message.now + " UTC";
   });
-  events.onerror = () => { state.textContent = "The service does not answer; what follows is as it was"; };
+  events.onerror = () => { state.textContent = state.dataset.gone; };
 }

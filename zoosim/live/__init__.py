@@ -1,0 +1,1 @@
+"""Pages that keep themselves up to date while somebody looks: charts, tables, style, script and events."""

@@ -73,6 +73,7 @@ def deploy(
     role: option.ArmRole = None,
     plan: option.LaunchPlan = None,
     sticky: option.Sticky = None,
+    time: option.Happened = None,
     who: option.Who = None,
     why: option.Why = None,
     wide: option.Wide = False,
@@ -82,14 +83,15 @@ def deploy(
     """Change what a running service decides by: launch a model, promote it, take it back.
 
     ACTION is launch MODEL.zoosim, shadow MODEL.zoosim, launch SHADOW, share ARM, promote ARM, rollback [ARM], pause,
-    resume, retire ARM, freeze [ARM], unfreeze [ARM] or rules RULES.yaml. A model that is launched without --share gets
-    larger shares step by step, and is taken back where a guardrail says so; a shadow decides for nobody.
-    Without one, what decides is printed. Requests go on meanwhile, and each change is a row of the log.
+    resume, retire ARM, freeze [ARM], unfreeze [ARM], rules RULES.yaml or annotate "what happened". A model that is
+    launched without --share gets larger shares step by step, and is taken back where a guardrail says so; a shadow
+    decides for nobody. Without an action, what decides is printed. Requests go on meanwhile, and each change is a row
+    of the log.
     """
     from zoosim.api.deployment import deploy as change
 
     of_arm: dict[str, Any] = {"arm": arm, "share": share, "role": role, "plan": plan, "sticky": sticky}
-    deployment = change(action, what, url=url, who=who, why=why, **of_arm)
+    deployment = change(action, what, url=url, who=who, why=why, time=time, **of_arm)
     if json:
         import json as writer
 

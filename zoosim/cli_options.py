@@ -444,6 +444,12 @@ LoopSettings = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE.yaml", help="Settings of the new loop [default: those of the service]."),
 ]
+Happened = Annotated[
+    str | None,
+    typer.Option(
+        "--time", metavar="WHEN", help="When what is annotated happened, such as 2026-11-29T14:05 [default: now]."
+    ),
+]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who makes the change [default: your user].")]
 Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="Why, for the log.")]
 ServedLog = Annotated[

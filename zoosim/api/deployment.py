@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from zoosim.core.extras import needs_extra
 from zoosim.core.files import MOST_BYTES, read_content
 from zoosim.core.parameters import shown, unknown
 
-STATUS, LAUNCH, SHADOW, RULES = "status", "launch", "shadow", "rules"
+STATUS, LAUNCH, SHADOW, RULES, ANNOTATE = "status", "launch", "shadow", "rules", "annotate"
 ACTIONS = (
     *(STATUS, LAUNCH, SHADOW, "share", "promote", "rollback", "pause", "resume", "freeze", "unfreeze", "retire"),
     RULES,
+    ANNOTATE,
 )
 """What may be done with a service; `status` changes nothing."""
 
@@ -43,6 +45,7 @@ def deploy(
     why: str | None = None,
     plan: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     sticky: str | None = None,
+    time: str | None = None,
 ) -> dict[str, Any]:
     """Change what a running service decides by. Each change is a row of its log, with who made it and why.
 
@@ -51,8 +54,10 @@ def deploy(
             would have earned, give an arm another "share", "promote" it to be the champion, "rollback" to the
             champion of before, or take the share of the challenger that is named, "retire" an arm for good, "pause" and
             "resume" the launch, "freeze" learning and "unfreeze" it, of the arm that is named or of all, or set the
-            "rules" of the shop; "status" changes nothing.
-        what: The file of the model to launch, or of the rules, or the name of the shadow, else that of the arm.
+            "rules" of the shop; "annotate" changes nothing, but tells what happened to the shop, and "status" nothing
+            at all.
+        what: The file of the model to launch, or of the rules, or the name of the shadow, or what happened, else the
+            name of the arm.
         url: Where the service listens. Its key is read from the variable `ZOOSIM_SERVE_KEY`.
         arm: The name of a new arm; its role by default.
         share: The share of the visitors for whom the arm decides, from 0 to 1. A challenger that is launched without
@@ -62,6 +67,7 @@ def deploy(
         why: Why.
         plan: The plan of a launch, a YAML file or its fields; see `docs/launch.md`. Default: that of the service.
         sticky: What a new arm is drawn for: a "visitor" (default), who keeps it, or each "event", each decision, anew.
+        time: When what is annotated happened, as ISO 8601, in this machine's zone where it names none; now by default.
 
     Returns:
         What decides then: `arms` by name with their model, policy, share and role, `models` with where each came from,
@@ -76,6 +82,8 @@ def deploy(
         raise ConfigError(unknown("action: unknown", action, list(ACTIONS)))
     needs_extra("deploy", "serve")
     from zoosim.serving.client import KEY, Client
+
+    moment = None if time is None else _moment(action, time)
 
     change: dict[str, Any] = {"share": share, "role": role, "why": why, "who": _user() if who is None else who}
     launches_shadow = action == LAUNCH and _is_name(what)
@@ -92,17 +100,39 @@ def deploy(
         }
     else:
         _check_alone(action, what, arm, {"plan": plan, "sticky": sticky})
-        if action == RULES:
+        if action == ANNOTATE:
+            _check_annotation(what, share, role)
+        elif action == RULES:
             change["rules"] = _rules(what)
         else:
             change["arm"] = arm if what is None else os.fspath(what)
     with Client(url, os.environ.get(KEY, ""), TIMEOUT) as client:
-        if action != STATUS:
+        if action == ANNOTATE:
+            client.annotate(str(what), who=change["who"], why=why or "", time=moment)
+        elif action != STATUS:
             if action in (LAUNCH, SHADOW) and not launches_shadow:
                 change["forecasts"] = _forecasts(what)
                 change["model"] = client.keep_model(_content(action, what))
             client.deploy(action, **change)
         return client.deployment()
+
+
+def _moment(action: str, text: str) -> datetime:
+    """Return when something happened; raises `ConfigError` for what is no time."""
+    if action != ANNOTATE:
+        raise ConfigError(f"{action}: got a time, which an annotation alone has; leave it out")
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"time: got {shown(text)}, expected one such as 2026-11-29T14:05") from None
+
+
+def _check_annotation(what: Any, share: float | None, role: str | None) -> None:
+    """Refuse an annotation that says nothing, or what arms alone have: `ConfigError`."""
+    if not isinstance(what, str) or not what.strip():
+        raise ConfigError('annotate: got nothing, expected what happened, such as annotate "a campaign began"')
+    if share is not None or role is not None:
+        raise ConfigError("annotate: got a share or a role, which arms alone have; leave it out")
 
 
 def _plan(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:

@@ -120,6 +120,8 @@ class Playground:
         """Let all countries change their minds."""
         self.shop.shock()
         self._tell("you: the market is shocked; what each country liked, another one likes now")
+        said = "what each country liked, another one likes now"
+        await self._ask(lambda: self._client.annotate("the market is shocked", who="you", why=said))
 
     async def toggle_pixel(self) -> None:
         """Break the pixel, or mend it."""
@@ -205,7 +207,7 @@ class Playground:
         await self.visitors(1_000)
         await self.quit()
 
-    async def _ask(self, ask: Callable[[], None]) -> None:
+    async def _ask(self, ask: Callable[[], object]) -> None:
         """Ask the service beside the event loop; what it refuses is said."""
         try:
             await asyncio.to_thread(ask)

@@ -16,6 +16,7 @@ from zoosim.logs.drift import WINDOW
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access
 from zoosim.serving.answers import json_answer, refusal
 from zoosim.serving.bodies import (
+    AnnotationBody,
     DeploymentBody,
     ErrorAnswer,
     FeedbackAnswer,
@@ -65,6 +66,7 @@ class Application:
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
         self._deployment = msgspec.json.Decoder(DeploymentBody).decode
+        self._annotation = msgspec.json.Decoder(AnnotationBody).decode
 
     def starlette(self) -> Starlette:
         """Return the application that a server runs."""
@@ -83,6 +85,7 @@ class Application:
             self._route("POST", "/v1/models", ADMIN, self.keep_model),
             self._route("GET", "/v1/deployment", ADMIN, self.show_deployment),
             self._route("POST", "/v1/deployment", ADMIN, self.deploy),
+            self._route("POST", "/v1/annotations", ADMIN, self.annotate),
             self._route("GET", "/metrics", ADMIN, self.show_metrics),
             Route(f"/{PREFIX}/{{path:path}}", self._personalizer.answer, methods=METHODS),
             Route("/v1/loops{path:path}", _has_one_loop, methods=["GET", "POST", "DELETE"]),
@@ -169,6 +172,11 @@ class Application:
         with self.metrics.timed("deploy"):
             return json_answer(await self._service.deploy(self._deployment(await self._read(request))))
 
+    async def annotate(self, request: Request) -> Response:
+        """Log what happened to the shop."""
+        outcome = await self._service.annotate(self._annotation(await self._read(request)))
+        return json_answer(FeedbackAnswer(outcome.status))
+
     async def show_metrics(self, request: Request) -> Response:
         """Answer figures for Prometheus."""
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -234,6 +242,7 @@ def openapi() -> dict[str, Any]:
     }
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
     activate = operation("Activate a deferred decision.", None, "FeedbackAnswer")
+    annotate = operation("Say what happened to the shop.", "AnnotationBody", "FeedbackAnswer", has_id=False)
     product = operation("Add a product, or change it; 204 without warnings.", "ProductBody", "ProductAnswer")
     return {
         "openapi": "3.1.0",
@@ -253,6 +262,7 @@ def openapi() -> dict[str, Any]:
                 "get": operation("Show what decides for whom.", None, has_id=False),
                 "post": operation("Change what decides.", "DeploymentBody", has_id=False),
             },
+            "/v1/annotations": {"post": annotate},
         },
         "components": {
             "schemas": openapi_schemas([*(each.body for each in endpoints), *(each.answer for each in endpoints)]),

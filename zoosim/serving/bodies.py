@@ -214,6 +214,24 @@ class DeploymentBody(Body):
     rules: dict[str, Any] | None = None
 
 
+class AnnotationBody(Body):
+    """What happened to a shop, for its history: a campaign, an outage, a delivery that came late.
+
+    Fields:
+        what: What happened.
+        time: When, as ISO 8601 with its zone; now where it is left out.
+        who: Who tells it.
+        why: What else there is to say.
+        annotation_id: The caller's own id, so that one that is sent again is logged once.
+    """
+
+    what: Annotated[str, Meta(min_length=1, max_length=200)]
+    time: Annotated[str, Meta(max_length=40)] = ""
+    who: Annotated[str, Meta(max_length=100)] = ""
+    why: Annotated[str, Meta(max_length=1000)] = ""
+    annotation_id: OptionalId = ""
+
+
 class ErrorAnswer(msgspec.Struct):
     """Reason for refusing a request."""
 
@@ -222,7 +240,16 @@ class ErrorAnswer(msgspec.Struct):
 
 def openapi_schemas(bodies: Sequence[type[msgspec.Struct]]) -> dict[str, Any]:
     """Return these bodies, and those that all services have, as OpenAPI has them, by name."""
-    types = [*bodies, FeedbackBody, FeedbackAnswer, ProductBody, ProductAnswer, DeploymentBody, ErrorAnswer]
+    types = [
+        *bodies,
+        FeedbackBody,
+        FeedbackAnswer,
+        ProductBody,
+        ProductAnswer,
+        DeploymentBody,
+        AnnotationBody,
+        ErrorAnswer,
+    ]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)
 

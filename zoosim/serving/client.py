@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -138,6 +139,11 @@ class _Requests:
         return Call("/v1/deployment", {**body, **{name: value for name, value in change.items() if value is not None}})
 
     @staticmethod
+    def _annotate(what: str, who: str, why: str, time: datetime | None) -> Call:
+        body = {"what": what, "who": who, "why": why, "annotation_id": uuid.uuid4().hex}
+        return Call("/v1/annotations", body if time is None else {**body, "time": time.astimezone().isoformat()})
+
+    @staticmethod
     def _activate(decision_id: str) -> Call:
         return Call(f"/v1/decisions/{quote(decision_id, safe='')}/activation", {})
 
@@ -264,6 +270,23 @@ class Client(_Requests):
         """
         return self._send(self._deploy(action, change))
 
+    def annotate(self, what: str, *, who: str = "", why: str = "", time: datetime | None = None) -> str:
+        """Tell the service what happened to the shop, such as a campaign; the console marks it in its chart.
+
+        Args:
+            what: What happened, in up to 200 letters; name no visitor.
+            who: Who tells it.
+            why: What else there is to say.
+            time: When it happened; now by default.
+
+        Returns:
+            "accepted".
+
+        Raises:
+            ServiceError: as `decide`; or the time has yet to come.
+        """
+        return str(self._send(self._annotate(what, who, why, time))["status"])
+
     def deployment(self) -> dict[str, Any]:
         """Return what decides for which share of the visitors, where models came from, and the newest changes."""
         return self._send(_DEPLOYMENT)
@@ -365,6 +388,10 @@ class AsyncClient(_Requests):
     async def deploy(self, action: str, **change: Any) -> dict[str, Any]:
         """Change what the service decides by; see `Client.deploy`."""
         return await self._send(self._deploy(action, change))
+
+    async def annotate(self, what: str, *, who: str = "", why: str = "", time: datetime | None = None) -> str:
+        """Tell the service what happened to the shop; see `Client.annotate`."""
+        return str((await self._send(self._annotate(what, who, why, time)))["status"])
 
     async def deployment(self) -> dict[str, Any]:
         """Return what decides for whom; see `Client.deployment`."""

@@ -30,6 +30,7 @@ class Kind(IntEnum):
     PRODUCT = 6
     SEARCH = 7
     CHOICE = 8
+    ANNOTATION = 9
 
 
 class NewRow(NamedTuple):
@@ -377,7 +378,19 @@ class Feedback(msgspec.Struct, array_like=True):
     slot: int
 
 
-DECISION_KEY, FEEDBACK_KEY, ACTIVATION_KEY, START_KEY = b"d", b"f", b"a", b"s"
+class Annotation(msgspec.Struct, array_like=True):
+    """What happened to the shop at a time, in microseconds since 1970, as `who` tells, and what else there is to say.
+
+    Nothing follows from it: it stands in the history, and the console marks it.
+    """
+
+    time: int
+    what: str
+    who: str = ""
+    why: str = ""
+
+
+DECISION_KEY, FEEDBACK_KEY, ACTIVATION_KEY, START_KEY, ANNOTATION_KEY = b"d", b"f", b"a", b"s", b"n"
 
 
 def start_key(number: int) -> bytes:
@@ -399,6 +412,11 @@ def feedback_key(decision_id: str, feedback_id: str) -> bytes:
 def activation_key(decision_id: str) -> bytes:
     """Return the key of an activation."""
     return ACTIVATION_KEY + decision_id.encode()
+
+
+def annotation_key(annotation_id: str) -> bytes:
+    """Return the key of an annotation."""
+    return ANNOTATION_KEY + annotation_id.encode()
 
 
 def decision_of(row: Row) -> str:
@@ -457,6 +475,7 @@ ROW_KINDS = {
     Kind.PRODUCT: RowKind("on_product", Product),
     Kind.SEARCH: RowKind("on_choice", SearchDecision),
     Kind.CHOICE: RowKind("on_choice", tuple[str, msgspec.Raw]),
+    Kind.ANNOTATION: RowKind("on_annotation", Annotation),
 }
 """All kinds of rows; a new one is an entry here, and a handler in each projection that needs it."""
 

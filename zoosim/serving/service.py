@@ -21,9 +21,10 @@ from zoosim.core.version import VERSION
 from zoosim.monitoring.launch_plan import OBJECTIVE, Plan
 from zoosim.policies.base import policy_name
 from zoosim.policies.model import SUFFIX, Model
+from zoosim.serving.annotations import Annotations
 from zoosim.serving.arm_replica import GROWN_FROM, checked_rules, rules_of
 from zoosim.serving.backlog import Backlog
-from zoosim.serving.bodies import DeploymentBody, FeedbackBody, ProductBody, hash_of
+from zoosim.serving.bodies import AnnotationBody, DeploymentBody, FeedbackBody, ProductBody, hash_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.deployment import deployed, is_launch, launched_digest, models_in, registered, with_holdback
@@ -163,6 +164,7 @@ class Service:
         self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self.clock)
         self._keeper = LaunchKeeper(self.current, self._store, self._writer, self.clock)
         self._feedback = FeedbackLog(self.current, self._endpoints, self.logged, self._writer, self.upkeep, self.clock)
+        self._annotations = Annotations(self.clock, self._writer, lambda: machine.random_bytes(12).hex())
         self._try_requests()
 
     @property
@@ -306,6 +308,10 @@ class Service:
     async def activate(self, decision_id: str, known: bool = True) -> Acknowledgement:
         """Activate a deferred decision; raises as `give_feedback`, unless it need not be `known`."""
         return await self._feedback.activate(decision_id, known)
+
+    async def annotate(self, body: AnnotationBody) -> Acknowledgement:
+        """Log what happened to the shop; raises as `Annotations.add`."""
+        return await self._annotations.add(body)
 
     async def change_product(self, name: str, body: ProductBody) -> list[str]:
         """Add a product, change its features, or say whether it may be shown.

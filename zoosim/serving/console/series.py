@@ -10,7 +10,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, read_content
 from zoosim.serving.arm_replica import checked_rules
-from zoosim.serving.events import Choice, Feedback, ProductDecision, Row, Start, decision_of
+from zoosim.serving.events import Annotation, Choice, Feedback, ProductDecision, Row, Start, decision_of
 from zoosim.serving.projection import Projection
 from zoosim.serving.rules import Rules
 
@@ -27,7 +27,7 @@ MOST_PRODUCTS = 1_000
 """Products that are counted by name; the others are counted together."""
 
 MOST_CHANGES = 50
-"""Changes of what decides that are kept, the newest."""
+"""Changes of what decides that are kept, the newest, and as many annotations."""
 
 DELAYS = (1, 3, 10, 30, 60, 180, 600, 1_800, 3_600, 10_800, 43_200, 86_400)
 """Seconds between a decision and its feedback that are told apart: up to the first, up to the second, and so on."""
@@ -79,6 +79,7 @@ class Series(msgspec.Struct, array_like=True):
         weights, squares: Sums of the weights of decisions for a policy that shows all candidates equally often, and of
             their squares.
         changes: The newest changes of what decides.
+        annotations: What happened to the shop, as it was told, the newest last.
     """
 
     position: int = 0
@@ -89,6 +90,7 @@ class Series(msgspec.Struct, array_like=True):
     weights: float = 0.0
     squares: float = 0.0
     changes: list[Change] = []
+    annotations: list[Annotation] = []
 
     def effective_decisions(self) -> float:
         """Return as how many decisions at random the log counts where it judges another policy (Kish 1965)."""
@@ -121,6 +123,11 @@ class SeriesProjection(Projection):
         shares = {arm.name: arm.share for arm in start.arms}
         self.series.changes.append(Change(row.time, start.who, start.why or "began", shares, start.model))
         del self.series.changes[:-MOST_CHANGES]
+
+    def on_annotation(self, row: Row, annotation: Annotation) -> None:
+        """Note what happened to the shop."""
+        self.series.annotations.append(annotation)
+        del self.series.annotations[:-MOST_CHANGES]
 
     def on_choice(self, row: Row, choice: Choice) -> None:
         """Count a decision."""

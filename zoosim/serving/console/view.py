@@ -14,7 +14,7 @@ from zoosim.serving.console.calibration_view import calibration_panels
 from zoosim.serving.console.holdback_view import holdback_panel
 from zoosim.serving.console.launch_view import launch_values
 from zoosim.serving.console.ledger_view import ledger_panel
-from zoosim.serving.console.series import DELAYS, ArmPeriod, Period, Series, totals
+from zoosim.serving.console.series import DELAYS, ArmPeriod, Change, Period, Series, totals
 from zoosim.serving.console.texts import MISSING, amount, moment, span
 from zoosim.serving.events import CHAMPION
 from zoosim.serving.floors import floors_of
@@ -84,13 +84,14 @@ def earned_curve(series: Series, weights: Mapping[str, float], places: Mapping[s
     periods = [Period(group[0].begin, totals(group)) for group in groups]
     caption = (
         f"One point is {span(merged * series.length)}. Rewards count when their decision was made, so the last points "
-        "still rise until the wait is over. Numbers mark changes of what decides; they are listed under History."
+        "still rise until the wait is over. Numbers mark changes of what decides, and what happened to "
+        "the shop; they are listed under History."
     )
     lines = [
         Line(name, place, [(period.begin, value(period.arms[name])) for period in periods if name in period.arms])
         for name, place in places.items()
     ]
-    marks = [Mark(change.time, number) for number, change in numbered_changes(series)]
+    marks = [Mark(entry.time, entry.number) for entry in entries(series)]
     rows = [
         [moment(period.begin), *(_cell(period, name, value) for name in places)]
         for period in list(reversed(periods))[:TABLE_ROWS]
@@ -103,18 +104,32 @@ def _cell(period: Period, name: str, value: Any) -> str:
     return MISSING if arm is None else f"{amount(value(arm))} ({arm.decisions:,})"
 
 
-def numbered_changes(series: Series) -> list[tuple[int, Any]]:
-    """Return the changes of what decides with their numbers, from the oldest to the newest."""
-    return list(enumerate(series.changes, 1))
+class Entry(NamedTuple):
+    """An entry of the history: its number, when it happened, who told or made it, what it is, and a note on it."""
+
+    number: int
+    time: int
+    who: str
+    what: str
+    note: str
+
+
+def entries(series: Series) -> list[Entry]:
+    """Return the changes of what decides and what happened to the shop, from the oldest to the newest."""
+    told = [(each.time, each.who, each.what, each.why) for each in series.annotations]
+    made = [(each.time, each.who, each.why, f"Beside the champion: {_shares(each)}") for each in series.changes]
+    both = sorted([*made, *told], key=lambda entry: entry[0])
+    return [Entry(number, *entry) for number, entry in enumerate(both, 1)]
+
+
+def _shares(change: Change) -> str:
+    return ", ".join(f"{name} {share:.1%}" for name, share in change.shares.items()) or "nobody"
 
 
 def history(series: Series) -> list[list[str]]:
-    """Return the newest changes first: number, time, person, reason, shares."""
-    rows = []
-    for number, change in reversed(numbered_changes(series)):
-        shares = ", ".join(f"{name} {share:.1%}" for name, share in change.shares.items())
-        rows.append([f"{number}", moment(change.time), change.who or MISSING, change.why, shares or "nobody"])
-    return rows[:TABLE_ROWS]
+    """Return the newest entries first: number, time, person, what it is, note."""
+    newest = list(reversed(entries(series)))[:TABLE_ROWS]
+    return [[f"{each.number}", moment(each.time), each.who or MISSING, each.what, each.note] for each in newest]
 
 
 def findings(service: Service, launch: Mapping[str, Any] | None) -> list[Finding]:

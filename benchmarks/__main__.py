@@ -51,6 +51,7 @@ from benchmarks.speed import (
     search,
     serving,
     sessions,
+    streaming,
     visitors,
 )
 
@@ -88,6 +89,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S32": console.main,
     "S33": retrieval.main,
     "S34": loops.main,
+    "S36": streaming.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

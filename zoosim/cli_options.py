@@ -233,6 +233,14 @@ TrainingPage = Annotated[
         "--report", metavar="FILE.html", help="Page to write about the training and the choice [default: none]."
     ),
 ]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Read the rows of a Parquet file of products in blocks, so that they need not fit in memory, with the "
+        "same results.  [default: where the file would take more memory than is left]",
+    ),
+]
 SkipBad = Annotated[
     bool,
     typer.Option(

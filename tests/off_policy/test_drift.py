@@ -10,31 +10,36 @@ from studies.known_logs import log_of
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray
 from zoosim.off_policy import Evaluation, evaluate
-from zoosim.off_policy.diagnostics import drift_between_halves, later_half
+from zoosim.off_policy.diagnostics import Drift, drift_between_halves, later_half
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.off_policy.intervals.clusters import halved_sums, make_clusters
 
 N = 4_000
 LATER = np.array([False, False, True, True])
 
 
+def drift_of(terms: Terms) -> Drift:
+    """Return the drift of an estimate on four rows, each of a user of its own."""
+    sums, later = halved_sums(make_clusters(4), terms, LATER)
+    assert later is not None
+    return drift_between_halves(sums, later)
+
+
 def test_halves_by_hand() -> None:
     """Means 1 and 3 of {0, 2} and {2, 4}: a gap of 2; its four shares are 0, 4, 0 and 4, of error sqrt(16/3 / 4)."""
-    found = drift_between_halves(Terms(np.array([0.0, 2.0, 2.0, 4.0])), LATER, make_clusters(4))
+    found = drift_of(Terms(np.array([0.0, 2.0, 2.0, 4.0])))
     assert found == pytest.approx((1.0, 3.0, 2.0 / math.sqrt(16.0 / 3.0 / 4.0)))
 
 
 def test_halves_of_a_ratio() -> None:
     """Where all weights are alike a ratio is a mean."""
     top, same = np.array([0.0, 2.0, 2.0, 4.0]), np.full(4, 0.5)
-    assert drift_between_halves(Terms(np.zeros(4), 0.5 * top, same), LATER, make_clusters(4)) == pytest.approx(
-        drift_between_halves(Terms(top), LATER, make_clusters(4))
-    )
+    assert drift_of(Terms(np.zeros(4), 0.5 * top, same)) == pytest.approx(drift_of(Terms(top)))
 
 
 def test_what_stays_has_not_moved_and_what_jumps_has() -> None:
-    assert drift_between_halves(Terms(np.full(4, 0.1)), LATER, make_clusters(4)) == pytest.approx((0.1, 0.1, 0.0))
-    assert drift_between_halves(Terms(LATER.astype(float)), LATER, make_clusters(4)).errors > 1e6
+    assert drift_of(Terms(np.full(4, 0.1))) == pytest.approx((0.1, 0.1, 0.0))
+    assert drift_of(Terms(LATER.astype(float))).errors > 1e6
 
 
 def judged(seed: int, factor: float, *, timed: bool = True) -> Evaluation:

@@ -18,7 +18,7 @@ from zoosim.policies.files import MODEL, file_and_class, is_file
 if TYPE_CHECKING:
     import polars as pl
 
-    from zoosim.core.types import BoolArray, Progress
+    from zoosim.core.types import Progress
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
@@ -44,6 +44,7 @@ def evaluate(
     rankings: bool = False,
     a_max: float | None = None,
     train: bool = False,
+    stream: bool | None = None,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     progress: "Progress | None" = automatic_progress,
@@ -65,6 +66,8 @@ def evaluate(
         a_max: The largest size of a boost. Default: the log's column `a_max`, or its largest boost.
         train: Let policies that are given by name or class learn from the first 60% of the rows in order of time, and
             evaluate all on the rest. Without it, policies that have not learned are refused.
+        stream: Read the rows of a Parquet file of products in blocks, so that they need not fit in memory, with the
+            same results. Default: where the file would take more memory than is left.
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
@@ -104,7 +107,18 @@ def evaluate(
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     columns = [name for name in columns if name != CANDIDATE_PROPENSITIES]  # which is read wherever it is
     action_space = RANKINGS if rankings else None
-    loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
+    in_memory = {"train": train, "rankings": rankings, "a_max": a_max, "data": data}
+    in_memory["propensity_model"] = options.get("propensity_model")
+    logged_distributions = f"column:{CANDIDATE_PROPENSITIES}"
+    in_memory[logged_distributions] = logged_distributions in [
+        policy for policy in given.values() if _is_column(policy)
+    ]
+    if _is_streamed(log, stream, in_memory, given):
+        from zoosim.logs.stream import stream_log
+
+        loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
+    else:
+        loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
     kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(Path(out).absolute(), "results")  # a policy may change folders
@@ -119,6 +133,7 @@ def evaluate(
         "data": data,
         "skip_bad": skip_bad,
         "rankings": are_rankings,
+        "stream": stream is True,
         "out": out,
     }
     try:
@@ -142,6 +157,36 @@ def evaluate(
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)
     return evaluation
+
+
+def _is_streamed(log: Any, stream: bool | None, in_memory: Mapping[str, Any], policies: Mapping[str, Any]) -> bool:
+    """Return whether to read a log in blocks; raises `ConfigError` where that is asked for and cannot be.
+
+    Args:
+        log: The log as it was given.
+        stream: Whether it is asked for; None to have large files read so.
+        in_memory: Options by name that go with logs in memory alone.
+        policies: What is judged, by name.
+    """
+    if stream is False:
+        return False
+    needs = [name for name, value in in_memory.items() if value not in (None, False)]
+    is_file_of_rows = isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet")
+    if stream:
+        if not is_file_of_rows:
+            raise ConfigError(f"stream: got {shown(log)}, expected a Parquet file of Records; leave it out")
+        if needs:
+            raise ConfigError(f"stream: {needs[0]} goes with a log in memory alone; leave out one of them")
+        return True
+    asks_by_rows = any(
+        hasattr(policy, "__array__") or (callable(policy) and not isinstance(policy, type))
+        for policy in policies.values()
+    )
+    if not is_file_of_rows or needs or asks_by_rows or not Path(log).is_file():
+        return False
+    from zoosim.logs.stream import is_too_large
+
+    return is_too_large(Path(log))
 
 
 def _keep_forecasts(evaluation: "Evaluation", files: Mapping[str, Path], log: "Log") -> dict[str, tuple[str, ...]]:
@@ -206,37 +251,48 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, Log | N
     """
     import numpy as np
 
-    unknown = np.ones(len(log), bool)
+    from zoosim.core.blocks import mapped, row_blocks
+
+    known: Any = None
     notes: dict[str, tuple[str, ...]] = {}
     for name, model in _models_in(given).items():
-        known = _trained_on(model, log)
-        unknown &= ~known
-        if known.any():
+        own = _trained_on(model, log)
+        count = sum(int(own[rows].sum()) for rows in row_blocks(len(log)))
+        if count:
+            known = own if known is None else mapped(np.logical_or, known, own, dtype=bool)
             equal = "" if log.times is not None and model.last is not None else ", or on equal ones"
-            notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
-    if not unknown.any():
-        raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
-    if unknown.all():
+            notes[name] = (f"{count:,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
+    if known is None:
         return log, None, notes
-    return log.rows(np.flatnonzero(unknown)), log.rows(np.flatnonzero(~unknown)), notes
+    unknown = mapped(np.logical_not, known, dtype=bool)
+    if not any(unknown[rows].any() for rows in row_blocks(len(log))):
+        raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
+    return log.rows(unknown), log.rows(known), notes
 
 
-def _trained_on(model: "Model", log: "Log") -> "BoolArray":
+def _trained_on(model: "Model", log: "Log") -> Any:
     """Return which rows a model was trained on `(n,)`: those until its last one, or those that are like its own.
 
     Raises `DataError` where nobody can tell.
     """
     import numpy as np
 
+    from zoosim.core.blocks import mapped
     from zoosim.off_policy.training import row_hashes, seen_rows
     from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last is not None:
-        return np.asarray(log.times <= model.last)
+        last = model.last
+        return mapped(lambda times: times <= last, log.times, dtype=bool)
     if (
         find_log(log.source) is not None
     ):  # that of a service, whose rows all have times, so the model's, which had none, are others
         return np.zeros(len(log), bool)
+    if log.is_streamed:
+        raise DataError(
+            f"{log.source}: has no times to tell which rows {model.source} was trained on, and rows that are read in "
+            "blocks are not compared with its own; give a log with times, or leave out --stream"
+        )
     trained_on = model.seen[: model.rows]
     seen = seen_rows(row_hashes(log), trained_on)
     is_whole = seen.sum() == len(trained_on)
@@ -257,11 +313,12 @@ def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]
 
 def _chosen_by(model: "Model", log: "Log") -> bool:
     """Return whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
+    from zoosim.core.blocks import extremes
     from zoosim.off_policy.training import row_hashes, seen_rows
     from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last_judged is not None:
-        return bool(log.times.min() <= model.last_judged)
+        return bool(extremes(log.times)[0] <= model.last_judged)
     if find_log(log.source) is not None:  # as above
         return False
     judged = model.seen[model.rows :]

@@ -6,6 +6,7 @@ All of zoosim's are made here, so that what a digest covers is said where it is 
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from typing import IO, Any
 
 from zoosim.core.files import open_file
@@ -22,6 +23,11 @@ CHUNK = 2**20
 
 def content_digest(*parts: str | bytes | memoryview) -> str:
     """Return the digest of what parts hold one after the other: texts as UTF-8."""
+    return joint_digest(parts)
+
+
+def joint_digest(parts: Iterable[str | bytes | memoryview]) -> str:
+    """Return the digest of what parts hold one after the other, each needed no longer than it is read."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() if isinstance(part, str) else part)

@@ -144,8 +144,13 @@ def _holds_text(dtype: pl.DataType) -> bool:
     return not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean)
 
 
-def check_parquet(path: Path) -> None:
-    """Refuse a file before any of it is decoded, as `read_parquet` does."""
+def check_parquet(path: Path, *, fits_in_memory: bool = True) -> None:
+    """Refuse a file before any of it is decoded, as `read_parquet` does.
+
+    Args:
+        path: The file.
+        fits_in_memory: Whether it is to be refused where it takes more memory than is left.
+    """
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -154,7 +159,7 @@ def check_parquet(path: Path) -> None:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         with content:
             start = footer_start(size, content[-TAIL:])
-            seal = seal_holds(content) if content.rfind(WRITER) >= 0 else None
+            seal = seal_holds(content, start) if content.rfind(WRITER, start) >= 0 else None
             declared, n_columns = declared_sizes(content[start:-TAIL]) if seal is not False else (0, 0)
             # Of a sealed file that zoosim wrote, the digest says that all pages are as they were written.
             if seal is None:
@@ -168,7 +173,23 @@ def check_parquet(path: Path) -> None:
             f"restore it or write it anew, and save an edited table without its metadata"
         )
     check_width(path, n_columns)
-    _check_size(path, size, declared)
+    if declared > MOST_BYTES + MOST_TIMES * size:
+        raise DataError(f"{path}: has {size:,} bytes and declares {gigabytes(declared)}; it is damaged, write it anew")
+    if fits_in_memory:
+        _check_memory(path, declared)
+
+
+def declared_bytes(path: Path) -> int:
+    """Return how many bytes a Parquet file's table takes once it is read, at least; 0 for a broken one."""
+    try:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - TAIL))
+            start = footer_start(size, file.read(TAIL))
+            file.seek(start)
+            return declared_sizes(file.read(size - TAIL - start))[0]
+    except (OSError, ValueError):
+        return 0
 
 
 def _unreadable(path: Path) -> str:
@@ -176,10 +197,8 @@ def _unreadable(path: Path) -> str:
     return f"cannot be read as Parquet, {hint}"
 
 
-def _check_size(path: Path, size: int, declared: int) -> None:
-    """Refuse a file that declares more than a file of its size can hold, or than memory does."""
-    if declared > MOST_BYTES + MOST_TIMES * size:
-        raise DataError(f"{path}: has {size:,} bytes and declares {gigabytes(declared)}; it is damaged, write it anew")
+def _check_memory(path: Path, declared: int) -> None:
+    """Refuse a file that declares more bytes than memory is left."""
     available = available_memory()
     if declared > available:
         held = f"holds {gigabytes(declared)}, and {gigabytes(available)} of memory are left"

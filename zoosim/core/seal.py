@@ -4,25 +4,34 @@ A file of any kind has a place for it, `BLANK`: a value of its metadata, or of a
 with the place blank, so that the file stays one file, which is there whole or not at all.
 """
 
+import hashlib
 import mmap
 import re
 from contextlib import suppress
 from pathlib import Path
 
-from zoosim.core.digests import DIGEST_LENGTH, content_digest
+from zoosim.core.digests import DIGEST_LENGTH
 from zoosim.core.files import open_file
 
 KEY = "digest"
 """Name of the place where places have names."""
+
+AT_ONCE = 2**24
+"""Bytes that are hashed at once: a multiple of the size of a page."""
 
 _BLANK = b"0" * DIGEST_LENGTH
 _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
 BLANK = "sha256:" + _BLANK.decode()
 
 
-def seal_holds(content: bytes | mmap.mmap) -> bool | None:
-    """Return whether a content is what was sealed; None where it has no seal, as in files of other programs."""
-    place = _place(content)
+def seal_holds(content: bytes | mmap.mmap, since: int = 0) -> bool | None:
+    """Return whether a content is what was sealed; None where it has no seal, as in files of other programs.
+
+    Args:
+        content: The whole content.
+        since: Where the part begins that a seal would stand in.
+    """
+    place = _place(content, since)
     return None if place is None else content[place : place + DIGEST_LENGTH] == _digest(content, place)
 
 
@@ -44,18 +53,27 @@ def file_seal_holds(path: Path) -> bool | None:
     return False
 
 
-def _place(content: bytes | mmap.mmap) -> int | None:
+def _place(content: bytes | mmap.mmap, since: int) -> int | None:
     """Return where the digits of the last seal begin; None where there is none."""
     # From the end, where the seal is written: what stands before it may hold texts of this form, too.
-    start = content.rfind(b"sha256:")
+    start = content.rfind(b"sha256:", since)
     while start >= 0:
         if _SEAL.match(content, start):
             return start + len(b"sha256:")
-        start = content.rfind(b"sha256:", 0, start)
+        start = content.rfind(b"sha256:", since, start)
     return None
 
 
 def _digest(content: bytes | mmap.mmap, place: int) -> bytes:
     """Return the digest of a content whose digits from `place` on are blank, in hexadecimal."""
-    with memoryview(content) as view:
-        return content_digest(view[:place], _BLANK, view[place + DIGEST_LENGTH :]).encode()
+    digest = hashlib.sha256()
+    for start in range(0, len(content), AT_ONCE):
+        chunk = bytearray(content[start : start + AT_ONCE])
+        first, last = max(place - start, 0), min(place + DIGEST_LENGTH - start, len(chunk))
+        if first < last:
+            chunk[first:last] = _BLANK[: last - first]
+        digest.update(chunk)
+        if isinstance(content, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            # Pages that were looked at would count as memory of this process, of however large a file.
+            content.madvise(mmap.MADV_DONTNEED, start, len(chunk))
+    return digest.hexdigest().encode()

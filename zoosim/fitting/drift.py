@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.blocks import dot
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.off_policy.intervals.clusters import Clusters, dot
+from zoosim.off_policy.intervals.clusters import Clusters
 
 BLOCKS = 200
 MOST_CHANGES = 6

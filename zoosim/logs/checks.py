@@ -118,9 +118,14 @@ def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     if "decision_id" in frame.columns:
         ids = frame["decision_id"]
         again = ids.is_duplicated() & ~ids.is_first_distinct() & ids.is_not_null()
-        ranked = "position" in frame.columns and frame["position"].n_unique() > 1
-        hint = " (unless visits show rankings: --rankings)" if ranked else ""
-        yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
+        shows_positions = "position" in frame.columns and frame["position"].n_unique() > 1
+        yield Fault("decision_id", expected_id(shows_positions=shows_positions), again.to_numpy())
+
+
+def expected_id(*, shows_positions: bool) -> str:
+    """Say what is expected of a decision_id, in a log whose rows stand at several positions or at one."""
+    hint = " (unless visits show rankings: --rankings)" if shows_positions else ""
+    return f"an id that no earlier row has{hint}"
 
 
 def reward_faults(frame: pl.DataFrame, name: str = "reward") -> Iterator[Fault]:
@@ -199,12 +204,14 @@ def sound_rows(
         DataError: a row is bad, and `skip_bad` is off: the first one, its column and what it holds are named; or all
             rows are bad.
     """
-    bad, skipped, first = _bad_rows(frame.height, faults)
+    bad, skipped, first = bad_rows(frame.height, faults)
     if not bad.any():
         return frame, {}
     if not skip_bad:
-        named = frame if table is None or first[1] not in table.columns else table
-        raise DataError(_refusal(named, first, int(bad.sum()), source))
+        row, column, expected = first
+        named = frame if table is None or column not in table.columns else table
+        got = f"row {row}, column {column}: got {shown_value(named[column], row)}, expected {expected}"
+        raise DataError(refusal(source, got, int(bad.sum()), named.height))
 
     if together is not None:
         # A ranking or a life without one of its rows is none any more.
@@ -219,7 +226,7 @@ def sound_rows(
     return frame.filter(~bad), skipped
 
 
-def _bad_rows(n: int, faults: Iterable[Fault]) -> tuple[BoolArray, dict[str, int], tuple[int, str, str]]:
+def bad_rows(n: int, faults: Iterable[Fault]) -> tuple[BoolArray, dict[str, int], tuple[int, str, str]]:
     """Mark the bad ones of n rows, count them by reason, and return the first: its row, column and what was expected.
 
     A row counts for the first fault that it has.
@@ -236,15 +243,17 @@ def _bad_rows(n: int, faults: Iterable[Fault]) -> tuple[BoolArray, dict[str, int
     return bad, counts, first
 
 
-def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], n_bad: int, source: str) -> str:
-    row, column, expected = first
-    values = frame[column]
+def shown_value(values: pl.Series, row: int) -> str:
+    """Return what stands in a row of a column, for a message."""
     if values.dtype.is_temporal():  # Python knows no years beyond 9999
         values = values.cast(pl.String)
     value = values[row]
     if value is None:
-        got = "nothing"
-    else:
-        got = shown(value.to_list() if isinstance(value, pl.Series) else value)
-    rows = f"{n_bad:,} of {frame.height:,} rows {'is' if n_bad == 1 else 'are'} bad"
-    return f"{source}: row {row}, column {column}: got {got}, expected {expected}; {rows}; {ADVICE}"
+        return "nothing"
+    return shown(value.to_list() if isinstance(value, pl.Series) else value)
+
+
+def refusal(source: str, got: str, n_bad: int, n_rows: int) -> str:
+    """Say why a log is refused: what was `got` in its first bad row, how many rows are bad, and what to do."""
+    rows = f"{n_bad:,} of {n_rows:,} rows {'is' if n_bad == 1 else 'are'} bad"
+    return f"{source}: {got}; {rows}; {ADVICE}"

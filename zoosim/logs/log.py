@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
+from zoosim.core.blocks import RowArray, RowSelection, block_any, extremes
 from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, Float32Array, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateLists, CandidateSets
@@ -24,6 +25,10 @@ PER_VISIT = (
     *("actions", "propensities", "rewards", "marginals"),
     *("candidate_set", "features", "positions", "user_ids", "times"),
 )
+
+
+def _differ(values: FloatArray, others: FloatArray) -> BoolArray:
+    return np.asarray(values != others)
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,12 @@ class Log:
     @property
     def has_propensities(self) -> bool:
         """Return whether the log says how likely its actions were."""
-        return not np.isnan(self.propensities).any()
+        return not block_any(np.isnan, self.propensities)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Return whether rows are read in blocks (`zoosim.logs.stream`), and never whole."""
+        return isinstance(self.actions, RowArray)
 
     @property
     def visit_rewards(self) -> FloatArray:
@@ -116,8 +126,10 @@ class Log:
     @property
     def visits_per_day(self) -> float | None:
         """Return the log's traffic; None where it has no times, or one alone."""
-        span = 0 if self.times is None else int(self.times.max() - self.times.min())
-        return len(self) * DAY / span if span > 0 else None
+        if self.times is None:
+            return None
+        first, last = (int(end) for end in extremes(self.times))
+        return len(self) * DAY / (last - first) if last > first else None
 
     @property
     def objective(self) -> str:
@@ -131,7 +143,7 @@ class Log:
     @cached_property
     def other_rewards(self) -> tuple[str, ...]:
         """Return the names of the rewards that are not the objective itself."""
-        return tuple(name for name, values in self.rewards_by_name.items() if not np.array_equal(values, self.rewards))
+        return tuple(name for name, values in self.rewards_by_name.items() if block_any(_differ, values, self.rewards))
 
     def for_reward(self, name: str) -> "Log":
         """Return the log with one of its rewards by name in place of the objective."""
@@ -182,8 +194,13 @@ class Log:
         """Return the log in order of time; unchanged where it has no times."""
         return self if self.times is None else self.rows(np.argsort(self.times, kind="stable"))
 
-    def rows(self, chosen: np.ndarray) -> "Log":
-        """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
+    def rows(self, chosen: Any) -> "Log":
+        """Return the log of the `chosen` visits: indices, a mask `(n,)`, or a slice without a step.
+
+        It is in memory, but where rows are read in blocks and the mask is, too.
+        """
+        if isinstance(chosen, RowArray):
+            return self._selected(RowSelection(chosen))
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
         for part in ("columns", "rewards_by_name"):
@@ -201,5 +218,22 @@ class Log:
             starts = np.cumsum(lengths) - lengths
             places = CandidateLists(np.arange(lengths.sum()), starts[chosen], lengths[chosen]).flat()[1]
             taken["candidate_propensities"] = self.candidate_propensities[places]
-        taken["numbers"] = self.row_numbers[chosen]
+        taken["numbers"] = self._numbers_of(chosen)
         return replace(self, **taken)
+
+    def _selected(self, selection: RowSelection) -> "Log":
+        """Return the log of selected visits, read in blocks as this one."""
+        arrays = {name: getattr(self, name) for name in PER_VISIT}
+        taken: dict[str, Any] = {name: selection.of(array) for name, array in arrays.items() if array is not None}
+        for part in ("columns", "rewards_by_name"):
+            taken[part] = {name: selection.of(array) for name, array in getattr(self, part).items()}
+        numbers = RowArray((len(self),), np.int64, np.arange) if self.numbers is None else self.numbers
+        return replace(self, **taken, numbers=selection.of(numbers))
+
+    def _numbers_of(self, chosen: Any) -> IntArray:
+        """Return the rows of the source that chosen visits come from."""
+        if self.numbers is not None:
+            return self.numbers[chosen]
+        if isinstance(chosen, slice):
+            return np.arange(*chosen.indices(len(self)))
+        return np.flatnonzero(chosen) if chosen.dtype == bool else chosen

@@ -1,7 +1,7 @@
 """Parse Records into a `Log`: a Parquet file, or a frame with the columns of `zoosim.logs.schema`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -64,8 +64,7 @@ def read_log(
     frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
     if find_action_space(_space_of(frame, action_space)).has_catalogue:
-        catalogue = _catalogue_of(frame, Path(path))
-    fitted = _fitted_schema(Path(path))
+        catalogue = catalogue_of(frame, Path(path))
     requests = read_requests(Path(path)) if set(SEARCH_COLUMNS) <= set(frame.columns) else None
     log = to_log(
         frame,
@@ -78,9 +77,7 @@ def read_log(
         products=catalogue.products,
         requests=requests,
     )
-    if fitted is not None and fitted.visitors.width != log.features.shape[1]:
-        widths = f"{fitted.visitors.width} features of visitors, its rows hold {log.features.shape[1]}"
-        raise DataError(f"{path}: its schema has {widths}; import the log anew")
+    fitted = encoding_of(Path(path), log.features.shape[1])
     return replace(
         log,
         categories=catalogue.categories,
@@ -122,7 +119,7 @@ def to_log(
     """
     if a_max is not None:
         check_number(A_MAX, a_max, *BOX)
-    frame = _normalized(frame)
+    frame = normalized(frame)
     space = _space_of(frame, action_space)
     records_class = records_of(space)
     check_columns(frame, source, records_class.required, lists=records_class.chooses_lists)
@@ -130,9 +127,7 @@ def to_log(
     kept = records.kept(columns)
     check_numeric(frame, [*kept, *rewards], source)
 
-    faults = [*records.faults(), *(faults_of_searches(frame, requests) if requests is not None else ())]
-    for name in rewards:
-        faults += [*reward_faults(frame, name), Fault(name, "a value", frame[name].is_null().to_numpy())]
+    faults = [*faults_of(records, rewards), *(faults_of_searches(frame, requests) if requests is not None else ())]
     frame = frame.with_columns(pl.int_range(pl.len()).alias(ROW))
     # A life with a gap tells of what never followed, so that it is left out whole.
     together = records.visit_column or ("visitor" if has_lives(frame) else None)
@@ -164,6 +159,14 @@ def to_log(
         "searches": None if requests is None else Searches(visits.select(SEARCH_COLUMNS), features, requests),
     }
     return Log(**{**shared, **records.decisions(rows, shape)})
+
+
+def faults_of(records: Records, rewards: Sequence[str]) -> Iterator[Fault]:
+    """Yield what is wrong in the rows of Records, and in the columns of rewards beside `reward`."""
+    yield from records.faults()
+    for name in rewards:
+        yield from reward_faults(records.frame, name)
+        yield Fault(name, "a value", records.frame[name].is_null().to_numpy())
 
 
 def named_action_space(path: Path) -> str | None:
@@ -211,7 +214,7 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     raise DataError(f"{path}: {unknown('no column', missing[0], known)}")
 
 
-def _normalized(frame: pl.DataFrame) -> pl.DataFrame:
+def normalized(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a frame whose arrays, and lists that are all empty, are lists of numbers, and 2.0 in ids is 2."""
     arrays = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)]
     empty = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Null)]
@@ -289,7 +292,7 @@ class _Catalogue(NamedTuple):
     other_products: FloatArray = np.zeros((0, 0))
 
 
-def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
+def catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
     """Return features `(K, d_p)`, categories, ids and names of the product table beside a log."""
     digests = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
     if len(digests) > 1:
@@ -339,6 +342,18 @@ def fitted_schema(path: Path) -> FittedSchema | None:
     """Return the schema that a log was encoded with, None where nobody encoded it; raises `DataError`."""
     check_parquet(path)
     return _fitted_schema(path)
+
+
+def encoding_of(path: Path, width: int) -> FittedSchema | None:
+    """Return the schema that a log whose visitors have `width` features was encoded with, None where nobody did.
+
+    Raises `DataError` where it speaks of another number of features.
+    """
+    fitted = _fitted_schema(path)
+    if fitted is not None and fitted.visitors.width != width:
+        widths = f"{fitted.visitors.width} features of visitors, its rows hold {width}"
+        raise DataError(f"{path}: its schema has {widths}; import the log anew")
+    return fitted
 
 
 def _fitted_schema(path: Path) -> FittedSchema | None:

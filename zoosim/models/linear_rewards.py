@@ -5,11 +5,12 @@ pass over the rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.arrays import with_ones
+from zoosim.core.blocks import BLOCK_ROWS, RowArray, block_sums, extremes, row_blocks
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
@@ -42,6 +43,11 @@ class RewardModel(NamedTuple):
     high: float
     columns: IntArray = np.zeros(0, np.int64)
 
+    def of_rows(self, rows: slice) -> "RewardModel":
+        """Return the model of some of the rows alone."""
+        inputs = np.ascontiguousarray(self.inputs[rows], np.float64)
+        return self._replace(inputs=inputs, fold=np.ascontiguousarray(self.fold[rows]))
+
     def predict(self, start: int, stop: int) -> FloatArray:
         """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
         out = np.empty((stop - start, self.coefficients.shape[2]))
@@ -72,11 +78,11 @@ class Fitting(NamedTuple):
 
 
 def fit_linear_model(
-    inputs: FloatArray,
-    actions: IntArray,
-    rewards_by_fold: Sequence[FloatArray],
+    inputs: Any,
+    actions: Any,
+    rewards_by_fold: Sequence[Any],
     n_actions: int,
-    fold: IntArray,
+    fold: Any,
     folds: int,
     fitting: Fitting,
 ) -> RewardModel:
@@ -89,10 +95,8 @@ def fit_linear_model(
     rows = _scaled(inputs, fold, actions)
     moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in rewards_by_fold]
     coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
-    bounds = (
-        min(float(rewards.min()) for rewards in rewards_by_fold),
-        max(float(rewards.max()) for rewards in rewards_by_fold),
-    )
+    ranges = [extremes(rewards) for rewards in rewards_by_fold]
+    bounds = (min(float(low) for low, _ in ranges), max(float(high) for _, high in ranges))
     return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, rows.centre, rows.scale, *bounds)
 
 
@@ -132,7 +136,7 @@ def fit_pooled_model(
     return PooledModel(shared, deviations, rows.centre, rows.scale)
 
 
-def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting) -> None:
+def _check_size(inputs: Any, n_actions: int, folds: int, fitting: Fitting) -> None:
     size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
     if size * PIECES > MAX_BYTES:
         size_text = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
@@ -144,43 +148,60 @@ def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting
 class ScaledRows(NamedTuple):
     """Rows without their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
 
-    inputs: FloatArray
+    inputs: Any
     centre: FloatArray
     scale: FloatArray
-    fold: IntArray
-    actions: IntArray
+    fold: Any
+    actions: Any
 
 
-def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> ScaledRows:
+def _scaled(inputs: Any, fold: Any, actions: Any) -> ScaledRows:
     """Return rows with the mean and the inverse of the standard deviation of each input, 1 where it does not vary."""
     # Of all rows, held-out ones too: scales read no reward, so a fold's guesses still have not seen its own.
-    centre = inputs.mean(axis=0)
-    spread = inputs.std(axis=0)
+    n = len(inputs)
+    centre = block_sums(inputs) / n
+    spread = np.sqrt(block_sums(inputs, lambda block: (block - centre) ** 2) / n)
     spread[spread == 0.0] = 1.0
-    return ScaledRows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
+    if not isinstance(inputs, RowArray):
+        inputs = np.ascontiguousarray(inputs)
+    return ScaledRows(inputs, centre, 1.0 / spread, fold, actions)
 
 
-def sum_moments(rows: ScaledRows, rewards: FloatArray, folds: int, k: int) -> FoldMoments:
-    """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits."""
+def sum_moments(rows: ScaledRows, rewards: Any, folds: int, k: int) -> FoldMoments:
+    """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits.
+
+    Each block of rows is cut into these pieces, so rows that are read in blocks have the same sums.
+    """
     d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [FoldMoments(*map(np.zeros, shapes)) for _ in range(PIECES)]
-    bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
-
-    def add(number: int) -> None:
-        piece = slice(bounds[number], bounds[number + 1])
-        inputs, centre, scale, fold, actions = rows
-        _add_moments(parts[number], inputs[piece], centre, scale, fold[piece], actions[piece], rewards[piece])
-
-    if len(rewards) * d * d < FEW_TERMS:
-        for number in range(PIECES):
-            add(number)
-    else:
-        in_threads(add, PIECES)
+    length = BLOCK_ROWS // PIECES
+    for block in row_blocks(len(rewards)):
+        _add_block(parts, _block_of(rows, block), rewards[block], length)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
     # Sums were made of the upper half alone.
     upper = np.triu(np.ones((d, d), bool))
     return FoldMoments(np.where(upper, gram, gram.swapaxes(-1, -2)), cross, square)
+
+
+def _block_of(rows: ScaledRows, block: slice) -> ScaledRows:
+    inputs = np.ascontiguousarray(rows.inputs[block], np.float64)
+    return rows._replace(inputs=inputs, fold=rows.fold[block], actions=rows.actions[block])
+
+
+def _add_block(parts: Sequence[FoldMoments], rows: ScaledRows, rewards: FloatArray, length: int) -> None:
+    """Add the rows of a block to the sums of each part, so many rows to each."""
+    inputs, centre, scale, fold, actions = rows
+
+    def add(number: int) -> None:
+        piece = slice(number * length, (number + 1) * length)
+        _add_moments(parts[number], inputs[piece], centre, scale, fold[piece], actions[piece], rewards[piece])
+
+    if len(rewards) * (inputs.shape[1] + 1) ** 2 < FEW_TERMS:
+        for number in range(len(parts)):
+            add(number)
+    else:
+        in_threads(add, len(parts))
 
 
 @jit

@@ -1,13 +1,15 @@
 """Figures that tell whether an estimate can be trusted: of its weights, its error, and its reward model."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.blocks import block_any, block_sum, dot, extremes, mapped, row_blocks
+from zoosim.core.order_statistics import largest, order_statistic
+from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, dot, group_sums, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, GroupTerms, group_sums, standard_error
 from zoosim.off_policy.mean_weight import has_light_tail, is_surely_below_one
 
 SHORTFALL_ERRORS = 3.0
@@ -100,42 +102,46 @@ class ModelFigures(NamedTuple):
 
 
 def weight_figures(
-    weights: FloatArray,
+    weights: Any,
     clusters: Clusters,
     unsupported: float | None = None,
     unsupported_action: str | None = None,
     largest_possible: float = math.inf,
 ) -> WeightFigures:
     """Compute the figures of `weights (n,)`; what is unsupported comes from `unsupported_mass`."""
-    total = float(weights.sum())
-    largest = float(weights.max())
+    total = block_sum(weights)
+    heaviest = extremes(weights)[1]
     return WeightFigures(
         ess=effective_size(weights),
         mean_weight=total / len(weights),
         mean_weight_error=standard_error(group_sums(clusters, Terms(weights))),
-        max_weight=largest,
-        max_share=largest / total if total else 1.0,
+        max_weight=float(heaviest),
+        max_share=float(heaviest) / total if total else 1.0,
         unsupported_mass=unsupported,
         unsupported_action=unsupported_action,
         mean_is_telling=has_light_tail(weights) or is_surely_below_one(weights, largest_possible),
     )
 
 
-def effective_size(weights: FloatArray) -> float:
+def effective_size(weights: Any) -> float:
     """Return (sum w)^2 / sum w^2 of `weights (n,)`, 0 where all are 0 (Kish 1965)."""
     squares = dot(weights, weights)
-    return float(weights.sum()) ** 2 / squares if squares else 0.0
+    return block_sum(weights) ** 2 / squares if squares else 0.0
 
 
-def unsupported_mass(actions: IntArray, weights: FloatArray, mass: FloatArray, n: int) -> tuple[float, int | None]:
+def unsupported_mass(actions: Any, weights: Any, mass: FloatArray, n: int) -> tuple[float, int | None]:
     """Return the share of a target's choices on `n` visits that the log does not show, and the action that lacks most.
 
     Where the log overlaps, the `weights (m,)` of an action's rows, by `actions (m,)`, add up to the target's `mass
     (K,)` on it, give or take. Actions that are due in so few rows that chance may leave them out are judged together.
     """
     k = len(mass)
-    shown = np.bincount(actions, weights, k)
-    squares = np.bincount(actions, weights**2, k)
+    shown = np.zeros(k)
+    squares = np.zeros(k)
+    for rows in row_blocks(len(weights)):
+        block = weights[rows]
+        shown += np.bincount(actions[rows], block, k)
+        squares += np.bincount(actions[rows], block**2, k)
     # The weight of a typical row, by which a sum of so much mass varies: of the action itself, or of all.
     usual = float(squares.sum() / shown.sum()) if shown.any() else 0.0
     row_weight = np.divide(squares, shown, out=np.full(k, usual), where=shown > 0.0)
@@ -163,25 +169,37 @@ def error_figures(sums: ClusterSums, clipped: float | None, drift: Drift | None 
     return ErrorFigures(error, effective_groups, shift, drift)
 
 
-def later_half(times: IntArray | None) -> BoolArray | None:
+def later_half(times: Any) -> Any:
     """Mark the rows from the median of `times (n,)` on; None where there are none, or all are one."""
     if times is None:
         return None
-    middle = len(times) // 2
-    median = np.partition(times, middle)[middle]
-    later: BoolArray = times >= median
-    if later.all():
-        later = times > median
-    return later if later.any() else None
+    median = order_statistic(times, len(times) // 2)
+    if block_any(lambda block: block < median, times):
+        return mapped(lambda block: block >= median, times, dtype=bool)
+    is_one_time = not block_any(lambda block: block > median, times)
+    return None if is_one_time else mapped(lambda block: block > median, times, dtype=bool)
 
 
-def drift_between_halves(terms: Terms, later: BoolArray, clusters: Clusters) -> Drift:
-    """Compare an estimate on a log's halves, to first order: by the mean influence of their rows (Hampel 1974)."""
-    share = float(later.mean())
-    value = terms.value
-    # Influences times this have the difference of the halves' means as their mean, with users kept together.
-    contrast = np.where(later, 1.0 / share, -1.0 / (1.0 - share))
-    difference = group_sums(clusters, Terms(terms.influence() * contrast))
+def drift_between_halves(sums: ClusterSums, later: GroupTerms) -> Drift:
+    """Compare an estimate on a log's halves, to first order: by the mean influence of their rows (Hampel 1974).
+
+    Args:
+        sums: The estimate by group, with one ratio at most.
+        later: The sums of the later rows alone.
+    """
+    n = float(sums.sizes.sum())
+    share = float(later.sizes.sum()) / n
+    value = sums.value
+    top, bottom = sums.ratios[0]
+    of_later: FloatArray = later.base - sums.base.sum() / n * later.sizes
+    if top.any():
+        total = bottom.sum()
+        of_later += n / total * (later.top - top.sum() / total * later.bottom)
+    # Influences of later rows over their share, less those of earlier ones over theirs, have the difference of the
+    # halves' means as their mean, with users kept together.
+    contrast = of_later / share - (sums.influence - of_later) / (1.0 - share)
+    no_ratio = (np.zeros(len(contrast)), sums.sizes)
+    difference = ClusterSums(sums.sizes, contrast, (no_ratio, no_ratio))
     error = standard_error(difference)
     apart = abs(difference.value) / error if error > 0.0 else math.inf
     if not abs(difference.value) > ROUNDING * abs(value):
@@ -189,10 +207,9 @@ def drift_between_halves(terms: Terms, later: BoolArray, clusters: Clusters) -> 
     return Drift(value - share * difference.value, value + (1.0 - share) * difference.value, apart)
 
 
-def clip_weights(weights: FloatArray) -> FloatArray:
+def clip_weights(weights: Any) -> Any:
     """Return weights whose largest are clipped to the next: one in a thousand of those above 0, ten at least."""
-    positive = int(np.count_nonzero(weights))
+    positive = sum(int(np.count_nonzero(weights[rows])) for rows in row_blocks(len(weights)))
     n_clipped = min(max(LEAST_CLIPPED, int(CLIPPED_SHARE * positive)), max(positive - 1, 0))
-    rank = len(weights) - 1 - n_clipped
-    clipped: FloatArray = np.minimum(weights, np.partition(weights, rank)[rank])
-    return clipped
+    limit = float(largest(weights, n_clipped + 1).min())
+    return mapped(lambda block: np.minimum(block, limit), weights)

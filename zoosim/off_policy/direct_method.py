@@ -8,16 +8,18 @@ the model does not know, by draws from its posterior.
 """
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.arrays import evenly_spread
+from zoosim.core.blocks import RowArray, RowSigns, SparseRows, block_sum, mapped, row_blocks
 from zoosim.core.errors import DataError
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
+from zoosim.off_policy.estimators.terms import Terms, TermsByRow
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.models.mixed_model import DRAWS, MixedModel, Pairs, fit_mixed_models
 
@@ -93,8 +95,8 @@ class DirectEstimate(NamedTuple):
     rows so weighted are off the corrected predictions. `held_out (h,)` are rows with corrected predictions `(h,)`.
     """
 
-    terms: FloatArray
-    support: FloatArray
+    terms: TermsByRow
+    support: RowArray
     unsupported: float
     unseen: float
     gap: float
@@ -118,16 +120,18 @@ class DirectMethod:
         self.log = log
         self.visits = evenly_spread(len(log), MOST_VISITS)
         self.uniforms = stream(0, "direct method").random(len(self.visits))
+        self._signs = RowSigns(len(log), "model error")
         self._rewards = [log.rewards, *(log.rewards_by_name[name] for name in log.other_rewards)]
         self._held_out = evenly_spread(len(log), MOST_HELD_OUT)
         if earlier is None:
-            self._fold = clusters.group % FOLDS
-            if len(np.unique(self._fold)) < FOLDS:
+            self._fold = mapped(lambda group: group % FOLDS, clusters.group, dtype=np.int64)
+            sizes = sum(np.bincount(self._fold[rows], minlength=FOLDS) for rows in row_blocks(len(log)))
+            if not np.all(sizes):
                 raise DataError(f"{log.source}: got rows of one user alone, expected {FOLDS} users or more")
             self._models = []
             for fold in range(FOLDS):
-                others = np.flatnonzero(self._fold != fold)
-                rows = others[evenly_spread(len(others), MOST_FITTED // FOLDS)]
+                places = evenly_spread(len(log) - int(sizes[fold]), MOST_FITTED // FOLDS)
+                rows = _rows_outside(self._fold, fold, places)
                 rewards = [reward[rows] for reward in self._rewards]
                 self._models.append(fit_mixed_models(log.rows(rows), rewards, f"half {fold}"))
         else:
@@ -164,23 +168,22 @@ class DirectMethod:
         raw = self._predict(reward, rows, actions)
         corrected = calibration.apply(raw)
         value = float(corrected.mean())
-        terms = np.full(n, value)
         # n / n_visits times as large, so that the error of the mean over all rows is that of a mean over these visits.
-        terms[self.visits] += n / n_visits * (corrected.reshape(n_visits, -1).mean(axis=1) - value)
+        of_visits = SparseRows(n, self.visits, n / n_visits * (corrected.reshape(n_visits, -1).mean(axis=1) - value))
         # What calibration leaves open, to first order (delta method).
-        terms[self._held_out] += n * (calibration.influence @ calibration.slopes(raw))
-        terms += self._model_error(reward, rows, actions, raw, corrected)
+        of_calibration = SparseRows(n, self._held_out, n * (calibration.influence @ calibration.slopes(raw)))
+        of_model = self._model_error(reward, rows, actions, raw, corrected)
+        terms = TermsByRow(n, lambda rows: Terms(value + of_visits[rows] + of_calibration[rows] + of_model(rows)))
         weights, unsupported = _weigh_levels(self._predicted[reward], raw)
-        support = np.zeros(n)
-        support[self._held_out] = weights
+        support = SparseRows(n, self._held_out, weights)
         predicted = calibration.apply(self._predicted[reward])
         gap = _gap(self._rewards[reward][self._held_out], predicted, weights)
         return DirectEstimate(terms, support, unsupported, self._unseen(rows, actions), gap, self._held_out, predicted)
 
     def _model_error(
         self, reward: int, rows: IntArray, actions: IntArray, raw: FloatArray, corrected: FloatArray
-    ) -> FloatArray:
-        """Return terms `(n,)` of mean 0 whose spread is that of the model's draws of the value.
+    ) -> Callable[[Any], FloatArray]:
+        """Return terms of mean 0, for rows by a slice or their numbers, that spread as the model's draws of the value.
 
         Each row stands for one draw, with a sign of its own: so the mean of the terms varies as the value does over the
         draws, and the terms of two policies go together as far as the model's errors about them do.
@@ -194,9 +197,11 @@ class DirectMethod:
         else:
             values = draws.mean(axis=1) - self._logged_draws[reward]
         n = len(self.log)
-        rng = stream(0, "model error")
-        deviations = (values - values.mean())[rng.permutation(np.arange(n) % DRAWS)] * rng.choice([-1.0, 1.0], n)
-        return np.asarray(MODEL_ERRORS * math.sqrt(n) * (deviations - deviations.mean()))
+        numbers = RowArray((n,), np.int64, np.arange)
+        deviations = mapped(lambda row, sign: (values - values.mean())[row % DRAWS] * sign, numbers, self._signs)
+        mean = block_sum(deviations) / n
+        scale = MODEL_ERRORS * math.sqrt(n)
+        return lambda rows: np.asarray(scale * (deviations[rows] - mean))
 
     def _unseen(self, rows: IntArray, actions: IntArray) -> float:
         """Return the share of visits and products of which the model has seen no row that showed the product."""
@@ -226,6 +231,18 @@ class DirectMethod:
             if len(chosen):
                 model: MixedModel = models[reward]
                 yield model, model.pairs(self.log.features[rows[chosen]], actions[chosen]), chosen
+
+
+def _rows_outside(folds: Any, fold: int, places: IntArray) -> IntArray:
+    """Return the rows at some `places`, in order, among those whose fold, of `folds (n,)`, is another."""
+    chosen = []
+    n_before = 0
+    for rows in row_blocks(len(folds)):
+        outside = rows.start + np.flatnonzero(folds[rows] != fold)
+        first, last = np.searchsorted(places, [n_before, n_before + len(outside)])
+        chosen.append(outside[places[first:last] - n_before])
+        n_before += len(outside)
+    return np.concatenate(chosen)
 
 
 def _calibrate(rewards: FloatArray, predicted: FloatArray, *, is_positive: bool) -> Calibration:

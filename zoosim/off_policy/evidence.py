@@ -1,16 +1,17 @@
 """The rewarded rows that an estimate rests on: how many there are in effect, and which weigh the most."""
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.action_spaces import find_action_space
+from zoosim.core.blocks import row_blocks
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.diagnostics import RewardCount, effective_size
+from zoosim.off_policy.diagnostics import RewardCount
 
 MOST_ROWS = 10
 """Rows that an estimate names."""
@@ -36,7 +37,7 @@ class RewardedRow(NamedTuple):
     share: float
 
 
-def count_rewards(rewards: FloatArray, weights: FloatArray) -> RewardCount:
+def count_rewards(rewards: Any, weights: Any) -> RewardCount:
     """Return how many rewards of equal size tell what an estimate tells.
 
     The effective ones are the fewer by two counts. One is of the rewarded rows: (sum |w r|)^2 / sum (w r)^2 (Kish
@@ -48,13 +49,25 @@ def count_rewards(rewards: FloatArray, weights: FloatArray) -> RewardCount:
         rewards: What each visit earned `(n,)`.
         weights: How much each visit counts in an estimate `(n,)`, 0 or more.
     """
-    total = float(weights.sum())
+    total = squares = of_rewarded = sizes = square_sizes = 0.0
+    n_rewarded = 0
+    for rows in row_blocks(len(weights)):
+        block = weights[rows]
+        block_rewards = rewards[rows]
+        is_rewarded = block_rewards != 0.0
+        weighted = np.abs(block[is_rewarded] * block_rewards[is_rewarded])
+        total += float(block.sum())
+        squares += float((block * block).sum())
+        of_rewarded += float(block[is_rewarded].sum())
+        sizes += float(weighted.sum())
+        square_sizes += float((weighted * weighted).sum())
+        n_rewarded += int(is_rewarded.sum())
     if not total > 0.0:
         return RewardCount(0.0, 0.0)
-    is_rewarded = rewards != 0.0
-    rows = effective_size(weights)
-    of_all_rows = rows * float(weights[is_rewarded].sum()) / total
-    return RewardCount(min(effective_size(np.abs(weights * rewards)), of_all_rows), rows * float(is_rewarded.mean()))
+    effective_rows = total**2 / squares if squares else 0.0
+    of_rewarded_rows = sizes**2 / square_sizes if square_sizes else 0.0
+    effective = min(of_rewarded_rows, effective_rows * of_rewarded / total)
+    return RewardCount(effective, effective_rows * n_rewarded / len(weights))
 
 
 def rewards_in_words(count: float) -> str:
@@ -64,7 +77,7 @@ def rewards_in_words(count: float) -> str:
     return f"about {counted(max(count, 1.0), 'reward')}"
 
 
-def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:
+def rewarded_rows(log: Log, weights: Any, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:
     """Return the rows of a log with the largest weight x reward, the largest first, at most so many.
 
     Args:
@@ -72,23 +85,35 @@ def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple
         weights: How much each visit counts in an estimate `(n,)`, 0 or more.
         most: How many rows to return.
     """
-    sizes = np.abs(weights * log.visit_rewards)
-    total = float(sizes.sum())
+    rewards = log.visit_rewards
+    total = 0.0
+    candidates = np.zeros(0, np.int64)
+    sizes = np.zeros(0)
+    for rows in row_blocks(len(log)):
+        block = np.abs(weights[rows] * rewards[rows])
+        total += float(block.sum())
+        places = _largest(block, most)
+        candidates = np.append(candidates, rows.start + places)
+        sizes = np.append(sizes, block[places])
+        kept = _largest(sizes, most)
+        candidates = candidates[kept]
+        sizes = sizes[kept]
     if not total > 0.0:
         return ()
-    numbers = log.row_numbers
+    few = log.rows(candidates)
+    heavy = weights[candidates]
     evaluator = find_action_space(log.action_space).evaluator
     return tuple(
         RewardedRow(
-            row=int(numbers[row]),
-            user=None if log.user_ids is None else int(log.user_ids[row]),
-            time=None if log.times is None else _written(int(log.times[row])),
-            action=evaluator.action_shown(log, int(row)),
-            reward=float(log.visit_rewards[row]),
-            weight=float(weights[row]),
-            share=float(sizes[row]) / total,
+            row=int(few.row_numbers[place]),
+            user=None if few.user_ids is None else int(few.user_ids[place]),
+            time=None if few.times is None else _written(int(few.times[place])),
+            action=evaluator.action_shown(few, place),
+            reward=float(few.visit_rewards[place]),
+            weight=float(heavy[place]),
+            share=float(sizes[place]) / total,
         )
-        for row in _largest(sizes, most)
+        for place in range(len(candidates))
     )
 
 

@@ -1,28 +1,41 @@
 """Estimate policies one after another, each reward beside the other, and collect the results."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blocks import mapped, row_blocks
 from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval, cut
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation, evaluator_for
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Compared, EstimateComparison
 from zoosim.off_policy.diagnostics import Drift, RewardCount, drift_between_halves
-from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.estimators.terms import RowTerms, Terms, Totals, divides_by_nothing
 from zoosim.off_policy.evidence import count_rewards, rewarded_rows
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.bootstrap import bootstraps
-from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, go_together, group_sums, make_clusters
-from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
-from zoosim.off_policy.intervals.sequences import confidence_sequence
+from zoosim.off_policy.intervals.clusters import (
+    Clusters,
+    ClusterSums,
+    go_together,
+    group_sums,
+    halved_sums,
+    make_clusters,
+)
+from zoosim.off_policy.intervals.intervals import (
+    asymptotic_interval,
+    bernstein_interval,
+    bootstrap_interval,
+    checked_range,
+)
+from zoosim.off_policy.intervals.sequences import SequenceEnds
 from zoosim.off_policy.options import EvaluationOptions
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import plan_randomisation
@@ -37,6 +50,9 @@ from zoosim.off_policy.verdict import (
     WORDS,
     Verdict,
 )
+
+MOST_APART = 5_000_000
+"""Users or rows that are summed up apart where rows are read in blocks: 16 bytes of memory for each."""
 
 NOTHING = Interval(math.nan, None, None)
 NO_OVERLAP = "no overlap: the policy never chooses a logged action"
@@ -216,8 +232,8 @@ def _estimates(
         else:
             verdict = evaluated.verdict(estimator, estimated)
             if checks is not None:
-                influence = evaluated.terms(estimator).influence()
-                for check_verdict in (checks.estimate_verdict(influence, interval), *log_verdicts):
+                influence_of = _influence(evaluated.terms(estimator), sums)
+                for check_verdict in (checks.estimate_verdict(influence_of, interval), *log_verdicts):
                     verdict = _worse_verdict(check_verdict, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
@@ -235,7 +251,7 @@ def _worse_verdict(estimate: Verdict, general: Verdict) -> Verdict:
 
 def _general_verdict(evaluated: PolicyEvaluation, options: EvaluationOptions) -> Verdict:
     """Return what speaks against the kind of interval and of propensities, whatever the estimate."""
-    if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
+    if options.interval == "sequence" and go_together(evaluated.clusters, mapped(np.multiply, *evaluated.bounded())):
         return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
     reasons = [GUESSED_RANGE] * options.guessed_range + [ESTIMATED] * (options.propensity_model is not None)
     return Verdict(WEAK if reasons else TRUST, tuple(reasons))
@@ -264,12 +280,17 @@ def _sums_and_drift(
 ) -> tuple[ClusterSums, Drift | None] | None:
     """Return an estimate as sums by group, and how it differs between the log's halves; None if all weights are 0."""
     terms = evaluated.terms(estimator)
-    if terms.bottom is not None and not terms.bottom.any():
+    if divides_by_nothing(terms):
         return None
-    drift = None
-    if options.later is not None:
-        drift = drift_between_halves(terms, options.later, evaluated.clusters)
-    return group_sums(evaluated.clusters, terms), drift
+    sums, later = halved_sums(evaluated.clusters, terms, options.later)
+    return sums, None if later is None else drift_between_halves(sums, later)
+
+
+def _influence(terms: RowTerms, sums: ClusterSums) -> Callable[[IntArray], FloatArray]:
+    """Return the function that gives the influence of rows, by their numbers, on an estimate with such sums."""
+    top, bottom = (float(part.sum()) for part in sums.ratios[0])
+    totals = Totals(float(sums.sizes.sum()), float(sums.base.sum()), top, bottom)
+    return lambda rows: totals.influence(terms.at(rows))
 
 
 def _intervals(
@@ -290,10 +311,36 @@ def _bounds(evaluated: PolicyEvaluation, options: EvaluationOptions) -> Interval
     weights, rewards = evaluated.bounded()
     log = evaluated.log
     if options.interval == "bernstein":
+        if log.is_streamed and evaluated.clusters.n_clusters > MOST_APART:
+            got = f"{evaluated.clusters.n_clusters:,} users or rows, expected {MOST_APART:,} at most"
+            advice = "which bernstein sums up apart, where rows are read in blocks; take bootstrap or sequence"
+            raise DataError(f"{log.source}: got {got}, {advice}")
         # Each user apart: the bound is as wide as the largest group's sum
         # can be, and groups of many users would widen it.
         units = make_clusters(len(weights), log.user_ids, max_groups=len(weights))
         return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
-    order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")
-    low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
+    ends = SequenceEnds(checked_range(rewards, options.reward_range), options.level)
+    for rows in _in_order_of_time(log):
+        low, high = ends.add(weights[rows], rewards[rows])
     return Interval(math.nan, float(low[-1]), float(high[-1]))
+
+
+def _in_order_of_time(log: Log) -> Iterator[Any]:
+    """Yield the rows of a log in order of time, a block after the other; raises `DataError` where it cannot."""
+    if log.times is None:
+        yield from row_blocks(len(log))
+    elif log.is_streamed:
+        last = -math.inf
+        for rows in row_blocks(len(log)):
+            times = np.append(last, log.times[rows])
+            if (np.diff(times) < 0.0).any():
+                raise DataError(
+                    f"{log.source}: its rows are not in order of time, as sequence needs where rows are read in "
+                    "blocks; sort them, or take bernstein"
+                )
+            last = float(times[-1])
+            yield rows
+    else:
+        order = np.argsort(log.times, kind="stable")
+        for rows in row_blocks(len(log)):
+            yield order[rows]

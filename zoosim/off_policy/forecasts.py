@@ -1,9 +1,13 @@
 """What an evaluation forecasts of a policy: the mean of each reward, with the interval of the estimate that speaks."""
 
+import math
+from typing import Any
+
 import numpy as np
 from scipy.special import ndtri
 
-from zoosim.core.digests import content_digest
+from zoosim.core.blocks import block_sum, mapped, row_blocks
+from zoosim.core.digests import joint_digest
 from zoosim.core.forecasts import PER_VISIT, PER_VISITOR, Forecast, decisions_to_score, made_now
 from zoosim.core.number_format import VISIT
 from zoosim.logs.log import Log
@@ -36,7 +40,7 @@ def forecasts_of(evaluation: Evaluation, policy: str, log: Log, *, by: str, vers
         result = best_result(figures, policy)
         if result.verdict == DO_NOT_USE or result.low is None or result.high is None:
             continue
-        deviation = float(np.std(by_name[reward]))
+        deviation = _deviation(by_name[reward])
         forecasts.append(
             Forecast(
                 quantity=PER_VISIT if evaluation.case == VISIT else PER_VISITOR,
@@ -64,4 +68,12 @@ def forecasts_of(evaluation: Evaluation, policy: str, log: Log, *, by: str, vers
 def digest_of(log: Log) -> str:
     """Return a digest of what a log chose and what it earned, by which the same rows are known again."""
     arrays = (log.actions, log.propensities, log.rewards)
-    return content_digest(*(np.ascontiguousarray(array).tobytes() for array in arrays))[:16]
+    blocks = (array[rows] for array in arrays for rows in row_blocks(len(log)))
+    return joint_digest(np.ascontiguousarray(block).tobytes() for block in blocks)[:16]
+
+
+def _deviation(rewards: Any) -> float:
+    """Return the standard deviation of `rewards (n,)`."""
+    n = len(rewards)
+    mean = block_sum(rewards) / n
+    return math.sqrt(block_sum(mapped(lambda block: (block - mean) ** 2, rewards)) / n)

@@ -1,12 +1,13 @@
 """Group rows by their features alone, never by their clicks, so that the clicks of a group stay a fair sample."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.blocks import block_sums, mapped, row_blocks
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 MOSTLY = 0.9
 """Share of a group's rows with a 1 in a column from which on that describes the group."""
@@ -28,7 +29,7 @@ class Groups(NamedTuple):
     `descriptions` say what sets each group apart, where somebody asked.
     """
 
-    labels: IntArray
+    labels: Any
     centres: FloatArray
     scale: FloatArray
     how: str
@@ -40,11 +41,10 @@ class Groups(NamedTuple):
         descriptions = self.descriptions or ("",) * self.n_groups
         return [f"segment {number}{': ' + text if text else ''}" for number, text in enumerate(descriptions, start=1)]
 
-    def named(self, features: FloatArray, names: Sequence[str]) -> "Groups":
+    def named(self, features: Any, names: Sequence[str]) -> "Groups":
         """Return the groups with what sets each apart from all rows: `features (n, d)` by their `names (d,)`."""
-        center = features.mean(axis=0)
-        spread = features.std(axis=0)
-        is_binary = np.asarray(np.isin(features, (0.0, 1.0)).all(axis=0))
+        center, spread = _moments(features)
+        is_binary = _are_binary(features)
         described = []
         for group in range(self.n_groups):
             mean = self.centres[group]
@@ -80,35 +80,64 @@ def _description(name: str, is_binary: bool, distance: float) -> str:
     return f"{'high' if distance > 0.0 else 'low'} {name}"
 
 
-def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
+def group_rows(features: Any, most: int, clusters: int) -> Groups:
     """Group rows by `features (n, d)`: one group per pattern of the columns of 0 and 1, if at most `most` occur.
 
     Otherwise by k-means on all columns, scaled to variance 1, into `clusters` groups (Lloyd 1982), always the same for
     the same rows.
     """
-    spread: FloatArray = features.std(axis=0) if len(features) else np.zeros(features.shape[1])
+    center, spread = _moments(features)
     varied = spread > 0.0
     if not varied.any():
         return _one_group(features, "nothing tells them apart")
-    binary = np.isin(features, (0.0, 1.0)).all(axis=0)
+    binary = _are_binary(features)
     used = binary & varied
     if used.any():
-        patterns, labels = np.unique(_codes(features[:, used]), return_inverse=True)
-        if len(patterns) <= most:
+        codes = mapped(lambda block: _codes(block[:, used]), features, dtype=np.int64)
+        patterns = _few_patterns(codes, most)
+        if patterns is not None:
             n_numeric = int((~binary).sum())
             unused = f"; {n_numeric} columns of numbers are not used" if n_numeric else ""
             how = f"patterns of {int(used.sum())} columns{unused}"
-            return _ordered(labels.reshape(-1), features, used.astype(float), how)
+            labels = mapped(lambda block: np.asarray(np.searchsorted(patterns, block)), codes, dtype=np.int64)
+            return _ordered(labels, len(patterns), features, used.astype(float), how)
     if clusters < 2:
         return _one_group(features, "too few clicks for more")
     scale: FloatArray = np.where(varied, 1.0 / np.where(varied, spread, 1.0), 0.0)
     how = f"clusters of {int(varied.sum())} columns (k-means), which need not be how tastes differ"
-    return _ordered(_clustered((features - features.mean(axis=0)) * scale, clusters), features, scale, how)
+    scaled = mapped(lambda block: (block - center) * scale, features, width=features.shape[1])
+    labels, n_groups = _clustered(scaled, clusters)
+    return _ordered(labels, n_groups, features, scale, how)
 
 
-def _one_group(features: FloatArray, reason: str) -> Groups:
-    labels = np.zeros(len(features), np.int64)
-    return _ordered(labels, features, np.zeros(features.shape[1]), f"one group: {reason}")
+def _moments(features: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the standard deviation of each column of `features (n, d)`."""
+    n = max(len(features), 1)
+    center = block_sums(features) / n
+    return center, np.sqrt(block_sums(features, lambda block: (block - center) ** 2) / n)
+
+
+def _are_binary(features: Any) -> BoolArray:
+    """Return which columns of `features (n, d)` hold 0 and 1 alone `(d,)`."""
+    are_binary = np.ones(features.shape[1], bool)
+    for rows in row_blocks(len(features)):
+        are_binary &= np.isin(features[rows], (0.0, 1.0)).all(axis=0)
+    return are_binary
+
+
+def _few_patterns(codes: Any, most: int) -> IntArray | None:
+    """Return the different ones of `codes (n,)` in order; None where they are more than `most`."""
+    patterns = np.zeros(0, np.int64)
+    for rows in row_blocks(len(codes)):
+        patterns = np.union1d(patterns, codes[rows])
+        if len(patterns) > most:
+            return None
+    return patterns
+
+
+def _one_group(features: Any, reason: str) -> Groups:
+    labels = mapped(lambda block: np.zeros(len(block), np.int64), features, dtype=np.int64)
+    return _ordered(labels, 1, features, np.zeros(features.shape[1]), f"one group: {reason}")
 
 
 def _codes(patterns: FloatArray) -> IntArray:
@@ -120,27 +149,40 @@ def _codes(patterns: FloatArray) -> IntArray:
     return codes
 
 
-def _clustered(scaled: FloatArray, clusters: int) -> IntArray:
+def _clustered(scaled: Any, clusters: int) -> tuple[Any, int]:
+    """Return the cluster of each row of `scaled (n, d)`, and how many there are."""
     from sklearn.cluster import KMeans
 
-    sample = scaled[:: max(1, len(scaled) // SAMPLE)]
+    sample = scaled[np.arange(0, len(scaled), max(1, len(scaled) // SAMPLE))]
     count = min(clusters, len(np.unique(sample, axis=0)))
     # With more threads sums are added in another order, and the groups of a log would go by the machine.
     with threadpool_limits(1):
         model = KMeans(count, n_init=5, random_state=0).fit(sample)
-        return np.asarray(model.predict(scaled), np.int64)
+
+    def predict(block: FloatArray) -> IntArray:
+        with threadpool_limits(1):
+            return np.asarray(model.predict(block), np.int64)
+
+    return mapped(predict, scaled, dtype=np.int64), count
 
 
-def _ordered(labels: IntArray, features: FloatArray, scale: FloatArray, how: str) -> Groups:
-    """Number the groups by size, the largest first; of groups as large, that which comes first."""
-    _, first, labels = np.unique(labels, return_index=True, return_inverse=True)
-    labels = labels.reshape(-1)
-    sizes = np.bincount(labels)
-    order = np.lexsort((first, -sizes))
-    rank = np.empty(len(order), np.int64)
+def _ordered(labels: Any, n_labels: int, features: Any, scale: FloatArray, how: str) -> Groups:
+    """Number the groups by size, the largest first; of groups as large, that which comes first; leave out empty ones.
+
+    `labels (n,)` are from 0 to `n_labels - 1`.
+    """
+    sizes = np.zeros(n_labels, np.int64)
+    first = np.full(n_labels, len(features))
+    sums = np.zeros((n_labels, features.shape[1]))
+    for rows in row_blocks(len(features)):
+        block = labels[rows]
+        sizes += np.bincount(block, minlength=n_labels)
+        present, place = np.unique(block, return_index=True)
+        first[present] = np.minimum(first[present], rows.start + place)
+        for number, column in enumerate(features[rows].T):
+            sums[:, number] += np.bincount(block, column, n_labels)
+    order = np.lexsort((first, -sizes))[: int((sizes > 0).sum())]
+    rank = np.zeros(n_labels, np.int64)
     rank[order] = np.arange(len(order))
-    ranked = rank[labels]
-    centres = np.zeros((len(order), features.shape[1]))
-    for number, column in enumerate(features.T):
-        centres[:, number] = np.bincount(ranked, column, len(order)) / sizes[order]
-    return Groups(ranked, centres, scale, how)
+    centres = sums[order] / sizes[order, None]
+    return Groups(mapped(lambda block: rank[block], labels, dtype=np.int64), centres, scale, how)

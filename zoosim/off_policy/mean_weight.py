@@ -1,9 +1,12 @@
 """Tests of a mean weight: it should be 1, but heavy-tailed weights miss that by chance far more than they show."""
 
 import math
+from typing import Any
 
 import numpy as np
 
+from zoosim.core.blocks import row_blocks
+from zoosim.core.order_statistics import largest as largest_of
 from zoosim.core.types import FloatArray
 
 FINITE_VARIANCE = 0.5
@@ -24,18 +27,18 @@ EVIDENCE = math.log(1_000.0)
 BETS = 2.0 ** -np.arange(1.0, 15.0)
 
 
-def has_light_tail(weights: FloatArray) -> bool:
+def has_light_tail(weights: Any) -> bool:
     """Return whether the standard error of the mean of `weights (n,)`, 0 or more, can be believed.
 
     So it is where the shape of a generalised Pareto distribution, fitted to the largest of them (Zhang & Stephens
     2009), is below 1/2 by a standard error (Vehtari, Simpson, Gelman, Yao & Gabry 2024,
     https://jmlr.org/papers/v25/19-556.html).
     """
-    positive = weights[weights > 0.0]
-    if len(positive) < FEWEST:
+    positive = sum(int(np.count_nonzero(weights[rows])) for rows in row_blocks(len(weights)))
+    if positive < FEWEST:
         return False
-    size = int(min(TAIL_SHARE * len(positive), TAIL_SIZE * math.sqrt(len(positive))))
-    largest = np.sort(np.partition(positive, len(positive) - size - 1)[len(positive) - size - 1 :])
+    size = int(min(TAIL_SHARE * positive, TAIL_SIZE * math.sqrt(positive)))
+    largest = np.sort(largest_of(weights, size + 1))
     excesses = largest[1:] - largest[0]
     excesses = excesses[excesses > 1e-9 * largest[-1]]
     if len(np.unique(excesses)) < FEWEST_SIZES:
@@ -64,7 +67,7 @@ def pareto_shape(excesses: FloatArray) -> float:
     return (m * shape + 10.0 * 0.5) / (m + 10.0)
 
 
-def is_surely_below_one(weights: FloatArray, largest: float) -> bool:
+def is_surely_below_one(weights: Any, largest: float) -> bool:
     """Return whether the mean of `weights (n,)` is below 1 beyond doubt, if none can be larger than `largest`.
 
     By bets whose stake no weight can use up: where propensities are right they win nothing on average, so they rarely
@@ -73,6 +76,9 @@ def is_surely_below_one(weights: FloatArray, largest: float) -> bool:
     bets = BETS[BETS * max(largest - 1.0, 1.0) < 1.0]
     if not len(bets) or not np.isfinite(largest):
         return False
-    gains = np.array([float(np.log1p(-bet * (weights - 1.0)).sum()) for bet in bets])
+    gains = np.zeros(len(bets))
+    for rows in row_blocks(len(weights)):
+        above = weights[rows] - 1.0
+        gains += [float(np.log1p(-bet * above).sum()) for bet in bets]
     # Money shared out evenly over fair bets is a fair bet itself, so no bet has to be chosen by the log.
     return bool(np.logaddexp.reduce(gains) - math.log(len(bets)) >= EVIDENCE)

@@ -3,13 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from zoosim.core.blocks import block_any, extremes
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.statistics import ANY, Limits
-from zoosim.core.types import BoolArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_for
 from zoosim.off_policy.diagnostics import later_half
@@ -44,7 +42,7 @@ class EvaluationOptions(NamedTuple):
     seed: int
     reward_range: tuple[float, float]
     guessed_range: bool
-    later: BoolArray | None
+    later: Any
     limits: Limits = ANY
     propensity_model: str | None = None
     is_deterministic: bool = False
@@ -151,12 +149,11 @@ def _checked_estimators(evaluator: type[ActionSpaceEvaluator], given: Any) -> tu
 
 def _clicks(log: Log) -> bool:
     """Return whether a visit earns one click or none; one of several positions may earn more than the log shows."""
-    return log.rewards.size == len(log) and bool(np.isin(log.rewards, (0.0, 1.0)).all())
+    one_each = log.rewards.ndim == 1 or log.rewards.shape[1] == 1
+    return one_each and not block_any(lambda rewards: (rewards != 0.0) & (rewards != 1.0), log.rewards)
 
 
 def _range_of(log: Log) -> tuple[float, float]:
     """Return the smallest and largest reward of a visit, wider where all are the same."""
-    rewards = log.visit_rewards
-    low = float(rewards.min())
-    high = float(rewards.max())
+    low, high = (float(end) for end in extremes(log.visit_rewards))
     return (min(low, 0.0), max(high, 1.0)) if low == high else (low, high)

@@ -1,11 +1,12 @@
 """Tabulate a policy's weights by size, by action, by category of products and by segment of visitors."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.blocks import mapped, row_blocks
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.evidence import RewardedRow, rewarded_rows
 from zoosim.off_policy.groups import Groups, group_rows
@@ -60,7 +61,7 @@ class Overlap(NamedTuple):
 
 
 def overlap_of(
-    weights: FloatArray, actions: tuple[ActionShare, ...], groups: Groups, log: Log, *, by_category: bool = False
+    weights: Any, actions: tuple[ActionShare, ...], groups: Groups, log: Log, *, by_category: bool = False
 ) -> Overlap:
     """Sum up the weights of a policy.
 
@@ -72,17 +73,19 @@ def overlap_of(
         by_category: Whether to sum up by category of products, too.
     """
     n = len(weights)
-    positive = weights[weights > 0.0]
-    size_class = np.clip(np.searchsorted(EDGES, positive, side="right") - 1, 0, len(EDGES) - 2)
-    classes = np.bincount(size_class, minlength=len(EDGES) - 1) / n
+    counts = np.zeros(len(EDGES) - 1, np.int64)
+    for rows in row_blocks(n):
+        block = weights[rows]
+        size_class = np.searchsorted(EDGES, block[block > 0.0], side="right") - 1
+        counts += np.bincount(np.clip(size_class, 0, len(counts) - 1), minlength=len(counts))
     segments = tuple(
-        part._replace(rests_on=_rows_of_segment(log, weights, groups.labels == label))
+        part._replace(rests_on=_rows_of_segment(log, weights, groups.labels, label))
         for label, part in _parts_by_label(weights, groups.labels, groups.names).items()
     )
     categories, categories_how = _categories(log, weights) if by_category else ((), "")
     return Overlap(
-        unused=1.0 - len(positive) / n,
-        classes=tuple(classes.tolist()),
+        unused=1.0 - int(counts.sum()) / n,
+        classes=tuple((counts / n).tolist()),
         actions=actions,
         segments=segments,
         how=groups.how,
@@ -91,13 +94,16 @@ def overlap_of(
     )
 
 
-def action_shares(
-    log: Log, actions: IntArray, weights: FloatArray, n: int, mass: FloatArray | None
-) -> tuple[ActionShare, ...]:
+def action_shares(log: Log, actions: Any, weights: Any, n: int, mass: FloatArray | None) -> tuple[ActionShare, ...]:
     """Return the share of `n` choices that each action has, from `actions (m,)`, `weights (m,)` and `mass (K,)`."""
     n_actions = log.n_actions
-    logged = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
-    weighted = np.bincount(actions, weights, n_actions) / n
+    logged = np.zeros(n_actions)
+    weighted = np.zeros(n_actions)
+    for rows in row_blocks(len(actions)):
+        logged += np.bincount(actions[rows], minlength=n_actions)
+        weighted += np.bincount(actions[rows], weights[rows], n_actions)
+    logged /= len(actions)
+    weighted /= n
     chosen = [None] * n_actions if mass is None else (mass / n).tolist()
     names = map(log.action_name, range(n_actions))
     return tuple(map(ActionShare, names, logged.tolist(), weighted.tolist(), chosen))
@@ -108,29 +114,38 @@ def _categories(log: Log, weights: FloatArray) -> tuple[tuple[OverlapStratum, ..
     known = sorted(set(log.categories))
     if 0 < len(known) < log.n_actions:
         category_of = np.searchsorted(known, log.categories)
-        return _parts(weights, category_of[log.actions], known), "the catalogue's"
+        return _parts(weights, _labels_of(log, category_of), known), "the catalogue's"
     if not log.products.shape[1]:
         return (), ""
     groups = group_rows(log.products, MOST_PATTERNS, FEW_GROUPS)
     names = [f"group {number + 1}" for number in range(groups.n_groups)]
-    return _parts(weights, groups.labels[log.actions], names), groups.how
+    return _parts(weights, _labels_of(log, groups.labels), names), groups.how
 
 
-def _rows_of_segment(log: Log, weights: FloatArray, is_in: BoolArray) -> tuple[RewardedRow, ...]:
-    return rewarded_rows(log, np.where(is_in, weights, 0.0), ROWS_PER_SEGMENT)
+def _labels_of(log: Log, label_of_product: IntArray) -> Any:
+    return mapped(lambda actions: label_of_product[actions], log.actions, dtype=np.int64)
 
 
-def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[OverlapStratum, ...]:
+def _rows_of_segment(log: Log, weights: Any, labels: Any, label: int) -> tuple[RewardedRow, ...]:
+    inside = mapped(lambda block, own: np.where(own == label, block, 0.0), weights, labels)
+    return rewarded_rows(log, inside, ROWS_PER_SEGMENT)
+
+
+def _parts(weights: Any, labels: Any, names: Sequence[str]) -> tuple[OverlapStratum, ...]:
     return tuple(_parts_by_label(weights, labels, names).values())
 
 
-def _parts_by_label(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> dict[int, OverlapStratum]:
+def _parts_by_label(weights: Any, labels: Any, names: Sequence[str]) -> dict[int, OverlapStratum]:
     """Sum up by label; labels without rows are left out."""
-    rows = np.bincount(labels, None, len(names))
-    total = np.bincount(labels, weights, len(names))
-    squares = np.bincount(labels, weights**2, len(names))
-    largest = np.zeros(len(names))
-    np.maximum.at(largest, labels, weights)
+    rows = np.zeros(len(names), np.int64)
+    total, squares, largest = np.zeros((3, len(names)))
+    for block in row_blocks(len(weights)):
+        own = weights[block]
+        label_of_row = labels[block]
+        rows += np.bincount(label_of_row, minlength=len(names))
+        total += np.bincount(label_of_row, own, len(names))
+        squares += np.bincount(label_of_row, own**2, len(names))
+        np.maximum.at(largest, label_of_row, own)
     parts = {}
     for label, name in enumerate(names):
         if rows[label]:

@@ -31,5 +31,5 @@ def predict_values(policies: Mapping[str, Policy], later: Log, earlier: Log | No
         drawn = np.empty((len(visits), ACTIONS_A_VISIT), np.int64)
         draw_products(PolicyTarget(policy, visits).distributions(visits, 0, len(visits)), method.uniforms, drawn)
         estimates = method.estimate(drawn)
-        values[name] = float(estimates[0].terms.mean())
+        values[name] = float(estimates[0].terms.value)
     return values

@@ -14,7 +14,7 @@ from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.diagnostics import Drift, RewardCount, WeightFigures, clip_weights, error_figures, weight_figures
-from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.estimators.terms import RowTerms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums
 from zoosim.off_policy.overlap import Overlap, overlap_of
@@ -33,7 +33,7 @@ class VisitWeights:
 
     def __init__(
         self,
-        values: FloatArray,
+        values: Any,
         clusters: Clusters,
         unsupported_mass: float | None = None,
         unsupported_action: str | None = None,
@@ -50,7 +50,7 @@ class VisitWeights:
         return weight_figures(self.values, self.clusters, *self.unsupported, self.largest_possible)
 
     @cached_property
-    def clipped(self) -> FloatArray:
+    def clipped(self) -> Any:
         """The weights `(n,)` with the largest of them clipped."""
         return clip_weights(self.values)
 
@@ -58,8 +58,8 @@ class VisitWeights:
 class Bounded(NamedTuple):
     """Weights and rewards `(n,)` whose mean product is the policy's value: what intervals for any size bound."""
 
-    weights: FloatArray
-    rewards: FloatArray
+    weights: Any
+    rewards: Any
 
 
 class Estimated(NamedTuple):
@@ -98,11 +98,11 @@ class PolicyEvaluation(ABC):
         """Return the importance weights that an estimator rests on."""
 
     @property
-    def shown_weights(self) -> FloatArray:
+    def shown_weights(self) -> Any:
         """The importance weights of the products shown `(n,)`, in rankings of each given those above `(n, L)`."""
         return self.weights(self.estimators[0]).values
 
-    def support(self, estimator: str) -> FloatArray:
+    def support(self, estimator: str) -> Any:
         """Return how much an estimate rests on each row `(n,)`: their weights."""
         return self.weights(estimator).values
 
@@ -110,11 +110,11 @@ class PolicyEvaluation(ABC):
         """Return the evaluation by one of the log's other rewards, which shares the weights."""
         raise NotImplementedError(f"{type(self).__name__}: its logs have one reward")
 
-    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: Any) -> RowTerms:
         """Return the terms of an estimate with other `weights (n,)` than its own."""
         raise NotImplementedError(f"{type(self).__name__}: its weights are not one per row")
 
-    def terms(self, estimator: str) -> Terms:
+    def terms(self, estimator: str) -> RowTerms:
         """Return the terms of an estimate."""
         return self.terms_with(estimator, self.weights(estimator).values)
 

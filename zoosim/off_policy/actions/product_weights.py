@@ -1,14 +1,16 @@
 """Importance weights and model predictions of each row of a log, for a target policy."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blocks import empty_rows, row_blocks
+from zoosim.core.calls import no_progress
 from zoosim.core.distributions import Distributions, draw_products
 from zoosim.core.jit import jit
-from zoosim.core.threads import in_threads
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.threads import map_in_threads
+from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel, model_terms
 from zoosim.off_policy.direct_method import ACTIONS_A_VISIT
@@ -16,6 +18,9 @@ from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, 
 
 BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where they have more probabilities than that."""
+
+PIECES_AT_ONCE = 8
+"""So many of them are weighed side by side."""
 
 
 class WeightsAndPredictions(NamedTuple):
@@ -26,9 +31,9 @@ class WeightsAndPredictions(NamedTuple):
     drew for some visits, `mean_shown (n, d)` the mean features of what the target shows. None where they are not known.
     """
 
-    weights: FloatArray
-    predicted: FloatArray | None = None
-    expected: FloatArray | None = None
+    weights: Any
+    predicted: Any = None
+    expected: Any = None
     mass: FloatArray | None = None
     drawn: IntArray | None = None
     mean_shown: FloatArray | None = None
@@ -47,97 +52,122 @@ def weigh_and_predict(
     models: Sequence[RewardModel],
     visits: DrawnVisits | None = None,
     shown: FloatArray | None = None,
+    progress: Progress = no_progress,
 ) -> list[WeightsAndPredictions]:
     """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
     Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
     without models, one of weights alone. For `visits` the target's choices are drawn, too. Of the products' features
-    `shown (K, d)` the mean over the target's choices is returned.
+    `shown (K, d)` the mean over the target's choices is returned. Of a log whose rows are read in blocks, what is
+    returned of all rows is, too.
     """
     n = len(log)
     k = log.n_actions
-    blocks = _blocks(target.widths(log))
-    pieces = np.array_split(blocks, min(len(blocks), max(1, MOST_CELLS // k)))
-    predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
+    models = models if target.whole else []
     if visits is None or not target.whole:
         visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
-    drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
     features = np.zeros((k, 0)) if shown is None else shown
-    mean_shown = np.empty((n, features.shape[1]))
-    out = _Blocks(np.empty(n), np.zeros((len(pieces), k)), predictions, visits, drawn, features, mean_shown)
-
-    def work(number: int) -> None:
-        for start, stop in pieces[number].tolist():
-            _weigh_block(log, target, start, stop, number, out)
-
-    if isinstance(target, PolicyTarget):  # one object, asked in turn
-        for number in range(len(pieces)):
-            work(number)
+    weights = empty_rows((n,), log.actions)
+    mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
+    predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]
+    drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
+    mass = np.zeros(k)
+    for rows in row_blocks(n):
+        block = _RowBlock(log, target, rows, models, visits, drawn, features)
+        block.weigh(mass)
+        weights[rows] = block.weights
+        if shown is not None:
+            mean_shown[rows] = block.mean_shown
+        for arrays, own in zip(predictions, block.predictions, strict=True):
+            for array, values in zip(arrays, own, strict=True):
+                array[rows] = values
+        if log.is_streamed and not isinstance(target, PolicyTarget):  # which tells itself
+            progress(f"judged {rows.stop:,} of {n:,} rows")
+    if isinstance(target, PolicyTarget):
         target.finish()
-    else:
-        in_threads(work, len(pieces))
-    # Each piece has sums of its own, added in order, so that the number of threads changes no bit.
-    mass = out.mass.sum(axis=0) if target.whole else None
+    known_mass = mass if target.whole else None
     if not predictions:
-        return [WeightsAndPredictions(out.weights, mass=mass, drawn=drawn, mean_shown=mean_shown)] * max(1, len(models))
-    return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass, drawn) for each in predictions]
+        return [WeightsAndPredictions(weights, mass=known_mass, drawn=drawn, mean_shown=mean_shown)]
+    return [WeightsAndPredictions(weights, *arrays, known_mass, drawn) for arrays in predictions]
 
 
-def _blocks(widths: IntArray) -> IntArray:
-    """Cut rows that take `widths (n,)` probabilities into blocks `(b, 2)`, each from a start to before a stop."""
+def _pieces(widths: IntArray) -> list[slice]:
+    """Cut m rows that take `widths (m,)` probabilities into those that are asked at once."""
     before = np.append(0, np.cumsum(widths))
-    blocks = []
+    pieces = []
     start = 0
     while start < len(widths):
         fitting = int(np.searchsorted(before, before[start] + MOST_CELLS, "right")) - 1
         stop = min(max(fitting, start + 1), start + BLOCK)
-        blocks.append((start, stop))
+        pieces.append(slice(start, stop))
         start = stop
-    return np.array(blocks)
+    return pieces
 
 
-class Predictions(NamedTuple):
-    """A reward model, and arrays `(n,)` for its predictions, as in `WeightsAndPredictions`."""
+class _RowBlock:
+    """A block of a log's `rows`, their weights `(m,)` and for each reward model two arrays of predictions `(m,)`."""
 
-    model: RewardModel
-    predicted: FloatArray
-    expected: FloatArray
+    def __init__(
+        self,
+        log: Log,
+        target: Target,
+        rows: slice,
+        models: Sequence[RewardModel],
+        visits: DrawnVisits,
+        drawn: IntArray,
+        features: FloatArray,
+    ) -> None:
+        m = rows.stop - rows.start
+        # What is read in blocks is read once here; the target is then asked about the block as a log of its own.
+        self._first = 0 if log.is_streamed else rows.start
+        self._log = log.rows(rows) if log.is_streamed else log
+        self._start = rows.start
+        self._target = target
+        self._models = [model.of_rows(rows) for model in models]
+        self._visits = visits
+        self._drawn = drawn
+        self._features = features
+        self.weights = np.empty(m)
+        self.mean_shown = np.empty((m, features.shape[1]))
+        self.predictions = [(np.empty(m), np.empty(m)) for _ in models]
 
+    def weigh(self, mass: FloatArray) -> None:
+        """Ask for all rows, and add to `mass (K,)` what the target gives each product.
 
-class _Blocks(NamedTuple):
-    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (pieces, K)` in some each.
+        Each piece has a sum of its own, added in order, so that the number of threads changes no bit.
+        """
+        asked_for = slice(self._first, self._first + len(self.weights))
+        pieces = _pieces(self._target.widths(self._log, asked_for))
+        at_once = 1 if isinstance(self._target, PolicyTarget) else PIECES_AT_ONCE  # one object, asked in turn
+        for first in range(0, len(pieces), at_once):
+            for added in map_in_threads(self._weigh_piece, pieces[first : first + at_once]):
+                mass += added
 
-    `drawn` holds the target's choices for some `visits`.
-    """
-
-    weights: FloatArray
-    mass: FloatArray
-    predictions: Sequence[Predictions]
-    visits: DrawnVisits
-    drawn: IntArray
-    features: FloatArray
-    mean_shown: FloatArray
-
-
-def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
-    """Check and weigh rows `start` to `stop - 1`, which are of piece `number`."""
-    asked = target.distributions(log, start, stop)
-    masks = np.zeros((0, 0), bool)
-    mask_of = np.zeros(0, np.int64)
-    if target.whole and asked.are_dense and not log.candidates.are_everything:
-        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start:stop])
-    actions = log.actions[start:stop]
-    if not _sound(asked, actions, masks, mask_of, target.whole, TOLERANCE, out.weights[start:stop], out.mass[number]):
-        check_probabilities(asked, log, start, whole=target.whole)
-    out.weights[start:stop] /= log.propensities[start:stop]
-    first, last = np.searchsorted(out.visits.rows, [start, stop])
-    if last > first:
-        rows = out.visits.rows[first:last] - start
-        draw_products(asked.rows(rows), out.visits.uniforms[first:last], out.drawn[first:last])
-    if out.features.shape[1]:
-        out.mean_shown[start:stop] = asked.matrix(log.n_actions) @ out.features
-    for model, predicted, expected in out.predictions:
-        model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
+    def _weigh_piece(self, place: slice) -> FloatArray:
+        """Check and weigh some rows of the block; return what the target gives each product `(K,)`."""
+        log = self._log
+        rows = slice(self._first + place.start, self._first + place.stop)
+        asked = self._target.distributions(log, rows.start, rows.stop)
+        masks = np.zeros((0, 0), bool)
+        mask_of = np.zeros(0, np.int64)
+        if self._target.whole and asked.are_dense and not log.candidates.are_everything:
+            masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
+        actions = log.actions[rows]
+        weights = self.weights[place]
+        mass = np.zeros(log.n_actions)
+        if not _sound(asked, actions, masks, mask_of, self._target.whole, TOLERANCE, weights, mass):
+            check_probabilities(asked, log, rows.start, whole=self._target.whole)
+        weights /= log.propensities[rows]
+        start = self._start + place.start
+        first, last = np.searchsorted(self._visits.rows, [start, self._start + place.stop])
+        if last > first:
+            chosen = self._visits.rows[first:last] - start
+            draw_products(asked.rows(chosen), self._visits.uniforms[first:last], self._drawn[first:last])
+        if self._features.shape[1]:
+            self.mean_shown[place] = asked.matrix(log.n_actions) @ self._features
+        for model, (predicted, expected) in zip(self._models, self.predictions, strict=True):
+            model_terms(model, place.start, actions, asked, predicted[place], expected[place])
+        return mass
 
 
 @jit

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.blocks import RowSigns, block_sum, extremes, mapped
 from zoosim.core.errors import DataError
-from zoosim.core.rng import stream
-from zoosim.core.types import FloatArray, Progress
+from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
 from zoosim.off_policy.actions.base import (
@@ -27,9 +27,9 @@ from zoosim.off_policy.direct_method import DirectEstimate, DirectMethod
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
 from zoosim.off_policy.estimators.single import DIRECT_METHOD
-from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.estimators.terms import RowTerms, Terms, TermsByRow
 from zoosim.off_policy.groups import Groups
-from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, group_sums, standard_error
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
 from zoosim.off_policy.propensities.deterministic import n_planned_rows
@@ -46,16 +46,18 @@ BY_WEIGHTS = ("ips", "snips", "dr")
 """The default estimators that rest on importance weights."""
 
 DEFAULT = (*BY_WEIGHTS, DIRECT_METHOD)
-UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
+UNMODELLED = {"ips": single.ips, "clipped-ips": single.clipped_ips, "snips": single.self_normalised_ips}
 MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
 LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
-"""Estimators by name: by weights alone, with a reward model, and with a limit on weights that the log chooses."""
+"""Estimators by name: by weights alone, with a reward model, and with one and a limit on weights."""
+
+FORMS: Mapping[str, Callable[..., Terms]] = {**UNMODELLED, **MODELLED, **LIMITED}
 
 NEED_LINEAR_MODEL = (*MODELLED, *LIMITED)
 NEED_MODEL = (DIRECT_METHOD, *NEED_LINEAR_MODEL)
 WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
 UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
-"""Of estimators that limit weights, the one that does not."""
+"""Of estimators with a limit on weights, which the log chooses, the one that has none."""
 
 
 class ProductEvaluator(ActionSpaceEvaluator):
@@ -69,14 +71,15 @@ class ProductEvaluator(ActionSpaceEvaluator):
     def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
         """Check a policy; one that is to learn first is checked when it has."""
         if isinstance(given, TrainingJob):
-            return lambda: self._evaluate(make_target(given.run(progress), self.log, progress))
-        return partial(self._evaluate, make_target(given, self.log, progress))
+            return lambda: self._evaluate(make_target(given.run(progress), self.log, progress), progress)
+        return partial(self._evaluate, make_target(given, self.log, progress), progress)
 
-    def _evaluate(self, target: Target) -> PolicyEvaluation:
+    def _evaluate(self, target: Target, progress: Progress) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_LINEAR_MODEL)
         direct, notes = self._direct_or_note() if target.whole and DIRECT_METHOD in self.wanted else (None, ())
         visits = None if direct is None else DrawnVisits(direct.visits, direct.uniforms)
-        arrays = weigh_and_predict(self.log, target, self._models if needs_model else [], visits)
+        models = self._models if needs_model else []
+        arrays = weigh_and_predict(self.log, target, models, visits, progress=progress)
         rewards = ("", *self.log.other_rewards)  # the objective has no name of its own here
         by_reward = dict(zip(rewards, arrays if len(arrays) > 1 else cycle(arrays), strict=False))
         predicted = {}
@@ -144,7 +147,7 @@ class ProductEvaluation(PolicyEvaluation):
             clusters,
             mass,
             None if worst is None else log.action_name(worst),
-            largest_possible=max(1.0 / float(log.propensities.min()), float(own.weights.max())),
+            largest_possible=max(1.0 / float(extremes(log.propensities)[0]), float(extremes(own.weights)[1])),
         )
 
     def for_reward(self, name: str) -> "ProductEvaluation":
@@ -160,7 +163,7 @@ class ProductEvaluation(PolicyEvaluation):
         """Return the weights of the logged products."""
         return self._weights
 
-    def terms(self, estimator: str) -> Terms:
+    def terms(self, estimator: str) -> RowTerms:
         """Return the terms of an estimate; their spread holds the error of estimated probabilities, too.
 
         That of the direct method holds how far weighted residuals find its reward model off, beyond chance.
@@ -168,16 +171,17 @@ class ProductEvaluation(PolicyEvaluation):
         terms = super().terms(estimator)
         if self._propensities is None:
             return self._with_model_bias(terms) if estimator == DIRECT_METHOD else terms
-        without = self.terms_with(estimator, np.zeros(len(self.log)))
+        own = terms.at(slice(None))
+        without = self.terms_with(estimator, np.zeros(len(self.log))).at(slice(None))
         # What an estimate is without weights does not rest on propensities; the difference is what weights carry.
-        base = terms.base + self._propensities.error_terms(terms.base - without.base)
-        if terms.top is None or terms.bottom is None:
+        base = own.base + self._propensities.error_terms(own.base - without.base)
+        if own.top is None or own.bottom is None:
             return Terms(base)
         # Both sums of a self-normalised estimate are in proportion to the weights.
-        top = terms.top + self._propensities.error_terms(terms.top)
-        return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
+        top = own.top + self._propensities.error_terms(own.top)
+        return Terms(base, top, own.bottom + self._propensities.error_terms(own.bottom))
 
-    def _with_model_bias(self, terms: Terms) -> Terms:
+    def _with_model_bias(self, terms: RowTerms) -> RowTerms:
         """Return terms of the direct method whose spread holds its bias, as far as the log's weights can tell of one.
 
         What residuals add to the value varies by chance and by the bias: its square, less that of the standard error,
@@ -187,9 +191,17 @@ class ProductEvaluation(PolicyEvaluation):
         if self._weights.figures.ess < ESS.useless or abs(correction) <= DISCREPANCY_ERRORS.weak * error:
             return terms
         bias = math.copysign(math.sqrt(correction**2 - error**2), correction)
-        signs = stream(0, "model bias").choice([-1.0, 1.0], len(self.log))
-        # The mean of n terms of size |bias| sqrt(n) has the standard error |bias|; less their mean, the value stays.
-        return terms._replace(base=terms.base + bias * math.sqrt(len(signs)) * (signs - signs.mean()))
+        n = len(self.log)
+        signs = RowSigns(n, "model bias")
+        mean = block_sum(signs) / n
+
+        def biased(rows: Any) -> Terms:
+            own = terms.at(rows)
+            # The mean of n terms of size |bias| sqrt(n) has the standard error |bias|; less their mean, the value
+            # stays.
+            return own._replace(base=own.base + bias * math.sqrt(n) * (signs[rows] - mean))
+
+        return TermsByRow(n, biased)
 
     def _model_correction(self, own_error: float) -> tuple[float, float]:
         """Return what weighted residuals of its held-out rows add to the direct method's value, and the error of both.
@@ -199,17 +211,20 @@ class ProductEvaluation(PolicyEvaluation):
         """
         assert self._predicted is not None
         rows = self._predicted.held_out
-        residuals = np.zeros(len(self.log))
-        residuals[rows] = self.log.rewards[rows] - self._predicted.predicted
+        residuals = self.log.rewards[rows] - self._predicted.predicted
         # Rows that are not held out count 0 here, so the mean over all rows is scaled up to one over the held-out rows.
-        correction = group_sums(self.clusters, Terms(len(self.log) / len(rows) * self._weights.values * residuals))
+        added = len(self.log) / len(rows) * self._weights.values[rows] * residuals
+        sizes = self.clusters.sizes
+        no_ratio = (np.zeros(len(sizes)), sizes)
+        by_group = np.bincount(self.clusters.group[rows], added, len(sizes))
+        correction = ClusterSums(sizes, by_group, (no_ratio, no_ratio))
         return correction.value, math.hypot(standard_error(correction), own_error)
 
-    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: Any) -> RowTerms:
         """Return the terms of an estimate with other `weights (n,)`; the direct method has none."""
         if estimator == DIRECT_METHOD:
             assert self._predicted is not None
-            return single.direct_method(self._predicted.terms)
+            return self._predicted.terms
         return estimate(estimator, self.log.rewards, self._arrays._replace(weights=weights))
 
     def overlap(self, groups: Groups) -> Overlap:
@@ -225,7 +240,7 @@ class ProductEvaluation(PolicyEvaluation):
             return 0.0
         return abs(self.terms(UNLIMITED[estimator]).value - value) / error
 
-    def support(self, estimator: str) -> FloatArray:
+    def support(self, estimator: str) -> Any:
         """Return by which rows an estimate stands or falls: by their weights, or by predictions like its own."""
         if estimator == DIRECT_METHOD:
             assert self._predicted is not None
@@ -253,16 +268,21 @@ class ProductEvaluation(PolicyEvaluation):
         return judge_direct(model, errors, estimated.interval, n_clusters, estimated.weights.ess, estimated.min_groups)
 
 
-def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions) -> Terms:
+def estimate(estimator: str, rewards: Any, arrays: WeightsAndPredictions) -> TermsByRow:
     """Return the terms of an estimator by name; `arrays` hold predictions where it needs a reward model."""
     weights = arrays.weights
-    if estimator in UNMODELLED:
-        return UNMODELLED[estimator](weights, rewards)
-    if estimator == "clipped-ips":
-        return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
-    assert arrays.predicted is not None
-    assert arrays.expected is not None
-    if estimator in MODELLED:
-        return MODELLED[estimator](weights, rewards, arrays.predicted, arrays.expected)
-    limit = choose_limit(estimator, weights, rewards - arrays.predicted)
-    return LIMITED[estimator](weights, rewards, arrays.predicted, arrays.expected, limit)
+    limits: tuple[float, ...] = ()
+    if estimator in UNLIMITED:
+        residuals = rewards
+        if estimator in LIMITED:
+            residuals = mapped(np.subtract, rewards, arrays.predicted)
+        limits = (choose_limit(estimator, weights, residuals),)
+
+    def at(rows: Any) -> Terms:
+        if estimator in WITHOUT_MODEL:
+            return FORMS[estimator](weights[rows], rewards[rows], *limits)
+        assert arrays.predicted is not None
+        assert arrays.expected is not None
+        return FORMS[estimator](weights[rows], rewards[rows], arrays.predicted[rows], arrays.expected[rows], *limits)
+
+    return TermsByRow(len(weights), at)

@@ -1,7 +1,9 @@
 """All checks of a log of products or rankings: of its rows, of a policy's weights, and of an estimate."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +141,7 @@ class LogChecks:
 
 def _probe_of(log: Log, clusters: Clusters, user_share: float, rows: IntArray) -> Probe:
     """Return some rows of a log under examination."""
-    if len(rows) < len(log):
+    if len(rows) < len(log) or log.is_streamed:
         log = log.rows(rows)
         group = clusters.group[rows]
         clusters = clusters._replace(group=group, sizes=np.bincount(group).astype(np.float64))
@@ -202,8 +204,8 @@ class PolicyChecks:
         shown_weights: Those of each product given those above it in a ranking `(n, L)`; the same for single products.
     """
 
-    def __init__(self, log: LogChecks, weights: FloatArray, shown_weights: FloatArray) -> None:
-        self._first_weights = shown_weights.reshape(len(weights), -1)[log.grouped_rows, 0]
+    def __init__(self, log: LogChecks, weights: Any, shown_weights: Any) -> None:
+        self._first_weights = shown_weights[log.grouped_rows].reshape(len(log.grouped_rows), -1)[:, 0]
         self._shown_weights = shown_weights[log.shown_rows]
         self.log = log
         self.weights = weights[log.rows]
@@ -238,12 +240,12 @@ class PolicyChecks:
         """The columns that the weights shift, and by how much."""
         return imbalances(self.log.probe, self.weights)
 
-    def estimate_verdict(self, influence: FloatArray, interval: Interval) -> Verdict:
-        """Return the verdict on an estimate by the `influence (n,)` of the rows, and its interval."""
+    def estimate_verdict(self, influence_of: Callable[[IntArray], FloatArray], interval: Interval) -> Verdict:
+        """Return the verdict on an estimate by a function that gives the influence of rows, and its interval."""
         findings = VerdictReasons()
         probe = self.log.probe
-        grouped_influence = influence[self.log.grouped_rows]
-        influence = influence[self.log.rows]
+        grouped_influence = influence_of(self.log.grouped_rows)
+        influence = influence_of(self.log.rows)
         if self.log.is_telling:
             if not self.log.are_estimated and not self.log.has_rankings:  # whose weights are means over positions
                 check_balance(findings, probe, self.imbalances, interval)

@@ -1,19 +1,15 @@
 """Rows that belong together, such as those of a user, summed: what intervals are computed from."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blocks import block_sum, dot, row_blocks
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.core.user_groups import MAX_GROUPS, group_by_user
-from zoosim.off_policy.estimators.terms import Terms
-
-
-def dot(x: FloatArray, y: FloatArray) -> float:
-    """Return the sum of products, with the same bits on any number of threads, as BLAS does not."""
-    return float((x * y).sum())
+from zoosim.off_policy.estimators.terms import RowTerms, Terms
 
 
 class Clusters(NamedTuple):
@@ -27,14 +23,20 @@ class Clusters(NamedTuple):
         """Add `values (n,)` up by group: `(G,)`."""
         if len(values) != len(self.group):
             raise DataError(f"values: got {len(values)} rows, expected {len(self.group)} as in the log")
-        return np.bincount(self.group, values, len(self.sizes)).astype(np.float64)
+        total = np.zeros(len(self.sizes))
+        for rows in row_blocks(len(values)):
+            total += np.bincount(self.group[rows], values[rows], len(total))
+        return total
 
 
 def make_clusters(n: int, user_ids: IntArray | None = None, max_groups: int = MAX_GROUPS) -> Clusters:
     """Put `n` rows together by `user_ids (n,)`; without them, each row is a cluster of its own."""
     group, n_clusters = group_by_user(n, user_ids, max_groups)
-    n_groups = min(n, max_groups) if user_ids is None else 0
-    return Clusters(group, np.bincount(group, minlength=n_groups).astype(float), n_clusters)
+    n_groups = min(n if user_ids is None else n_clusters, max_groups)
+    sizes = np.zeros(n_groups)
+    for rows in row_blocks(n):
+        sizes += np.bincount(group[rows], minlength=n_groups)
+    return Clusters(group, sizes, n_clusters)
 
 
 class ClusterSums(NamedTuple):
@@ -65,18 +67,55 @@ class ClusterSums(NamedTuple):
         return shares
 
 
-def group_sums(clusters: Clusters, terms: Terms) -> ClusterSums:
+class GroupTerms(NamedTuple):
+    """Terms of an estimate added up by group, arrays `(G,)`: how many rows there are, and what they share in it."""
+
+    sizes: FloatArray
+    base: FloatArray
+    top: FloatArray
+    bottom: FloatArray
+
+
+def group_sums(clusters: Clusters, terms: RowTerms) -> ClusterSums:
     """Add an estimate's terms up by group; raises `DataError` when all weights are 0."""
-    zeros = np.zeros(len(clusters.sizes))
-    no_ratio = (zeros, clusters.sizes)
-    base = clusters.sums(terms.base) if terms.base.any() else zeros
-    if terms.top is None or terms.bottom is None:
-        return ClusterSums(clusters.sizes, base, (no_ratio, no_ratio))
-    top = clusters.sums(terms.top)
-    bottom = clusters.sums(terms.bottom)
+    return halved_sums(clusters, terms, None)[0]
+
+
+def halved_sums(clusters: Clusters, terms: RowTerms, later: Any) -> tuple[ClusterSums, GroupTerms | None]:
+    """Add an estimate's terms up by group, and those of the rows that `later (n,)` marks, where it is not None.
+
+    Raises `DataError` when all weights are 0.
+    """
+    if terms.n_rows != len(clusters.group):
+        raise DataError(f"values: got {terms.n_rows} rows, expected {len(clusters.group)} as in the log")
+    n_groups = len(clusters.sizes)
+    every_row = GroupTerms(clusters.sizes, *np.zeros((3, n_groups)))
+    later_rows = None if later is None else GroupTerms(*np.zeros((4, n_groups)))
+    has_ratio = False
+    for rows in row_blocks(terms.n_rows):
+        group = clusters.group[rows]
+        block = terms.at(rows)
+        has_ratio |= block.top is not None
+        _add_up(every_row, group, block, n_groups)
+        if later is not None and later_rows is not None:
+            is_later = later[rows]
+            later_group = group[is_later]
+            later_rows.sizes[:] += np.bincount(later_group, minlength=n_groups)
+            _add_up(later_rows, later_group, block.at(is_later), n_groups)
+    sizes, base, top, bottom = every_row
+    no_ratio = (np.zeros(n_groups), sizes)
+    if not has_ratio:
+        return ClusterSums(sizes, base, (no_ratio, no_ratio)), later_rows
     if not bottom.sum() > 0.0:
         raise DataError("weights: sum to 0, expected the target policy to take some logged action")
-    return ClusterSums(clusters.sizes, base, ((top, bottom), no_ratio))
+    return ClusterSums(sizes, base, ((top, bottom), no_ratio)), later_rows
+
+
+def _add_up(sums: GroupTerms, group: IntArray, terms: Terms, n_groups: int) -> None:
+    """Add the terms of some rows, by their `group (m,)`, to sums."""
+    for total, values in zip(sums[1:], terms, strict=True):
+        if values is not None and values.any():
+            total += np.bincount(group, values, n_groups)
 
 
 def difference(sums: ClusterSums, less: ClusterSums) -> ClusterSums:
@@ -85,13 +124,14 @@ def difference(sums: ClusterSums, less: ClusterSums) -> ClusterSums:
     return ClusterSums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
 
 
-def go_together(clusters: Clusters, values: FloatArray) -> bool:
+def go_together(clusters: Clusters, values: Any) -> bool:
     """Return whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than if independent.
 
     That is, by half as much again (Kish's design effect, 1965), and by four standard errors of what chance makes of it.
     """
-    independent_variance = float(values.var()) / len(values)
-    if clusters.n_clusters == len(values) or not independent_variance:
+    n = len(values)
+    independent_variance = max(dot(values, values) / n - (block_sum(values) / n) ** 2, 0.0) / n
+    if clusters.n_clusters == n or not independent_variance:
         return False
     design_effect = standard_error(group_sums(clusters, Terms(values))) ** 2 / independent_variance
     return design_effect > 1.0 + max(0.5, 4.0 * math.sqrt(2.0 / len(clusters.sizes)))

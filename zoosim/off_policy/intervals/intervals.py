@@ -1,17 +1,20 @@
 """Intervals of an estimate: bootstrap (the default), asymptotic, and one that holds for any sample size."""
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import special
 
+from zoosim.core.blocks import dot, mapped, row_blocks
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.statistics import Interval, t_quantile
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import check_arrays
 from zoosim.off_policy.intervals.bootstrap import SAMPLES, Bootstrap, bootstrap
-from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, dot, standard_error
+from zoosim.off_policy.intervals.clusters import Clusters, ClusterSums, standard_error
 
 LIMITS = tuple(4.0**k for k in range(7))
 """Limits at which weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
@@ -91,7 +94,7 @@ def ratio_interval(sums: ClusterSums, to: ClusterSums, below: float, above: floa
 
 
 def bernstein_interval(
-    weights: FloatArray, rewards: FloatArray, reward_range: tuple[float, float], clusters: Clusters, level: float = 0.95
+    weights: Any, rewards: Any, reward_range: tuple[float, float], clusters: Clusters, level: float = 0.95
 ) -> Interval:
     """Return an interval of a policy's value that holds at `level` for any number of clusters.
 
@@ -100,26 +103,31 @@ def bernstein_interval(
     their range, from above (as in Thomas, Theocharous & Ghavamzadeh 2015), so it holds without overlap, too. The level
     is shared out over both ends and all limits; the mean is that of plain IPS.
     """
-    check_arrays(weights=weights, rewards=rewards)
     low, high = checked_range(rewards, reward_range)
     tail = (1.0 - checked_level(level)) / (2 * len(LIMITS))
-    below = 0.0
-    above = 0.0
+    total = 0.0
+    for rows in row_blocks(len(rewards)):
+        check_arrays(weights=weights[rows], rewards=rewards[rows])
+        total += float((weights[rows] * rewards[rows]).sum())
+    from_below = 0.0
+    from_above = 0.0
     for limit in LIMITS:
-        clipped = np.minimum(weights, limit)
-        below = max(below, _bernstein(clipped * (rewards - low), limit, clusters, tail, high - low))
-        above = max(above, _bernstein(clipped * (high - rewards), limit, clusters, tail, high - low))
-    return Interval(float((weights * rewards).mean()), low + below, high - above)
+        clipped = mapped(partial(np.minimum, limit), weights)
+        below = clusters.sums(mapped(lambda own, earned: own * (earned - low), clipped, rewards))
+        above = clusters.sums(mapped(lambda own, earned: own * (high - earned), clipped, rewards))
+        from_below = max(from_below, _bernstein(below, limit, clusters, tail, high - low))
+        from_above = max(from_above, _bernstein(above, limit, clusters, tail, high - low))
+    return Interval(total / len(rewards), low + from_below, high - from_above)
 
 
-def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float, width: float) -> float:
-    """Return the lower bound of the mean of `values (n,)` between 0 and limit x width."""
-    n = len(values)
+def _bernstein(sums: FloatArray, limit: float, clusters: Clusters, tail: float, width: float) -> float:
+    """Return the lower bound of the mean of values between 0 and limit x width, of which clusters have `sums (G,)`."""
+    n = float(clusters.sizes.sum())
     count = len(clusters.sizes)
     if count < 2:
         return 0.0
     most = float(clusters.sizes.max()) * limit * width  # what a cluster's sum can be
-    sums = clusters.sums(values) / most
+    sums = sums / most
     # Maurer & Pontil 2009, theorem 4, for values in [0, 1]; then from the mean of clusters' sums to that of rows.
     log = math.log(2.0 / tail)
     slack = math.sqrt(2.0 * float(sums.var(ddof=1)) * log / count) + 7.0 * log / (3.0 * (count - 1))
@@ -157,7 +165,7 @@ def check_samples(samples: int, level: float) -> None:
         raise ConfigError(f"samples: got {shown(samples)}, {expected}")
 
 
-def checked_range(rewards: FloatArray, reward_range: tuple[float, float], unit: str = "row") -> tuple[float, float]:
+def checked_range(rewards: Any, reward_range: tuple[float, float], unit: str = "row") -> tuple[float, float]:
     """Return the range that all rewards `(n,)` lie in, each of a `unit`, or raise `ConfigError` or `DataError`."""
     try:
         low, high = (float(end) for end in reward_range)
@@ -166,8 +174,11 @@ def checked_range(rewards: FloatArray, reward_range: tuple[float, float], unit: 
         is_range = False
     if not is_range:
         raise ConfigError(f"reward_range: got {shown(reward_range)}, expected two finite numbers, the lower first")
-    outside = (rewards < low) | (rewards > high)
-    if outside.any():
-        row = int(outside.argmax())
-        raise DataError(f"rewards: got {rewards[row]:g} in {unit} {row}, expected {low:g} to {high:g} (reward_range)")
+    for rows in row_blocks(len(rewards)):
+        block = rewards[rows]
+        outside = (block < low) | (block > high)
+        if outside.any():
+            row = int(outside.argmax())
+            got = f"got {block[row]:g} in {unit} {rows.start + row}"
+            raise DataError(f"rewards: {got}, expected {low:g} to {high:g} (reward_range)")
     return low, high

@@ -20,6 +20,29 @@ class Sequence(NamedTuple):
     high: FloatArray
 
 
+class SequenceEnds:
+    """The ends of a confidence sequence so far: rows are added in their order, a block after the other.
+
+    Args:
+        reward_range: (low, high) of rewards.
+        level: Confidence level in (0, 1).
+    """
+
+    def __init__(self, reward_range: tuple[float, float], level: float = 0.95) -> None:
+        self._low, self._high = reward_range
+        self._log = math.log(2.0 / (1.0 - checked_level(level)))
+        self._below = _new_bound()
+        self._above = _new_bound()
+
+    def add(self, weights: FloatArray, rewards: FloatArray) -> Sequence:
+        """Return the ends after each row of a block `(m,)`."""
+        check_arrays(weights=weights, rewards=rewards)
+        width = self._high - self._low
+        below = _lower(weights * (rewards - self._low) / width, self._log, self._below)
+        above = _lower(weights * (self._high - rewards) / width, self._log, self._above)
+        return Sequence(self._low + width * below, self._high - width * above)
+
+
 def confidence_sequence(
     weights: FloatArray, rewards: FloatArray, reward_range: tuple[float, float], level: float = 0.95
 ) -> Sequence:
@@ -33,25 +56,25 @@ def confidence_sequence(
     policy may learn), each row's context a fresh draw of the same visitors, rewards in `reward_range`. The target
     policy may not depend on the log. Overlap is not needed: without it the interval is wide.
     """
-    check_arrays(weights=weights, rewards=rewards)
-    low, high = checked_range(rewards, reward_range)
-    log = math.log(2.0 / (1.0 - checked_level(level)))
-    below = _lower(weights * (rewards - low) / (high - low), log)
-    above = _lower(weights * (high - rewards) / (high - low), log)
-    return Sequence(low + (high - low) * below, high - (high - low) * above)
+    return SequenceEnds(checked_range(rewards, reward_range), level).add(weights, rewards)
+
+
+def _new_bound() -> FloatArray:
+    """Return the state of a bound before the first row: mean, squares, total, gained, bets, charged, best and rows."""
+    # One observation of 1/2 with a square of 1/4 comes first, so that the first bet is defined.
+    return np.array([0.5, 0.25, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 @jit
-def _lower(values: FloatArray, log: float) -> FloatArray:
-    """Return the running lower bound of the mean, in [0, 1], of `values (n,)` of 0 or more; `log` is log(1 / alpha)."""
+def _lower(values: FloatArray, log: float, state: FloatArray) -> FloatArray:
+    """Return the running lower bound of the mean, in [0, 1], of `values (n,)` of 0 or more; `log` is log(1 / alpha).
+
+    `state` is what the rows before these have come to, and is brought up to date.
+    """
     out = np.empty(values.shape[0])
-    # One observation of 1/2 with a square of 1/4 comes first, so that the first bet is defined.
-    mean = 0.5
-    squares = 0.25
-    total = 0.5
-    gained, bets, charged, best = 0.0, 0.0, 0.0, 0.0
+    mean, squares, total, gained, bets, charged, best, before = state
     for i in range(values.shape[0]):
-        t = i + 1.0
+        t = before + i + 1.0
         # By rows before this one alone (predictable), else the bound would not hold: mean and squares
         # follow below. `squares` is about t variances.
         bet = min(LARGEST_BET, np.sqrt(2.0 * log / (squares * np.log(1.0 + t))))
@@ -64,4 +87,5 @@ def _lower(values: FloatArray, log: float) -> FloatArray:
         total += values[i]
         mean = min(1.0, total / (t + 1.0))
         squares += (values[i] - mean) * (values[i] - mean)
+    state[:] = (mean, squares, total, gained, bets, charged, best, before + values.shape[0])
     return out

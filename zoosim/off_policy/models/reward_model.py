@@ -1,10 +1,12 @@
 """The reward model of the doubly robust estimators: no row is predicted by a model that has seen its user."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from zoosim.core.arrays import evenly_spread
+from zoosim.core.blocks import mapped, row_blocks
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, RewardModel, fit_linear_model, shared_first
@@ -30,12 +32,13 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
     which rows list candidates, those that no row shows have one model together: that of all products.
     """
     rewards = [log.rewards] if labels is None else list(labels)
-    fold = clusters.group % FOLDS
+    fold = mapped(lambda group: group % FOLDS, clusters.group, dtype=np.int64)
     actions = log.actions
     n_models = log.n_actions
     columns = np.zeros(0, np.int64)
     if log.candidates.are_listed:
-        seen, actions = np.unique(log.actions, return_inverse=True)
+        seen = np.unique(np.concatenate([np.unique(log.actions[rows]) for rows in row_blocks(len(log))]))
+        actions = mapped(lambda block: np.searchsorted(seen, block), log.actions, dtype=np.int64)
         n_models = len(seen) + 1
         columns = np.full(log.n_actions, len(seen))
         columns[seen] = np.arange(len(seen))
@@ -44,21 +47,26 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
     return model._replace(columns=columns)
 
 
-def _inputs(log: Log) -> FloatArray:
+def _inputs(log: Log) -> Any:
     """Return the features and, where rows stand at several positions, a column a position `(n, d)`."""
-    positions = np.unique(log.positions)
+    positions = np.unique(np.concatenate([np.unique(log.positions[rows]) for rows in row_blocks(len(log))]))
     if len(positions) == 1 or len(positions) > MAX_POSITIONS:
         return log.features
-    return np.hstack([log.features, log.positions[:, None] == positions[None, 1:]])
+
+    def joined(features: FloatArray, position: FloatArray) -> FloatArray:
+        return np.hstack([features, position[:, None] == positions[None, 1:]])
+
+    return mapped(joined, log.features, log.positions, width=log.features.shape[1] + len(positions) - 1)
 
 
-def _thinned(inputs: FloatArray, n_actions: int) -> FloatArray:
+def _thinned(inputs: Any, n_actions: int) -> Any:
     """Return `inputs (n, d)`, or fewer columns `(n, p)` where a model of each action would be too much work."""
     most = n_columns(inputs.shape[1], n_actions)
     if most == inputs.shape[1]:
         return inputs
     traits = find_traits(inputs[evenly_spread(len(inputs), MOST_LOOKED_AT)])
-    return np.asarray((inputs - traits.mean) @ traits.weights[:, :most])
+    weights = traits.weights[:, :most]
+    return mapped(lambda block: (block - traits.mean) @ weights, inputs, width=weights.shape[1])
 
 
 def n_columns(n_inputs: int, n_actions: int) -> int:

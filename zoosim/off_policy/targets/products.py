@@ -12,6 +12,7 @@ import numpy as np
 from zoosim.action_spaces import find_action_space
 from zoosim.core.action_space import TEMPLATES as TEMPLATE_SPACE
 from zoosim.core.blame import blamed
+from zoosim.core.blocks import extremes, row_blocks
 from zoosim.core.countdown import Countdown
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError, DataError, PolicyError
@@ -34,6 +35,9 @@ FIRST_ROWS = 16
 CHUNK_SECONDS = 0.2
 """Seconds that a policy is asked without a line of progress, or a chance to interrupt it."""
 
+IN_MEMORY = "which goes with a log in memory alone; name a column or a saved model, or leave out --stream"
+"""Advice on what cannot be asked about rows that are read in blocks."""
+
 Probabilities = Callable[[Log, int, int], FloatArray]
 """A function (log, start, stop) that gives the probabilities of rows start to stop - 1: `(stop - start, K)`, or those
 of `log.candidate_lists(start, stop)`, one row after another `(c,)`."""
@@ -54,25 +58,30 @@ class Target(ABC):
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return those of rows `start` to `stop - 1`."""
 
-    def widths(self, log: Log) -> IntArray:
-        """Return how many probabilities each row takes `(n,)`: those of its candidates, or of all products."""
+    def widths(self, log: Log, rows: slice) -> IntArray:
+        """Return how many probabilities each of m rows takes `(m,)`: those of its candidates, or of all products."""
         if log.candidates.are_listed:
-            return log.candidate_lists(0, len(log)).lengths
-        return np.full(len(log), log.n_actions)
+            return log.candidate_lists(rows.start, rows.stop).lengths
+        return np.full(rows.stop - rows.start, log.n_actions)
 
 
 class LoggedColumn(Target):
-    """Target probabilities of the logged actions `(n,)`, NaN where they are missing."""
+    """Target probabilities of the logged actions, NaN where they are missing.
+
+    Args:
+        values_in: Returns those of a log's rows `(n,)`.
+    """
 
     whole = False
 
-    def __init__(self, values: FloatArray) -> None:
-        self.values = values
+    def __init__(self, values_in: Callable[[Log], FloatArray]) -> None:
+        self.values_in = values_in
 
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return the column's rows."""
         m = stop - start
-        return Distributions.over(log.actions[start:stop], np.arange(m), np.ones(m, np.int64), self.values[start:stop])
+        values = self.values_in(log)[start:stop]
+        return Distributions.over(log.actions[start:stop], np.arange(m), np.ones(m, np.int64), values)
 
 
 class LoggedDistributions(Target):
@@ -118,10 +127,10 @@ class FunctionTarget(Target):
             answer = np.asarray(self.given(log, start, stop), float)
         return _as_distributions(answer, log, start, stop)
 
-    def widths(self, log: Log) -> IntArray:
+    def widths(self, log: Log, rows: slice) -> IntArray:
         """Ask for the first row whether the function answers for all products of a large catalogue."""
         is_dense = log.candidates.are_listed and np.ndim(self.given(log, 0, 1)) > 1
-        return np.full(len(log), log.n_actions) if is_dense else super().widths(log)
+        return np.full(rows.stop - rows.start, log.n_actions) if is_dense else super().widths(log, rows)
 
 
 class PolicyTarget(Target):
@@ -133,10 +142,12 @@ class PolicyTarget(Target):
             self.policy = copy.deepcopy(policy)
         _check_spec(self.policy, log)
         self._countdown = Countdown(progress, "judged", len(log), "rows")
+        self._n_judged = 0
         self._askable: list[tuple[Any, Any]] = []
         self._runs_compiled = _runs_compiled(self.policy)
         if isinstance(self.policy, KernelPolicy):
-            check_finite("user", np.ascontiguousarray(log.features))
+            for rows in row_blocks(len(log)):
+                check_finite("user", np.ascontiguousarray(log.features[rows]))
             # What the policy finds in the products is part of its state, and room is made as before each decision.
             candidates = self.policy.attach_block(log.product_ids, log.products, 1)
             # One state and candidates for each thread, since kernels may write in them what they only remember.
@@ -158,8 +169,8 @@ class PolicyTarget(Target):
         ask = self._ask_kernel if self._runs_compiled and answers.are_dense else self._ask_policy
         for first, end in timed_chunks(len(rows)):
             ask(log, rows[first:end], answers.rows(slice(first, end)))
-            judged = start + (stop - start) * end // len(rows)
-            self._countdown.report(judged)
+            self._countdown.report(self._n_judged + (stop - start) * end // len(rows))
+        self._n_judged += stop - start
         return answers.rows(place)
 
     def _ask_kernel(self, log: Log, rows: IntArray, answers: Distributions) -> None:
@@ -185,7 +196,7 @@ class PolicyTarget(Target):
                 n_known = len(self._known) + 1
                 if n_known > MOST_CONTEXTS or n_known * len(context.available) > MOST_REMEMBERED:
                     self._known.clear()
-                self._known[key] = self._propensities(context, int(row))
+                self._known[key] = self._propensities(context, _number(log, int(row)))
             answers.probabilities[start : start + len(context.available)] = self._known[key]
 
     def _propensities(self, context: Context, row: int) -> FloatArray:
@@ -321,12 +332,15 @@ def distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tupl
     return start + first[order], rank[place]
 
 
-def check_ids(user_ids: IntArray, n_users: int) -> None:
+def check_ids(user_ids: Any, n_users: int) -> None:
     """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
-    unknown = (user_ids < 0) | (user_ids >= n_users)
-    if unknown.any():
-        row = int(unknown.argmax())
-        raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
+    for rows in row_blocks(len(user_ids)):
+        ids = user_ids[rows]
+        unknown = (ids < 0) | (ids >= n_users)
+        if unknown.any():
+            row = int(unknown.argmax())
+            expected = f"one of 0 to {n_users - 1}, whom the policy knows"
+            raise PolicyError(f"row {rows.start + row}: user {ids[row]} is not {expected}")
 
 
 def check_class(policy_class: type[Policy], log: Log) -> None:
@@ -351,8 +365,9 @@ def _templates_of(log: Log) -> tuple[str, ...]:
 def spec_of(log: Log) -> PolicySpec:
     """Return the task that a policy for a log is made for."""
     n_users = 0
-    if log.user_ids is not None and log.user_ids.min() >= 0:
-        n_users = int(log.user_ids.max()) + 1
+    if log.user_ids is not None:
+        first, last = (int(user) for user in extremes(log.user_ids))
+        n_users = last + 1 if first >= 0 else 0
     user_dim = log.features.shape[1]
     product_dim = log.products.shape[1]
     return PolicySpec(
@@ -379,18 +394,23 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     if isinstance(given, str):
         if given == f"column:{CANDIDATE_PROPENSITIES}" and log.candidate_propensities is not None:
             return LoggedDistributions(log)
-        return LoggedColumn(log.columns[column_name(log, given)])
+        name = column_name(log, given)
+        return LoggedColumn(lambda rows: rows.columns[name])
     if callable(given):
+        if log.is_streamed:
+            raise ConfigError(f"got a function, {IN_MEMORY}")
         return FunctionTarget(given)
     array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
     shape = (len(log), log.n_actions)
     if array.shape not in (shape[1:], shape):
         advice = "for the logged actions alone, name a column"
         raise ConfigError(f"got probabilities of shape {array.shape}, expected {shape[1:]} or {shape}; {advice}")
+    if array.ndim > 1 and log.is_streamed:
+        raise ConfigError(f"got probabilities for each row, {IN_MEMORY}")
     if array.ndim > 1 and not log.candidates.are_listed:
         return TabulatedTarget(Distributions.dense(array))
     array = np.broadcast_to(array, shape)
-    if log.candidates.are_listed:
+    if log.candidates.are_listed or log.is_streamed:
         return FunctionTarget(lambda log, start, stop: array[start:stop])
     return TabulatedTarget(Distributions.dense(array[:1]).rows(np.zeros(len(log), np.int64)))
 
@@ -410,13 +430,18 @@ def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bo
         outside = row[~((row >= 0.0) & (row <= 1.0 + TOLERANCE))]
         if len(outside):
             got = f"gives a probability of {outside[0]:g}"
-            raise PolicyError(f"row {start + i}: {got}, expected 0 to 1 (none may be missing)")
+            raise PolicyError(f"row {_number(log, start + i)}: {got}, expected 0 to 1 (none may be missing)")
         if whole and abs(row.sum() - 1.0) > TOLERANCE:
-            raise PolicyError(f"row {start + i}: probabilities add up to {row.sum():.9g}, expected 1")
+            raise PolicyError(f"row {_number(log, start + i)}: probabilities add up to {row.sum():.9g}, expected 1")
         if whole and asked.are_dense:
             gone = (row > 0.0) & ~log.available(start + i, start + i + 1)[0]
             if gone.any():
-                raise PolicyError(_outside(start + i, int(gone.argmax())))
+                raise PolicyError(_outside(_number(log, start + i), int(gone.argmax())))
+
+
+def _number(log: Log, row: int) -> int:
+    """Return the number of a row in the source."""
+    return row if log.numbers is None else int(log.numbers[row])
 
 
 def _outside(row: int, action: int) -> str:

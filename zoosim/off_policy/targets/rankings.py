@@ -52,7 +52,7 @@ class RankedColumn(RankingTarget):
 
     def at(self, log: Log, position: int) -> Target:
         """Return the column's values at a position."""
-        return LoggedColumn(np.ascontiguousarray(self.values[:, position]))
+        return _logged(np.ascontiguousarray(self.values[:, position]))
 
     def whatever_above(self, log: Log) -> list[Target]:
         """Return the marginal column's values by position; raises `DataError` where there is none."""
@@ -60,7 +60,7 @@ class RankedColumn(RankingTarget):
         if columns is None:
             needed = f"the column {MARGINAL}NAME beside the column NAME of the target"
             raise DataError(f"independent estimators need {needed}")
-        return [LoggedColumn(np.ascontiguousarray(column)) for column in columns.T]
+        return [_logged(np.ascontiguousarray(column)) for column in columns.T]
 
 
 class DrawnRankings(RankingTarget):
@@ -178,3 +178,8 @@ def _check_sets(log: Log) -> None:
         got = f"{sets:,} sets of actions that may stand above the last of {positions} positions, {len(log):,} visits"
         advice = f"name a column:NAME of the log with {MARGINAL}NAME beside it, or leave out the independent estimators"
         raise ConfigError(f"marginal probabilities: got {got}, too many to go through; {advice}")
+
+
+def _logged(column: FloatArray) -> LoggedColumn:
+    """Return target probabilities `(n,)` of the products at one position."""
+    return LoggedColumn(lambda log: column)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ SAME, GROUP, ACTIONS = 300_000, 1_000_000, 80
 ROWS_PER_USER = 3
 START = 1_700_000_000_000_000
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "time": pl.Datetime("us", "UTC"),
     "user_id": pl.Int64,
     "action": pl.Int32,
@@ -63,7 +64,7 @@ def main() -> None:
             )
 
 
-def _alone(work: Callable[[Path], tuple[float, float]], path: Path) -> tuple[float, float, float]:
+def _alone(work: Callable[[Path], object], path: Path) -> tuple[float, float, float]:
     """Return processor time, seconds and the largest memory in GB of a process that does nothing else."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         cpu, seconds, gigabytes = pool.submit(_measured, work, path).result()

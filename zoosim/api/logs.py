@@ -116,6 +116,7 @@ def evaluate(
     if _is_streamed(log, stream, in_memory, given):
         from zoosim.logs.stream import stream_log
 
+        assert isinstance(log, str | os.PathLike)
         loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
     else:
         loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)

@@ -201,6 +201,6 @@ def extremes(values: Any) -> tuple[float, float]:
     return min(low for low, _ in blocks), max(high for _, high in blocks)
 
 
-def block_any(condition: Callable[[Any], Any], *arrays: Any) -> bool:
+def block_any(condition: Callable[..., Any], *arrays: Any) -> bool:
     """Return whether a condition is true of any row of arrays `(n, ...)`; later blocks are not looked at then."""
     return any(bool(np.any(condition(*(array[rows] for array in arrays)))) for rows in row_blocks(len(arrays[0])))

@@ -192,4 +192,4 @@ def _segments(log: Log, order: _Order) -> IntArray:
     stays = (
         ~(np.diff(features, axis=0)[same] != 0.0).any(axis=0) if len(features) > 1 else np.ones(features.shape[1], bool)
     )
-    return group_rows(features[:, stays], MOST_SEGMENTS, MOST_CLUSTERS).labels
+    return np.asarray(group_rows(features[:, stays], MOST_SEGMENTS, MOST_CLUSTERS).labels)

@@ -228,12 +228,13 @@ class Log:
         for part in ("columns", "rewards_by_name"):
             taken[part] = {name: selection.of(array) for name, array in getattr(self, part).items()}
         numbers = RowArray((len(self),), np.int64, np.arange) if self.numbers is None else self.numbers
-        return replace(self, **taken, numbers=selection.of(numbers))
+        taken["numbers"] = selection.of(numbers)
+        return replace(self, **taken)
 
     def _numbers_of(self, chosen: Any) -> IntArray:
         """Return the rows of the source that chosen visits come from."""
         if self.numbers is not None:
-            return self.numbers[chosen]
+            return np.asarray(self.numbers[chosen])
         if isinstance(chosen, slice):
             return np.arange(*chosen.indices(len(self)))
-        return np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return np.flatnonzero(chosen) if chosen.dtype == bool else np.asarray(chosen)

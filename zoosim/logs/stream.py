@@ -145,7 +145,7 @@ class _Windows:
         lists = [name for name in LISTS if name in self.names]
         if lists:
             few = self._decoded(0, FIRST_ROWS, lists)
-            width = sum(float(few[name].list.len().mean() or 0.0) for name in lists)  # type: ignore[arg-type]
+            width = few.select(pl.sum_horizontal(pl.col(lists).list.len().mean())).item() or 0.0
             fitting = int(WINDOW_VALUES / max(width, 1.0)) // BLOCK_ROWS * BLOCK_ROWS
             self.length = int(np.clip(fitting, BLOCK_ROWS, LARGEST_WINDOW))
         self._kept: dict[str, tuple[int, np.ndarray]] = {}
@@ -248,7 +248,7 @@ class _Scan:
         if self._n_bad == n:
             reasons = "; ".join(f"{count:,} x {reason}" for reason, count in self._skipped.items())
             raise DataError(f"{self._source}: every one of {n:,} rows is bad; {reasons}")
-        zeros = RowArray((n,), np.int64, lambda start, stop: np.zeros(stop - start, np.int64))
+        zeros: Any = RowArray((n,), np.int64, lambda start, stop: np.zeros(stop - start, np.int64))
         candidates, candidate_set = self._sets.candidates(zeros)
         log = Log(
             actions=self._whole("action"),
@@ -331,7 +331,7 @@ class _Scan:
                 self._is_bad[row : row + 1] = np.ones(1, bool)
                 self._take_bad({f"decision_id: expected {expected}": 1}, row, "decision_id", expected)
 
-    def _whole(self, name: str) -> RowArray:
+    def _whole(self, name: str) -> Any:
         def convert(column: pl.Series) -> IntArray:
             return np.asarray(column.fill_null(0).cast(pl.Int64).to_numpy())
 
@@ -342,7 +342,7 @@ class _Scan:
             return RowArray((self._windows.n_rows,), np.float64, lambda start, stop: np.full(stop - start, np.nan))
         return self._windows.array(name, floats, np.float64)
 
-    def _features(self) -> RowArray:
+    def _features(self) -> Any:
         width = self._width or 0
         if not width:
             return RowArray((self._windows.n_rows, 0), np.float64, lambda start, stop: np.zeros((stop - start, 0)))

@@ -125,7 +125,9 @@ class DirectMethod:
         self._held_out = evenly_spread(len(log), MOST_HELD_OUT)
         if earlier is None:
             self._fold = mapped(lambda group: group % FOLDS, clusters.group, dtype=np.int64)
-            sizes = sum(np.bincount(self._fold[rows], minlength=FOLDS) for rows in row_blocks(len(log)))
+            sizes = np.zeros(FOLDS, np.int64)
+            for block in row_blocks(len(log)):
+                sizes += np.bincount(self._fold[block], minlength=FOLDS)
             if not np.all(sizes):
                 raise DataError(f"{log.source}: got rows of one user alone, expected {FOLDS} users or more")
             self._models = []

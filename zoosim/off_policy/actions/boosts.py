@@ -16,7 +16,7 @@ from zoosim.off_policy.actions.products import estimate
 from zoosim.off_policy.diagnostics import effective_size
 from zoosim.off_policy.estimators.bandwidth import Attempt, choose_bandwidth, kernel_figures
 from zoosim.off_policy.estimators.boosts import kernel_weights
-from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.estimators.terms import RowTerms
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.models.boost_model import BoostRewardModel, fit_boost_model
 from zoosim.off_policy.targets.boosts import (
@@ -96,7 +96,7 @@ class DensityEvaluation(PolicyEvaluation):
         """Return the ratios of densities."""
         return self._weights
 
-    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: FloatArray) -> RowTerms:
         """Return the terms of an estimate with other `weights (n,)`."""
         return estimate(estimator, self.log.rewards, WeightsAndPredictions(weights))
 
@@ -153,7 +153,7 @@ class KernelEvaluation(PolicyEvaluation):
         """Return the kernel's weights at the estimator's bandwidth."""
         return self._weights_at(self._kernels[estimator].bandwidth)
 
-    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: FloatArray) -> RowTerms:
         """Return the terms of an estimate with other `weights (n,)`: those of products with a kernel's weights."""
         predicted, expected = self._predictions
         arrays = WeightsAndPredictions(weights, predicted, expected)

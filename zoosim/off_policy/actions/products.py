@@ -46,12 +46,18 @@ BY_WEIGHTS = ("ips", "snips", "dr")
 """The default estimators that rest on importance weights."""
 
 DEFAULT = (*BY_WEIGHTS, DIRECT_METHOD)
-UNMODELLED = {"ips": single.ips, "clipped-ips": single.clipped_ips, "snips": single.self_normalised_ips}
 MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
 LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
-"""Estimators by name: by weights alone, with a reward model, and with one and a limit on weights."""
+"""Estimators by name: with a reward model, and with one and a limit on weights."""
 
-FORMS: Mapping[str, Callable[..., Terms]] = {**UNMODELLED, **MODELLED, **LIMITED}
+FORMS: Mapping[str, Callable[..., Terms]] = {
+    "ips": single.ips,
+    "clipped-ips": single.clipped_ips,
+    "snips": single.self_normalised_ips,
+    **MODELLED,
+    **LIMITED,
+}
+"""All estimators but the direct method."""
 
 NEED_LINEAR_MODEL = (*MODELLED, *LIMITED)
 NEED_MODEL = (DIRECT_METHOD, *NEED_LINEAR_MODEL)
@@ -216,7 +222,7 @@ class ProductEvaluation(PolicyEvaluation):
         added = len(self.log) / len(rows) * self._weights.values[rows] * residuals
         sizes = self.clusters.sizes
         no_ratio = (np.zeros(len(sizes)), sizes)
-        by_group = np.bincount(self.clusters.group[rows], added, len(sizes))
+        by_group = np.bincount(self.clusters.group[rows], added, len(sizes)).astype(np.float64)
         correction = ClusterSums(sizes, by_group, (no_ratio, no_ratio))
         return correction.value, math.hypot(standard_error(correction), own_error)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.blocks import block_sum, dot, row_blocks
+from zoosim.core.blocks import RowArray, StoredRows, block_sum, dot, mapped, row_blocks
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.core.user_groups import MAX_GROUPS, group_by_user
@@ -15,7 +15,7 @@ from zoosim.off_policy.estimators.terms import RowTerms, Terms
 class Clusters(NamedTuple):
     """Groups of rows: that of each `(n,)`, the groups' `sizes (G,)`, and the number of clusters they hold."""
 
-    group: IntArray
+    group: Any
     sizes: FloatArray
     n_clusters: int
 
@@ -33,9 +33,16 @@ def make_clusters(n: int, user_ids: IntArray | None = None, max_groups: int = MA
     """Put `n` rows together by `user_ids (n,)`; without them, each row is a cluster of its own."""
     group, n_clusters = group_by_user(n, user_ids, max_groups)
     n_groups = min(n if user_ids is None else n_clusters, max_groups)
+    # Kept where rows are read in blocks, as each estimate goes through them.
+    kept = StoredRows((n,), np.int32) if isinstance(group, RowArray) else None
     sizes = np.zeros(n_groups)
     for rows in row_blocks(n):
-        sizes += np.bincount(group[rows], minlength=n_groups)
+        block = group[rows]
+        sizes += np.bincount(block, minlength=n_groups)
+        if kept is not None:
+            kept[rows] = block
+    if kept is not None:
+        group = mapped(lambda block: block.astype(np.int64), kept, dtype=np.int64)
     return Clusters(group, sizes, n_clusters)
 
 

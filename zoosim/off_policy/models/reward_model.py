@@ -38,7 +38,7 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
     columns = np.zeros(0, np.int64)
     if log.candidates.are_listed:
         seen = np.unique(np.concatenate([np.unique(log.actions[rows]) for rows in row_blocks(len(log))]))
-        actions = mapped(lambda block: np.searchsorted(seen, block), log.actions, dtype=np.int64)
+        actions = mapped(lambda block: np.asarray(np.searchsorted(seen, block)), log.actions, dtype=np.int64)
         n_models = len(seen) + 1
         columns = np.full(log.n_actions, len(seen))
         columns[seen] = np.arange(len(seen))

@@ -85,7 +85,7 @@ def _judge(
 def _categories(log: Log, rows: ShownRows) -> IntArray:
     """Return the category of each product `(K,)`: the catalogue's, or where it has none, patterns of features."""
     if not log.categories or len(log.categories) < rows.n_products:
-        return group_rows(rows.products, MOST_CATEGORIES, CATEGORIES).labels
+        return np.asarray(group_rows(rows.products, MOST_CATEGORIES, CATEGORIES).labels)
     return np.unique(np.array(log.categories), return_inverse=True)[1]
 
 

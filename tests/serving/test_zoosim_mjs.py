@@ -1,6 +1,7 @@
 """The client for JavaScript in Node, against a running service, and against one that fails on its way."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tests.report.test_browser import CHROMIUM
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model
 from zoosim.serving import client as python_client
-from zoosim.serving.javascript import CLIENT_SCRIPT
+from zoosim.serving.javascript import CLIENT_SCRIPT, CLIENT_TYPES
 
 KEY = "a key of this test alone"
 
@@ -44,6 +45,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
     folder = tmp_path_factory.mktemp("shop")
     with serving(folder / "service", make_model(folder), wait=60, decide_key=KEY, feedback_key=KEY) as running:
         yield running
+
+
+def test_types_are_handed_out_and_name_all_that_the_client_has(service: ServiceProcess) -> None:
+    types = httpx2.get(f"{service.url}/zoosim.d.mts").text
+    assert types == CLIENT_TYPES.read_text(encoding="utf-8")
+    script = CLIENT_SCRIPT.read_text(encoding="utf-8")
+    exported = re.findall(r"^export (const|class) (\w+)", script, re.MULTILINE)
+    assert re.findall(r"^export (const|class) (\w+)", types, re.MULTILINE) == exported
+    methods = set(re.findall(r"^  async (\w+)\(", script, re.MULTILINE))
+    assert methods == {"decide", "rank", "giveFeedback", "activate"}
+    for name in (*methods, *re.findall(r"@property \{[^}]*\}+ (\w+) ", script)):
+        assert re.search(rf"^  {name}[?:(]", types, re.MULTILINE), name
 
 
 def test_it_decides_as_the_client_in_python_does(service: ServiceProcess) -> None:

@@ -29,7 +29,7 @@ from zoosim.serving.console.routes import Console
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.endpoints.base import Endpoint, endpoint_classes
 from zoosim.serving.exact_routes import ExactRoutes, Handler
-from zoosim.serving.javascript import send_client
+from zoosim.serving.javascript import client_routes
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import NotFound
@@ -92,7 +92,7 @@ class Application:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
-            Route("/zoosim.mjs", send_client),
+            *client_routes(),
             *self._console.routes(),
         ]
         exact = Middleware(ExactRoutes, {("POST", path): decider for path, decider in deciders.items()})

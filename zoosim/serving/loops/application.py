@@ -22,7 +22,7 @@ from zoosim.serving.bodies import ErrorAnswer
 from zoosim.serving.console.pages import LivePanels, file_answer, page, render
 from zoosim.serving.console.sessions import Sessions
 from zoosim.serving.console.view import sentence
-from zoosim.serving.javascript import send_client
+from zoosim.serving.javascript import client_routes
 from zoosim.serving.loops.loops import Loops
 from zoosim.serving.loops.metrics import LoopsMetrics
 from zoosim.serving.refusals import NotFound
@@ -108,7 +108,7 @@ class LoopsApplication:
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", _describe),
-            Route("/zoosim.mjs", send_client),
+            *client_routes(),
             Route(PREFIX + "{name}", self.open_console),
             Route("/", opened(self.show)),
             Route("/console/events", opened(self.events)),

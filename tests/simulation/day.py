@@ -81,7 +81,7 @@ class Day:
         self._wait = rng.uniform(5.0, 40.0)
         per_visitor = rng.choice([0, 1, 3])
         # Where a log is deleted, which is on days without bounds, rows go once two snapshots hold what they taught.
-        is_saved_often = rng.random() < (0.05 if per_visitor else 0.35)
+        is_saved_often = rng.random() < (0.05 if per_visitor else 0.6)
         settings: dict[str, Any] = {
             "wait": self._wait,
             "aggregation": rng.choice(["earliest", "latest", "sum", "average", "median", "min", "max"]),

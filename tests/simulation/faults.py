@@ -28,6 +28,7 @@ class Fault(StrEnum):
     LEARNER_KILLED = "learner killed"
     LEARNER_PAUSED = "learner paused"
     LEARNER_BEHIND = "rows removed that a learner had not learned"
+    SERVICE_BEHIND = "rows removed that a service had not read"
     LATE_TICK = "late tick"
     CLOCK_FORWARD = "clock forward"
     CLOCK_BACK = "clock back"

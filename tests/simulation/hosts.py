@@ -19,6 +19,7 @@ from zoosim.core.durations import MICROSECONDS
 from zoosim.core.errors import DataError, StoreError
 from zoosim.serving import learner, writer
 from zoosim.serving.clock import Clock
+from zoosim.serving.current import Current
 from zoosim.serving.folder import SNAPSHOTS
 from zoosim.serving.learner import LearnerJob, LogLearner
 from zoosim.serving.machine import Machine
@@ -418,6 +419,7 @@ def faulty_parts(faults: Faults) -> Iterator[None]:
     """Let the disk be full at some of the snapshots that are written within the block, and count full batches."""
     write = write_snapshot
     commit = Writer._commit
+    take_snapshot = Current._take_snapshot
 
     def write_or_fail(folder: Path, replica: Replica) -> Path:
         if faults.happens(Fault.DISK_FULL, 0.2):
@@ -430,9 +432,14 @@ def faulty_parts(faults: Faults) -> Iterator[None]:
             faults.note(Fault.FULL_BATCH)
         commit(self, batch)
 
+    async def take_snapshot_and_count(self: Current, first: int) -> None:
+        faults.note(Fault.SERVICE_BEHIND)
+        await take_snapshot(self, first)
+
     with (
         patch.object(learner, "write_snapshot", write_or_fail),
         patch.object(Writer, "_commit", commit_and_count),
+        patch.object(Current, "_take_snapshot", take_snapshot_and_count),
         shortcuts(),
     ):
         yield

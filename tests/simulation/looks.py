@@ -28,6 +28,7 @@ class Looks:
 
     Attributes:
         reaches: What they said of how far it reaches.
+        removed: As of the log: the first row that was left, and the newest one, each time that rows were removed.
         deleted: The newest row when the log was to be deleted, each time that it was.
     """
 
@@ -35,6 +36,7 @@ class Looks:
         """Begin without looks."""
         self.reaches: list[Reach] = []
         self.deleted: list[int] = []
+        self.removed = world.log.removed
         self._log = world.log
         self._violations = world.violations
         self._clients = clients
@@ -111,8 +113,9 @@ def flaws_of_looks(looks: Looks, rows: list[Row], records: Mapping[int, Any]) ->
     for reach in looks.reaches:
         until = [row for row in rows if row.seq <= reach.after]
         logged = [row for row in until if row.kind in (*CHOICES, Kind.FEEDBACK)]
-        # Whether it had read by then that the log was deleted is not known.
-        deleted = {0} | {
+        # Whether it had read by then that the log was deleted is not known; nor how much of it was gone.
+        deleted = {0} | {first - 1 for first, newest in looks.removed if newest <= reach.after}
+        deleted |= {
             json.loads(records[row.seq].changes).get("deleted", {}).get("position", 0)
             for row in until
             if row.kind is Kind.START

@@ -241,10 +241,12 @@ class Troubles:
         self._faults.note(Fault.LOG_DELETED)
         behind = self._rng.choice(self._hosts)
         # So that at times what is removed is not learned everywhere.
-        if behind.learner is not None and self._rng.random() < 0.5:
+        if behind.learner is not None and self._rng.random() < 0.7:
             self._faults.note(Fault.LEARNER_PAUSED)
-            self._pause_for(behind.learner.process, 120.0)
+            self._pause_for(behind.learner.process, 200.0)
+            await asyncio.sleep(self._rng.uniform(10.0, 30.0))
         await self._looks.delete_log(host)
-        await asyncio.sleep(self._rng.uniform(20.0, 60.0))
-        for each in self._hosts:  # which do so every hour, at whichever moment
-            each.clean_soon()
+        for _ in range(3):  # as the store fails at times, and snapshots are to hold what is deleted
+            await asyncio.sleep(self._rng.uniform(20.0, 50.0))
+            for each in self._hosts:
+                each.clean_soon()

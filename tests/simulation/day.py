@@ -218,4 +218,4 @@ class Day:
     def _wake_learners(self) -> None:
         for host in self.hosts:
             if host.learner is not None:
-                host.learner.wake(0.5)
+                host.learner.wake(1.0)

@@ -214,7 +214,7 @@ class DifferenceTest(Stateful):
             self._numbers("stratum", 0 if stratum is None else stratum, n).astype(np.int64),
         )
         rules = {
-            "treated": (np.isin(events.treated, (0.0, 1.0)), "0 or 1"),
+            "treated": ((events.treated == 0.0) | (events.treated == 1.0), "0 or 1"),
             "share": ((events.share > 0.0) & (events.share < 1.0), "a chance inside (0, 1)"),
             "reward": (
                 (rewards >= self.reward.low) & (rewards <= self.reward.high),

@@ -8,6 +8,7 @@ decisions with the same rewards, whenever they are read, and rows between two ti
 import heapq
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -247,6 +248,8 @@ class SearchJoin(WaitingJoin):
         return Closing(decision.seq, decision.slot, 0.0, tuple(clicked), tuple(sorted(places[PURCHASE])))
 
 
+# Kept, since each arm asks for the name of the same slot, and again for each feedback to it.
+@lru_cache(maxsize=4_096)
 def _slot_name(decision_id: str, slot: int) -> str:
     """Return by what a slot is remembered: a hash of its decision's id, since snapshots hold it."""
     return f"{slot}:{short_hash(decision_id.encode(), 16).hex()}"

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from tests.simulation.faults import Fault
 from tests.simulation.run import run_days
+from zoosim.core.errors import PolicyError
+from zoosim.serving.endpoints.base import NO_REFUSALS, Endpoint
+from zoosim.serving.events import CHAMPION
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.join import Join
 from zoosim.serving.learner import LogLearner
@@ -83,6 +86,13 @@ async def accept_always(log: FeedbackLog, decision_id: str, body: Any) -> Any:
     return answer._replace(status="accepted")
 
 
+def leave_to_the_champion(
+    endpoint: Any, body: Any, decision_id: str, decide: Any, refusals: Mapping[str, PolicyError] = NO_REFUSALS
+) -> Any:
+    failing = {name: PolicyError("fails") for name in endpoint._current.arms if name != CHAMPION}
+    return ORIGINALS[Endpoint, "decided"](endpoint, body, decision_id, decide, {**refusals, **failing})
+
+
 VARIANTS: list[tuple[type, str, Any, str]] = [
     (Writer, "_hand_on", resolve_before_the_sync, "not in the log"),
     (Join, "earn", count_twice, "closed"),
@@ -91,6 +101,7 @@ VARIANTS: list[tuple[type, str, Any, str]] = [
     (Upkeep, "tick", tick_never, "is open"),
     (LogLearner, "begin", tell_on_the_way, "went back"),
     (FeedbackLog, "give", accept_always, "accepted"),
+    (Endpoint, "decided", leave_to_the_champion, "arm champion decided"),
 ]
 ORIGINALS: dict[tuple[type, str], Callable[..., Any]] = {
     (owner, name): getattr(owner, name) for owner, name, _, _ in VARIANTS

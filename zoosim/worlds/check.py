@@ -247,12 +247,17 @@ def _products(worlds: MadeWorlds) -> None:
     listed = world.all_products()
     if listed is None or not find_action_space(world.action_space).has_catalogue:
         return
-    row_of = {int(product): row for row, product in enumerate(listed.ids)}
+    order = np.argsort(listed.ids, kind="stable")
     for _, asked in worlds.visits():
-        for product, features in zip(asked.context.product_ids.tolist(), asked.context.products, strict=True):
-            must(product in row_of, f"{asked}: product {product} is not in all_products()")
-            equal = np.array_equal(listed.features[row_of[product]], features)
-            must(equal, f"{asked}: product {product} has other features than in all_products()")
+        products = asked.context.product_ids
+        rows = order[np.searchsorted(listed.ids, products, sorter=order).clip(max=len(order) - 1)]
+        missing = products[listed.ids[rows] != products]
+        must(not len(missing), f"{asked}: product {missing[:1].sum()} is not in all_products()")
+        differs = (listed.features[rows] != asked.context.products).any(axis=1)
+        must(
+            not differs.any(),
+            f"{asked}: product {products[differs.argmax()]} has other features than in all_products()",
+        )
 
 
 MADE = "is made for a seed and tells its dimensions"

@@ -75,6 +75,7 @@ _PLACES = {
     "search-shops": "zoosim.worlds.search_shops.world:SearchShops",
     "sessions": "zoosim.worlds.sessions.world:Sessions",
     "lure": "zoosim.worlds.lure.world:Lure",
+    "catalogue": "zoosim.worlds.catalogue.world:Catalogue",
 }
 REGISTRY = Registry[type[World]]("world", "zoosim.worlds", _PLACES, _flaw, policy_name)
 

@@ -137,6 +137,11 @@ class ActionSpace(ABC):
             PolicyError: it gives no density where one is needed.
         """
 
+    def choose_logged(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[Any, float, Context]:
+        """Return what `choose` does, and what a log keeps of the context."""
+        action, propensity = self.choose(policy, context, spec)
+        return action, propensity, self.logged(context)
+
     @abstractmethod
     def any_action(self, context: Context, spec: PolicySpec, *, rng: np.random.Generator) -> Any:
         """Return an action that can be taken at a visit, drawn uniformly."""

@@ -6,9 +6,9 @@ import numpy as np
 
 from zoosim.action_spaces.base import ActionSpace, Part
 from zoosim.core.arrays import as_floats
-from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec, RetrievedDecision
 from zoosim.policies.base import Policy
-from zoosim.policies.requests import dense_propensities
+from zoosim.policies.requests import dense_propensities, places_among
 
 
 class Candidates(ActionSpace):
@@ -34,6 +34,23 @@ class Candidates(ActionSpace):
         chances = check_propensities(dense_propensities(policy, context), context.available)
         action = self.checked(policy.select_action(context), context, spec)
         return action, check_chosen(chances, action)
+
+    def choose_logged(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[int, float, Context]:
+        """Return an action, its propensity, and what a log keeps: of a policy that retrieves, its own candidates."""
+        if not policy.retrieves:
+            return super().choose_logged(policy, context, spec)
+        decision: RetrievedDecision = policy.decide(context)  # type: ignore[attr-defined]
+        place = int(places_among(context.product_ids, np.array([decision.product_id]))[0])
+        action = self.checked(place, context, spec)
+        kept = Context(
+            user=context.user,
+            product_ids=decision.candidates,
+            available=np.ones(len(decision.candidates), bool),
+            source=decision.source,
+            shown=decision.product_id,
+            marginal_propensity=decision.marginal_propensity,
+        )
+        return action, check_chosen(np.array([decision.propensity]), 0), kept
 
     def any_action(self, context: Context, spec: PolicySpec, *, rng: np.random.Generator) -> int:
         """Return the index of an available candidate."""

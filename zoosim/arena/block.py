@@ -12,7 +12,7 @@ from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.logs.lives import Lives
-from zoosim.logs.schema import LIFE, SOURCE
+from zoosim.logs.schema import LIFE, OWN_MARGINAL, SOURCE
 from zoosim.worlds.base import Outcome, Truth, World
 
 BLOCK = 1_000
@@ -50,7 +50,7 @@ class Block(NamedTuple):
 RESERVED = {
     *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
     *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "candidates", "unavailable", "product_id"),
-    *("position", "propensity", "policy_version", *SOURCE, *LIFE),
+    *("position", "propensity", "policy_version", *SOURCE, OWN_MARGINAL, *LIFE),
 }
 """Columns of rows and of logs, after which no part of a reward may be called."""
 
@@ -58,11 +58,10 @@ RESERVED = {
 class BlockRows:
     """The rows of a block of visitors, as they come."""
 
-    def __init__(self, world: World, spec: PolicySpec, start: int, *, logged: bool, judged: bool) -> None:
+    def __init__(self, world: World, spec: PolicySpec, start: int, *, judged: bool) -> None:
         self._world = world
         self._spec = spec
         self._space = find_action_space(world.action_space)
-        self._logged = logged
         self._judged = judged
         self.start = start
         self._rows: list[tuple[Any, ...]] = []
@@ -71,14 +70,21 @@ class BlockRows:
         self._lives: list[tuple[Any, ...]] = []
 
     def add(
-        self, context: Context, action: Any, propensity: float, outcome: Outcome, truth: Truth, place: tuple[int, ...]
+        self,
+        context: Context,
+        action: Any,
+        propensity: float,
+        outcome: Outcome,
+        truth: Truth,
+        place: tuple[int, ...],
+        kept: Context | None,
     ) -> None:
-        """Take in what came of a decision; its `place` is visitor, visit and step."""
+        """Take in what came of a decision; its `place` is visitor, visit and step, `kept` what a log is to keep."""
         self._check(outcome)
         if self._judged and not np.isfinite(truth.best_reward):
             raise ValueError(f"best_reward is {truth.best_reward!r}, expected a finite number")
-        if self._logged:
-            self._contexts.append(self._space.logged(context))
+        if kept is not None:
+            self._contexts.append(kept)
         if self._world.episodic:
             self._lives.append((*place, outcome.ended, outcome.censored))
         segment = -1 if outcome.segment is None else outcome.segment

@@ -103,7 +103,7 @@ def _play_visits(
     spec = world.spec(steps)
     learner = _RewardDelivery(policy, feedback)
     for start, stop in sections(world, steps, AT_ONCE):
-        rows = BlockRows(world, spec, start, logged=logged, judged=judged)
+        rows = BlockRows(world, spec, start, judged=judged)
         for visitor in range(start, stop):
             with _blaming_the_world(world, visitor):
                 visit = world.arrive(visitor)
@@ -111,8 +111,9 @@ def _play_visits(
             visits = 0
             for step in range(MOST_STEPS):
                 try:
+                    kept = None
                     if logged:
-                        action, propensity = space.choose(policy, context, spec)
+                        action, propensity, kept = space.choose_logged(policy, context, spec)
                     else:
                         action = space.checked(policy.select_action(context), context, spec)
                         propensity = np.nan
@@ -120,7 +121,7 @@ def _play_visits(
                         outcome = world.serve(visit, action)
                         following = checked_next(world, outcome)
                         truth = world.truth(visit) if judged else UNKNOWN
-                        rows.add(context, action, propensity, outcome, truth, (visitor, visits, step))
+                        rows.add(context, action, propensity, outcome, truth, (visitor, visits, step), kept)
                         next_context = None
                         if following is not None:
                             next_context = _context(world, following.visit, spec, is_checked=visitor == 0)

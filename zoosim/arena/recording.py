@@ -17,9 +17,10 @@ from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, CandidateSource, IntArray
-from zoosim.logs.schema import ACTION_SPACE, LISTED, REWARDS, SCHEMA_VERSION, SOURCE
+from zoosim.logs.schema import ACTION_SPACE, LISTED, OWN_MARGINAL, REWARDS, SCHEMA_VERSION, SOURCE
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
+from zoosim.policies.requests import places_among
 from zoosim.worlds.base import ProductList, World
 
 GROUP_BYTES = 100_000_000
@@ -89,15 +90,16 @@ def candidate_choices(world: World, block: Block) -> dict[str, Any]:
 
 def _shown_rows(world: World, listed: ProductList, block: Block) -> IntArray:
     """Return the row in the catalogue of each product that was shown; raises `WorldError` for one that has none."""
-    row_of = {int(product): row for row, product in enumerate(listed.ids)}
     pairs = zip(block.contexts, block.actions, strict=True)
-    shown = [int(context.product_ids[action]) for context, action in pairs]
-    strangers = set(shown) - row_of.keys()
-    if strangers:
+    shown = [context["shown"] if "shown" in context else context.product_ids[action] for context, action in pairs]
+    products = np.array(shown, np.int64)
+    rows = places_among(np.asarray(listed.ids), products)
+    if (rows < 0).any():
+        stranger = products[rows < 0].min()
         raise WorldError(
-            f"world {policy_name(type(world))}: showed product {min(strangers)}, which all_products does not list"
+            f"world {policy_name(type(world))}: showed product {stranger}, which all_products does not list"
         )
-    return np.array([row_of[product] for product in shown], np.int64)
+    return rows
 
 
 def _lists(rows: Any) -> pl.Series:
@@ -120,15 +122,23 @@ def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
             )
     candidates = [_rows_of(listed, products, are_shown=True) for products in could]
     by_column = zip(SOURCE, zip(*sources, strict=True), strict=True)
-    return {
+    columns = {
         "candidates": pl.Series(candidates, dtype=pl.List(pl.Int32)),
         **{name: list(values) for name, values in by_column},
     }
+    marginals = [context.get("marginal_propensity") for context in block.contexts]
+    return columns if None in marginals else {**columns, OWN_MARGINAL: marginals}
 
 
 def _rows_of(listed: ProductList, products: IntArray, *, are_shown: bool) -> list[int]:
-    """Return the rows of the catalogue with these products, or all others."""
-    return np.flatnonzero(np.isin(listed.ids, products) == are_shown).tolist()
+    """Return the rows of the catalogue with these products, or all others; ascending."""
+    rows = places_among(np.asarray(listed.ids), products)
+    rows = np.sort(rows[rows >= 0])
+    if are_shown:
+        return rows.tolist()
+    others = np.ones(len(listed.ids), bool)
+    others[rows] = False
+    return np.flatnonzero(others).tolist()
 
 
 def _listed(world: World) -> ProductList:
@@ -197,7 +207,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
         size = 1.0
         candidate_columns = set[str]()
         for number, frame in enumerate(frames):
-            columns = {*LISTED, *SOURCE} & set(frame.columns)
+            columns = {*LISTED, *SOURCE, OWN_MARGINAL} & set(frame.columns)
             if number and columns != candidate_columns:
                 raise WorldError(
                     f"world {policy_name(type(world))}: contexts of a part of the run alone have a source, expected "

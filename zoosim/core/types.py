@@ -91,15 +91,17 @@ NOBODY = -1
 
 
 class Distribution(NamedTuple):
-    """A distribution over some candidates, which a policy may answer instead of a number for each: 0 for all others.
+    """A distribution over candidates, which a policy may answer instead of a number for each.
 
     Args:
         ids: Ids of candidates, some of the context's `product_ids`, each once `(m,)`.
-        probabilities: With which each is chosen `(m,)`; they add up to 1.
+        probabilities: With which each is chosen, beside its part of `spread` `(m,)`; they add up to 1 - `spread`.
+        spread: The probability that is spread evenly over all available candidates, these included.
     """
 
     ids: IntArray
     probabilities: FloatArray
+    spread: float = 0.0
 
 
 class CandidateSource(NamedTuple):
@@ -108,12 +110,39 @@ class CandidateSource(NamedTuple):
     Args:
         name: What the source is called, such as a retrieval, or a pool that is drawn from for exploration.
         version: Which one, of a model or an index.
-        propensity: The probability with which this request took its candidates from it, above 0 and at most 1.
+        propensity: The probability with which this request took these candidates from it, above 0 and at most 1.
     """
 
     name: str
     version: str
     propensity: float
+
+
+POOL = "all-products"
+"""Name of the source whose one candidate is drawn evenly from all products: in its logs each product has a chance."""
+
+
+class RetrievedDecision(NamedTuple):
+    """A decision of a policy that finds its candidates itself.
+
+    Args:
+        product_id: The product that is shown.
+        candidates: Ids of the candidates that it was chosen from `(c,)`.
+        propensities: With which each of them is chosen, given that they are the candidates `(c,)`.
+        source: Where the candidates came from.
+        marginal_propensity: The probability of the product, wherever its candidates may have come from.
+    """
+
+    product_id: int
+    candidates: IntArray
+    propensities: FloatArray
+    source: CandidateSource
+    marginal_propensity: float
+
+    @property
+    def propensity(self) -> float:
+        """The probability of the product given the candidates."""
+        return float(self.propensities[self.candidates == self.product_id][0])
 
 
 class Later:

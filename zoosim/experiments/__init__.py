@@ -51,6 +51,7 @@ MODULES = {
     "head-to-head": "head_to_head:HEAD_TO_HEAD",
     "showdown": "showdown:SHOWDOWN",
     "gauntlet": "gauntlet:GAUNTLET",
+    "two-stage": "two_stage:TWO_STAGE",
     "labelled": "labelled:LABELLED",
     "long-term": "long_term:LONG_TERM",
     "lure": "lure:LURE",

@@ -60,8 +60,8 @@ class Log:
         categories: The category of each product, where a catalogue names them.
         source: What messages call the log.
         action_space: What a visit chooses: a product, a ranking or boosts.
-        marginals: Rankings alone: the probability that a position shows its product, whatever stands above, `(n, L)`;
-            None where the log does not say.
+        marginals: The probability of a product, wherever its candidates may have come from `(n,)`; of rankings, that a
+            position shows its product, whatever stands above, `(n, L)`. None where the log does not say.
         a_max: Boosts alone: the largest size of a boost.
         ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
         names: What the shop calls the products, where a catalogue says.

@@ -22,7 +22,7 @@ from zoosim.logs.checks import (
     time_faults,
 )
 from zoosim.logs.lives import life_faults
-from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, REQUIRED
+from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, OWN_MARGINAL, REQUIRED
 from zoosim.logs.sources import distribution_faults, source_faults
 from zoosim.policies.boosts.base import BOX
 
@@ -32,7 +32,6 @@ MOST_ACTIONS = 1_000_000
 BOX_EDGE = 1.0 + 1e-6
 """Boosts beyond a_max by no more are at the edge of the box: single precision writes 0.1 as 0.1000000015."""
 
-OWN_MARGINAL = f"{MARGINAL}propensity"
 IN_EVERY_ROW = ("user_id", "user", *LISTED)
 """The columns that are the same in all rows of a visit."""
 
@@ -119,10 +118,15 @@ class ProductRecords(Records):
                 yield from _candidate_faults(frame, name, self.n_actions)
         if self.visit_column is None:
             yield from distribution_faults(frame)
+        if OWN_MARGINAL in frame.columns:
+            bad = bad_probabilities(frame[OWN_MARGINAL]) | frame[OWN_MARGINAL].is_null().to_numpy()
+            yield Fault(OWN_MARGINAL, "above 0 and at most 1", bad)
 
     def decisions(self, rows: pl.DataFrame, shape: tuple[int, ...]) -> Mapping[str, Any]:
         """Return the indices of the products and, where the log knows them, their positions."""
         fields = {"actions": _whole(rows["action"])}
+        if OWN_MARGINAL in rows.columns:
+            fields["marginals"] = floats(rows[OWN_MARGINAL])
         if "position" in rows.columns:
             fields["positions"] = _whole(rows["position"])
         return fields
@@ -156,9 +160,6 @@ class RankingRecords(ProductRecords):
         again = pairs.is_duplicated() & ~pairs.is_first_distinct()
         yield Fault("action", "one that the visit does not show at another position", again.to_numpy())
         yield from faults_within_visits(frame, [name for name in IN_EVERY_ROW if name in frame.columns])
-        if OWN_MARGINAL in frame.columns:
-            bad = bad_probabilities(frame[OWN_MARGINAL]) | frame[OWN_MARGINAL].is_null().to_numpy()
-            yield Fault(OWN_MARGINAL, "above 0 and at most 1", bad)
 
     def by_visit(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[int, ...]]:
         """Sort rows by the first row of their visit and by position."""

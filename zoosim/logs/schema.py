@@ -17,7 +17,9 @@ same order; they add up to 1, and that of the action is `propensity`). Where a s
 policy, such as a retrieval or a pool that is drawn from for exploration, `source` names it, `source_version` says which
 one (of a model or an index), and `source_propensity` is the probability with which this decision took its candidates
 from it. `propensity` is then that of the action given the candidates; with `source_propensity` it multiplies to that of
-source and action together.
+source and action together. A source may draw its candidates; `source_propensity` is then that of these ones.
+`marginal_propensity` (optional) is the probability of the action wherever its candidates may have come from: what a
+policy that looks at other candidates is weighed by.
 
 The action space says what `action` and `propensity` hold:
     products   the index of a candidate, and its probability
@@ -58,6 +60,8 @@ LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
 
 MARGINAL = "marginal_"
 """`marginal_propensity` is the log's own; `marginal_NAME` belongs to target probabilities in the column NAME."""
+
+OWN_MARGINAL = f"{MARGINAL}propensity"
 
 CANDIDATES = "candidates"
 """The key of a catalogue's metadata that counts the candidates, its first rows; the others no row shows or lists."""

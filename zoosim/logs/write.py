@@ -11,7 +11,7 @@ from zoosim.core.digests import short_digest
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, CANDIDATES, REWARDS, SCHEMA_VERSION, SOURCE
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, CANDIDATES, OWN_MARGINAL, REWARDS, SCHEMA_VERSION, SOURCE
 from zoosim.schema.schema import FittedSchema
 
 VERSION = {"schema_version": SCHEMA_VERSION}
@@ -67,6 +67,8 @@ def to_records(log: Log, by_visit: Mapping[str, Sequence[str]]) -> tuple[pl.Data
         names, source, columns["source_propensity"] = log.candidate_sources
         for name, values in zip(SOURCE[:2], zip(*names, strict=True), strict=True):
             columns[name] = pl.Series(values, dtype=pl.String)[source]
+    if log.marginals is not None and log.marginals.ndim == 1:
+        columns[OWN_MARGINAL] = log.marginals
     if log.candidate_propensities is not None:
         lengths = log.candidate_lists(0, len(log)).lengths
         ends = np.cumsum(lengths)

@@ -80,7 +80,7 @@ class AttachingPolicy(Policy):
         ):
             attached = None  # a copy of the policy keeps the numbers of arrays, not the arrays
         if attached is None:
-            if _lasting(context.product_ids) is None or _lasting(context.products) is None:
+            if lasting(context.product_ids) is None or lasting(context.products) is None:
                 return self._attach(context)
             ids, products = checked_candidates(context, self.spec)
             attached = Attached(context.product_ids, context.products, ids.copy(), products.copy(), None, -1, b"")
@@ -94,7 +94,7 @@ class AttachingPolicy(Policy):
         place = self._find_attached(context)
         if place is None:
             ids, products = checked_candidates(context, self.spec)
-            identity = _lasting(context.product_ids), _lasting(context.products)
+            identity = lasting(context.product_ids), lasting(context.products)
             attached = self._derived(Attached(*identity, ids.copy(), products.copy(), None, 0, ids.tobytes()))
             self._attached = [attached, *self._attached[: REMEMBERED - 1]]
             return attached.candidates
@@ -133,7 +133,7 @@ class AttachingPolicy(Policy):
         return place is not None and self._attached[place].version == self._version
 
 
-def _lasting(array: Any) -> Any:
+def lasting(array: Any) -> Any:
     """Return an array that cannot change under us, None for one that can: then its values are compared."""
     # A read-only view changes with the array that it looks into, so all owners down to the memory must be read-only.
     owner = array

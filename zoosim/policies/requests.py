@@ -141,7 +141,7 @@ def _largest(values: FloatArray) -> float:
 
 
 def dense_propensities(policy: Any, context: Context) -> FloatArray:
-    """Return a policy's propensities `(K,)`, unchecked, or those of a `Distribution`: 0 for what it leaves out.
+    """Return a policy's propensities `(K,)`, unchecked, or those of a `Distribution`, with what it spreads.
 
     Args:
         policy: The policy.
@@ -158,16 +158,34 @@ def dense_propensities(policy: Any, context: Context) -> FloatArray:
     if ids.ndim != 1 or ids.shape != probabilities.shape:
         shapes = f"{ids.shape} ids and {probabilities.shape} probabilities"
         raise PolicyError(f"propensities: got a distribution of {shapes}, expected as many of each")
-    order = np.argsort(context.product_ids, kind="stable")
-    places = order[np.searchsorted(context.product_ids, ids, sorter=order).clip(max=len(order) - 1)]
-    unknown = context.product_ids[places] != ids
-    if unknown.any():
-        raise PolicyError(f"propensities: got product {ids[unknown.argmax()]}, which is not among the candidates")
+    places = places_among(context.product_ids, ids)
+    if (places < 0).any():
+        raise PolicyError(f"propensities: got product {ids[places.argmin()]}, which is not among the candidates")
     if len(np.unique(places)) < len(places):
         raise PolicyError("propensities: got a product twice in a distribution, expected each once")
-    dense = np.zeros(len(order))
-    dense[places] = probabilities
+    dense = np.zeros(len(context.product_ids))
+    if answer.spread:
+        dense[context.available] = answer.spread / np.count_nonzero(context.available)
+    dense[places] += probabilities
     return dense
+
+
+def places_among(product_ids: IntArray, wanted: IntArray) -> IntArray:
+    """Return where products stand among candidates, -1 for those that are none: `(K,)`, `(m,)` -> `(m,)`."""
+    # Candidates in order of their ids, as large catalogues come, need not be sorted, nor copied.
+    order = None if _is_ascending(product_ids) else np.argsort(product_ids, kind="stable")
+    places = np.searchsorted(product_ids, wanted, sorter=order).clip(max=len(product_ids) - 1)
+    if order is not None:
+        places = order[places]
+    return np.where(product_ids[places] == wanted, places, -1)
+
+
+@jit
+def _is_ascending(values: IntArray) -> bool:
+    i = 1
+    while i < values.shape[0] and values[i - 1] < values[i]:
+        i += 1
+    return bool(i >= values.shape[0])
 
 
 def checked_action(action: Any, candidates: int) -> int:

@@ -65,9 +65,12 @@ class CatalogueConfig(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "CatalogueConfig":
-        for names in ([shock.name for shock in self.shocks], [shock.step for shock in self.shocks]):
-            if len(set(names)) < len(names):
-                raise ValueError(f"shocks: got {max(names, key=names.count)!r} twice, expected each name and step once")
+        names = [shock.name for shock in self.shocks]
+        steps = [shock.step for shock in self.shocks]
+        if len(set(names)) < len(names):
+            raise ValueError(f"shocks: got {max(names, key=names.count)!r} twice, expected each name once")
+        if len(set(steps)) < len(steps):
+            raise ValueError(f"shocks: got two at step {max(steps, key=steps.count)}, expected one at a step")
         return self
 
     @property

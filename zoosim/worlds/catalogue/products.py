@@ -81,8 +81,8 @@ def _draw_batch(
     for product in range(batch.start, batch.stop):
         category = batch.category
         if category < 0:
-            category = np.searchsorted(bounds, uniform(keys[1], product, 0), side="right")
-            category = min(category, bounds.shape[0] - 1)
+            place = int(np.searchsorted(bounds, uniform(keys[1], product, 0), side="right"))
+            category = min(place, bounds.shape[0] - 1)
         products.categories[product] = category
         for j in range(n_tastes + 1):
             value = normal(keys[2], product, j)

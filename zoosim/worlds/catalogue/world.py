@@ -156,7 +156,7 @@ class Catalogue(World):
             products.features[:count],
             products.effects[:count],
             products.categories[:count],
-            frozen(available),
+            frozen(available.copy()),  # of numpy's own memory, so that policies know that it cannot change
             self._moved_tastes(start),
         )
 

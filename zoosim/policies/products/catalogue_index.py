@@ -1,0 +1,110 @@
+"""The products that a policy retrieves from: an index that follows what requests offer, or stands for itself."""
+
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.types import BoolArray, Context, IntArray
+from zoosim.policies.candidates import lasting
+from zoosim.policies.requests import check_shape
+from zoosim.retrieval import Exact, Index
+
+
+class CatalogueIndex:
+    """An index, and which of its products may be shown now.
+
+    A request that brings products is what the shop sells: those that are new are added, and those that are gone are
+    removed, before anything is searched. A request without products is about those that the index holds. Nothing is
+    done where a request's arrays are the same read-only ones as before.
+    """
+
+    def __init__(self) -> None:
+        self._index: Index | None = None
+        self._version = ""
+        self._seen: tuple[Any, Any, Any] = (None, None, None)
+        self._order: IntArray | None = None
+        self.allowed: BoolArray | None = None
+        self.allowed_ids: IntArray = np.zeros(0, np.int64)
+
+    @property
+    def index(self) -> Index:
+        """The index; raises `PolicyError` where there is none yet."""
+        if self._index is None:
+            raise PolicyError("the policy knows no products; give it an index, or requests with product_ids")
+        return self._index
+
+    @property
+    def version(self) -> str:
+        """Names what the index holds and how it searches, in 16 characters."""
+        if not self._version:
+            self._version = self.index.version[:16]
+        return self._version
+
+    def use(self, index: Index) -> None:
+        """Search an index from now on."""
+        self._index = index
+        self._version = ""
+        self._seen = (None, None, None)
+        self._allow(None)
+
+    def follow(self, context: Context) -> None:
+        """Hold what a request offers, and note what of it is available; a request without products changes nothing."""
+        if "product_ids" not in context:
+            if self._seen[0] is not None:
+                self.use(self.index)
+            return
+        ids, products, available = self._seen
+        if context.product_ids is not ids or context.products is not products:
+            self._hold(np.asarray(context.product_ids), context.products)
+        elif context.available is available:
+            return
+        mask = np.asarray(context.available, bool)
+        self._allow(mask if self._order is None else mask[self._order])
+        arrays = (context.product_ids, context.products, context.available)
+        # What can change under us is looked at each time.
+        is_lasting = all(lasting(array) is not None for array in arrays)
+        self._seen = arrays if is_lasting else (None, None, None)
+
+    def place_of(self, product_id: int) -> int:
+        """Return where a product stands among those of the last request."""
+        place = int(np.searchsorted(self.index.ids, product_id))
+        return place if self._order is None else int(self._order[place])
+
+    def _hold(self, ids: IntArray, products: Any) -> None:
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise PolicyError(f"product_ids: got an array of {ids.dtype} {ids.shape}, expected whole numbers (K,)")
+        check_shape("products", np.asarray(products), (len(ids), np.shape(products)[-1]))
+        is_ascending = bool((ids[1:] > ids[:-1]).all())
+        self._order = None if is_ascending else np.argsort(ids, kind="stable")
+        if self._index is None:
+            self._index = Exact(ids, products)
+        elif self._order is None:
+            _follow(self._index, ids, products)
+        else:
+            _follow(self._index, ids[self._order], np.asarray(products)[self._order])
+        self._version = ""
+
+    def _allow(self, mask: BoolArray | None) -> None:
+        self.allowed = None if mask is None or mask.all() else mask
+        self.allowed_ids = self.index.ids if self.allowed is None else self.index.ids[self.allowed]
+
+
+def _follow(index: Index, ids: IntArray, products: Any) -> None:
+    """Let an index hold products with ascending ids, and no others."""
+    vectors = np.asarray(products, np.float32)
+    if np.array_equal(index.ids, ids):
+        differs = (index.vectors(ids) != vectors).any(axis=1)
+        if differs.any():
+            index.add(ids[differs], vectors[differs])
+        return
+    gone = np.setdiff1d(index.ids, ids, assume_unique=True)
+    if len(gone):
+        index.remove(gone)
+    is_held = np.isin(ids, index.ids, assume_unique=True)
+    changed = is_held.copy()
+    if is_held.any():
+        changed[is_held] = (index.vectors(ids[is_held]) != vectors[is_held]).any(axis=1)
+    added = ~is_held | changed
+    if added.any():
+        index.add(ids[added], vectors[added])

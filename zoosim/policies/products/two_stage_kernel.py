@@ -1,0 +1,95 @@
+"""The compiled functions of a policy that retrieves by its posterior: what a visitor sees, and draws of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import normal
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import add_matrix, nonzeros
+from zoosim.linear.joint import contract, joint
+from zoosim.linear.posterior import root
+from zoosim.linear.ridge import Ridge, observe
+from zoosim.policies.choice import with_one
+
+AT_ONCE = 32
+"""Candidates whose scores under all draws stay in the processor's cache."""
+
+
+class View(NamedTuple):
+    """What a visitor sees of a linear model over [1, user] (x) [1, product]: weights of products, but for a constant.
+
+    `mean (d_p,)`, and `root (d_p, d_p)`, the lower triangular L with L L' the covariance.
+    """
+
+    mean: FloatArray
+    root: FloatArray
+
+
+@jit
+def look(ridge: Ridge, user: FloatArray) -> View:
+    """Return how a visitor with features `user (d_u,)` sees the products by the posterior of model 0."""
+    left = with_one(user)
+    width = ridge.b.shape[1] // left.shape[0]
+    mean = np.zeros(width)
+    spread = np.zeros((width, width))
+    contract(ridge, ridge, 0, left, nonzeros(left), mean, spread)
+    # What a visitor sees in all products alike changes no choice.
+    inner = spread[1:, 1:].copy()
+    root(inner)
+    return View(mean[1:].copy(), inner)
+
+
+@jit
+def draw_weights(view: View, alpha: float, key: np.uint64, first: int, count: int) -> FloatArray:
+    """Return posterior draws number `first` to `first + count - 1` of the weights of products `(count, d_p)`."""
+    dim = view.mean.shape[0]
+    draws = np.empty((count, dim))
+    for i in range(count):
+        noise = np.empty(dim)
+        for j in range(dim):
+            noise[j] = alpha * normal(key, first + i, j)
+        for j in range(dim):
+            total = view.mean[j]
+            for k in range(j + 1):
+                total += view.root[j, k] * noise[k]
+            draws[i, j] = total
+    return draws
+
+
+@jit
+def best_by_draw(weights: FloatArray, vectors: np.ndarray) -> IntArray:
+    """Return the place of the best vector under each draw `(count,)`, the first on ties.
+
+    A draw alone and among others finds the same, to the bit.
+
+    Args:
+        weights: The draws `(count, d)`.
+        vectors: The vectors of candidates `(c, d)`.
+    """
+    count = weights.shape[0]
+    columns = np.ascontiguousarray(weights.T)
+    best = np.zeros(count, np.int64)
+    top = np.full(count, -np.inf)
+    for start in range(0, vectors.shape[0], AT_ONCE):
+        block = vectors[start : start + AT_ONCE].astype(np.float64)
+        scores = np.zeros((block.shape[0], count))
+        add_matrix(block, columns, scores)
+        for k in range(block.shape[0]):
+            for i in range(count):
+                if scores[k, i] > top[i]:
+                    top[i] = scores[k, i]
+                    best[i] = start + k
+    return best
+
+
+@jit
+def learn_rows(
+    ridge: Ridge, updates: IntArray, users: FloatArray, products: FloatArray, actions: IntArray, rewards: FloatArray
+) -> None:
+    """Learn n rewards: of visitors with features `users (n, d_u)`, who were shown rows `actions (n,)` of products."""
+    for i in range(actions.shape[0]):
+        x = joint(with_one(users[i]), with_one(products[actions[i]]))
+        observe(ridge, 0, x, nonzeros(x), rewards[i])
+        updates[0] += 1

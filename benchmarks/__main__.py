@@ -52,6 +52,7 @@ from benchmarks.speed import (
     serving,
     sessions,
     streaming,
+    two_stage,
     visitors,
 )
 
@@ -89,6 +90,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S32": console.main,
     "S33": retrieval.main,
     "S34": loops.main,
+    "S35": two_stage.main,
     "S36": streaming.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,

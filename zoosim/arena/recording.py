@@ -133,12 +133,9 @@ def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
 def _rows_of(listed: ProductList, products: IntArray, *, are_shown: bool) -> list[int]:
     """Return the rows of the catalogue with these products, or all others; ascending."""
     rows = places_among(np.asarray(listed.ids), products)
-    rows = np.sort(rows[rows >= 0])
-    if are_shown:
-        return rows.tolist()
-    others = np.ones(len(listed.ids), bool)
-    others[rows] = False
-    return np.flatnonzero(others).tolist()
+    is_one = np.zeros(len(listed.ids), bool)
+    is_one[rows[rows >= 0]] = True
+    return np.flatnonzero(is_one == are_shown).tolist()
 
 
 def _listed(world: World) -> ProductList:

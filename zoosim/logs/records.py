@@ -124,7 +124,7 @@ class ProductRecords(Records):
 
     def decisions(self, rows: pl.DataFrame, shape: tuple[int, ...]) -> Mapping[str, Any]:
         """Return the indices of the products and, where the log knows them, their positions."""
-        fields = {"actions": _whole(rows["action"])}
+        fields: dict[str, Any] = {"actions": _whole(rows["action"])}
         if OWN_MARGINAL in rows.columns:
             fields["marginals"] = floats(rows[OWN_MARGINAL])
         if "position" in rows.columns:

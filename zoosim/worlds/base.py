@@ -11,7 +11,7 @@ import numpy as np
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.rng import stream
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import AMOUNTS, Change, Measure, Reference, RewardScale, Target, Trait
 from zoosim.worlds.parameters import Parametrised
@@ -88,13 +88,13 @@ WORLD_FILE = ".world"
 class ProductList(NamedTuple):
     """All products that there ever are in a world.
 
-    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`. `names (P,)`
-    are what a shop calls the products, where `ids` are made of them. `version` tells lists apart whose features and
-    names are the same.
+    `ids (P,)`, features `(P, d_p)` in 64 bits, or in 32 where they are many, and a name of each product's group, such
+    as its category, `(P,)`. `names (P,)` are what a shop calls the products, where `ids` are made of them. `version`
+    tells lists apart whose features and names are the same.
     """
 
     ids: IntArray
-    features: FloatArray
+    features: FloatArray | Float32Array
     group_names: tuple[str, ...]
     names: tuple[str, ...] = ()
     version: str = ""

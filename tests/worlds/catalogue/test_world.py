@@ -101,7 +101,7 @@ def test_contexts_share_their_arrays() -> None:
     assert np.shares_memory(first.products, later.products)
     assert first.products.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
-        first.products.base[0, 0] = 1.0
+        world.products.features[0, 0] = 1.0
 
 
 def test_luck_follows_the_visit_and_the_product() -> None:

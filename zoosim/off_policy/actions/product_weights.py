@@ -29,6 +29,7 @@ class WeightsAndPredictions(NamedTuple):
     `predicted (n,)` are a reward model's predictions for the logged products, `expected (n,)` their means under the
     target, `mass (K,)` the target's probabilities of each product, summed over rows; `drawn` is what `draw_products`
     drew for some visits, `mean_shown (n, d)` the mean features of what the target shows. None where they are not known.
+    `missed` is the share of the target's choices that could not be shown, where the target tells.
     """
 
     weights: Any
@@ -37,6 +38,7 @@ class WeightsAndPredictions(NamedTuple):
     mass: FloatArray | None = None
     drawn: IntArray | None = None
     mean_shown: FloatArray | None = None
+    missed: float | None = None
 
 
 class DrawnVisits(NamedTuple):
@@ -87,7 +89,8 @@ def weigh_and_predict(
         target.finish()
     known_mass = mass if target.whole else None
     if not predictions:
-        return [WeightsAndPredictions(weights, mass=known_mass, drawn=drawn, mean_shown=mean_shown)]
+        weighed = WeightsAndPredictions(weights, mass=known_mass, drawn=drawn, mean_shown=mean_shown)
+        return [weighed._replace(missed=target.missed)]
     return [WeightsAndPredictions(weights, *arrays, known_mass, drawn) for arrays in predictions]
 
 
@@ -157,7 +160,7 @@ class _RowBlock:
         mass = np.zeros(log.n_actions)
         if not _sound(asked, actions, masks, mask_of, self._target.whole, TOLERANCE, weights, mass):
             check_probabilities(asked, log, rows.start, whole=self._target.whole)
-        weights /= log.propensities[rows]
+        weights /= self._target.logged(log)[rows]
         start = self._start + place.start
         first, last = np.searchsorted(self._visits.rows, [start, self._start + place.stop])
         if last > first:

@@ -144,7 +144,7 @@ class ProductEvaluation(PolicyEvaluation):
         self._by_reward = (arrays, predicted)
         self._predicted = predicted.get(reward)
         self._propensities = propensities
-        mass = None
+        mass = own.missed
         worst = None
         if own.mass is not None:
             mass, worst = unsupported_mass(log.actions, own.weights, own.mass, len(log))
@@ -153,7 +153,7 @@ class ProductEvaluation(PolicyEvaluation):
             clusters,
             mass,
             None if worst is None else log.action_name(worst),
-            largest_possible=max(1.0 / float(extremes(log.propensities)[0]), float(extremes(own.weights)[1])),
+            largest_possible=max(1.0 / _least_propensity(log), float(extremes(own.weights)[1])),
         )
 
     def for_reward(self, name: str) -> "ProductEvaluation":
@@ -272,6 +272,11 @@ class ProductEvaluation(PolicyEvaluation):
         )
         n_clusters = self.clusters.n_clusters
         return judge_direct(model, errors, estimated.interval, n_clusters, estimated.weights.ess, estimated.min_groups)
+
+
+def _least_propensity(log: Log) -> float:
+    """Return the least probability that an action of a log had, by whichever candidates."""
+    return float(extremes(log.propensities if log.marginals is None else log.marginals)[0])
 
 
 def estimate(estimator: str, rewards: Any, arrays: WeightsAndPredictions) -> TermsByRow:

@@ -54,6 +54,15 @@ class Target(ABC):
         """True if it can be asked about other visitors than the log's, of whom nothing but features is known."""
         return False
 
+    @property
+    def missed(self) -> float | None:
+        """The share of its choices that could not be shown in the rows asked about; None where weights tell."""
+        return None
+
+    def logged(self, log: Log) -> FloatArray:
+        """Return the log's probabilities of its actions that the target's are weighed by `(n,)`."""
+        return log.propensities
+
     @abstractmethod
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Return those of rows `start` to `stop - 1`."""
@@ -387,6 +396,11 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     """Return the policy to evaluate: a `Policy`, a `Model`, a function, an array `(K,)` or `(n, K)`, or a column."""
     if isinstance(given, Target):
         return given
+    policy = given.policy if isinstance(given, Model) else given
+    if isinstance(policy, Policy) and policy.retrieves and (log.candidate_sources or log.candidates.are_listed):
+        from zoosim.off_policy.targets.retrieving import RetrievingTarget
+
+        return RetrievingTarget(policy, log, progress)
     if isinstance(given, Model):
         return ModelTarget(given, log, progress)
     if isinstance(given, Policy):

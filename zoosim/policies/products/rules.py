@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import uniform
-from zoosim.core.types import Context, Distribution, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PolicySpec
 from zoosim.policies.base import Policy
 from zoosim.policies.candidates import lasting
 from zoosim.policies.choice import pick
@@ -43,7 +43,8 @@ class Popularity(Policy):
         """Visits and rewards of each product that was shown."""
         self._kinds: dict[tuple[int, int], FloatArray] = {}
         """Visits and rewards by segment of visitors and category of products."""
-        self._grouped: tuple[Any, Any, dict[int, IntArray]] = (None, None, {})
+        self._totals = np.zeros(2)
+        self._grouped: tuple[Any, Any, dict[int, BoolArray]] = (None, None, {})
 
     def _segment_of(self, user: FloatArray) -> int:
         """Return the segment of a visitor."""
@@ -74,36 +75,36 @@ class Popularity(Policy):
     def _best(self, context: Context, request: CheckedRequest) -> int:
         """Return the best candidate of the best category by shrunk mean rewards, the first on ties."""
         segment = self._segment_of(request.user)
-        by_category = self._places_by_category(context)
+        by_category = self._members(context)
         means = [self._mean_of(segment, category) for category in by_category]
         category = list(by_category)[int(np.argmax(means))]
-        places = by_category[category]
-        mean = self._mean_of(segment, category)
+        mean = means[list(by_category).index(category)]
         known = np.array(sorted(self._counts), np.int64)
         where = places_among(np.asarray(context.product_ids), known)
-        is_there = np.isin(where, places)
-        visits, rewards = np.array([self._counts[int(each)] for each in known[is_there]]).reshape(-1, 2).T
+        never_shown = by_category[category].copy()
+        is_member = (where >= 0) & never_shown[where]
+        never_shown[where[is_member]] = False
+        visits, rewards = np.array([self._counts[each] for each in known[is_member].tolist()]).reshape(-1, 2).T
         shrunk = (rewards + self.shrinkage * mean) / (visits + self.shrinkage)
-        if len(shrunk) and (shrunk.max() >= mean or len(shrunk) == len(places)):
-            return int(where[is_there][shrunk.argmax()])
-        never_shown = places[~np.isin(places, where[is_there])]
-        return int(never_shown[0])
+        if len(shrunk) and (shrunk.max() >= mean or not never_shown.any()):
+            return int(where[is_member][shrunk.argmax()])
+        return int(never_shown.argmax())
 
-    def _places_by_category(self, context: Context) -> dict[int, IntArray]:
-        """Return the places of the candidates that are available, by category; kept while arrays stay the same."""
+    def _members(self, context: Context) -> dict[int, BoolArray]:
+        """Return which candidates are of a category and available, by category; kept while arrays stay the same."""
         ids, available, kept = self._grouped
         if ids is context.product_ids and available is context.available:
             return kept
-        places = np.flatnonzero(context.available)
-        categories = self._categories_of(context)[places]
-        kept = {int(category): places[categories == category] for category in np.unique(categories)}
+        available = np.asarray(context.available, bool)
+        categories = self._categories_of(context)
+        kept = {int(category): available & (categories == category) for category in np.unique(categories[available])}
         if lasting(context.product_ids) is not None and lasting(context.available) is not None:
             self._grouped = (context.product_ids, context.available, kept)
         return kept
 
     def _mean_of(self, segment: int, category: int) -> float:
         """Return the mean reward of a category with a segment, shrunk towards that of all visits."""
-        visits, rewards = sum(self._kinds.values(), np.zeros(2))
+        visits, rewards = self._totals
         mean = rewards / visits if visits else 0.0
         visits, rewards = self._kinds.get((segment, category), np.zeros(2))
         return float((rewards + self.shrinkage * mean) / (visits + self.shrinkage))
@@ -124,6 +125,7 @@ class Popularity(Policy):
         kind = (self._segment_of(request.user), int(self._categories_of(context)[place]))
         self._counts[product] = self._counts.get(product, 0.0) + counted
         self._kinds[kind] = self._kinds.get(kind, 0.0) + counted
+        self._totals += counted
 
     def reseed(self, rng: np.random.Generator) -> None:
         """Draw from `rng` from now on; what was learned stays."""
@@ -139,6 +141,7 @@ class Popularity(Policy):
             "counts": np.array([self._counts[int(each)] for each in products]).reshape(-1, 2),
             "kinds": kinds,
             "kind_counts": np.array([self._kinds[int(s), int(c)] for s, c in kinds]).reshape(-1, 2),
+            "totals": self._totals.copy(),
             "key": self.draws.key.copy(),
             "decisions": self.draws.decisions.copy(),
         }
@@ -154,14 +157,16 @@ class Popularity(Policy):
             counts = np.array(state["counts"], np.float64).reshape(len(products), 2)
             kinds = np.array(state["kinds"], np.int64).reshape(-1, 2)
             kind_counts = np.array(state["kind_counts"], np.float64).reshape(len(kinds), 2)
+            totals = np.array(state["totals"], np.float64).reshape(2)
             key = np.array(state["key"], np.uint64).reshape(1)
             decisions = np.array(state["decisions"], np.int64).reshape(1)
-            if not (np.isfinite(counts).all() and np.isfinite(kind_counts).all()):
+            if not (np.isfinite(counts).all() and np.isfinite(kind_counts).all() and np.isfinite(totals).all()):
                 raise ValueError("a count is no finite number")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ConfigError(f"{self.name}: the saved state is of another policy, or broken ({error})") from None
         self._counts = dict(zip(products.tolist(), counts, strict=True))
         self._kinds = {(s, c): count for (s, c), count in zip(kinds.tolist(), kind_counts, strict=True)}
+        self._totals = totals
         self.draws.key[:] = key
         self.draws.decisions[:] = decisions
 

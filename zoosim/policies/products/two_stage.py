@@ -62,7 +62,7 @@ class TwoStage(Policy):
 
     name = "two-stage"
     retrieves: ClassVar[bool] = True
-    learned = ("ridge", "key", "updates", "draws")
+    learned: ClassVar[tuple[str, ...]] = ("ridge", "key", "updates", "draws")
     candidates: int = parameter(500, low=1, high=100_000, help="products that are retrieved, by the posterior's mean")
     retrieval: str = parameter(
         "mean",
@@ -70,7 +70,7 @@ class TwoStage(Policy):
         help="what retrieves: the posterior's mean, many products; or each draw, its own best",
     )
     explore: float = parameter(0.01, low=0, high=1, help="share of decisions that is spread evenly over all products")
-    alpha: float = parameter(0.35, low=0, high=100, help="width of draws, in standard deviations")
+    alpha: float = parameter(0.1, low=0, high=100, help="width of draws, in standard deviations")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
     discount: float = parameter(1 - 1 / 8000, low=0.9, high=1, help="weight that an observation keeps, a visit")
 
@@ -132,12 +132,14 @@ class TwoStage(Policy):
             raise PolicyError(f"draw: got {shown(draw)}, expected a number from 0 up to, but not including, 1")
         user = self._follow(context)
         settled = self._next_draw() if draw is None else draw
-        product_id = self._draw_product(user, settled)
         self.draws.decisions[0] += draw is None
-        ids, chances = self._given_candidates(user)
+        ids, best = self._best_by_draw(user)
+        is_from_pool = settled < self.explore
+        product_id = self._pool_product(settled) if is_from_pool else int(ids[best[self._number_of(settled)]])
+        chances = np.bincount(best, minlength=len(ids)) / DRAWS
         n_allowed = len(self._catalogue.allowed_ids)
         marginal = (1.0 - self.explore) * float(chances[ids == product_id].sum()) + self.explore / n_allowed
-        if settled < self.explore:
+        if is_from_pool:
             source = CandidateSource(POOL, self._catalogue.version, self.explore / n_allowed)
             return RetrievedDecision(product_id, np.array([product_id]), np.ones(1), source, marginal)
         version = f"{self._catalogue.version}.{self._retriever_version}"
@@ -146,7 +148,8 @@ class TwoStage(Policy):
 
     def propensities(self, context: Context) -> Distribution:
         """Return the probabilities that `select_action` draws from; moves no state."""
-        ids, chances = self._given_candidates(self._follow(context))
+        ids, best = self._best_by_draw(self._follow(context))
+        chances = np.bincount(best, minlength=len(ids)) / DRAWS
         return Distribution(ids, (1.0 - self.explore) * chances, self.explore)
 
     def recommend(self, context: Context) -> int:
@@ -248,29 +251,33 @@ class TwoStage(Policy):
 
     def _draw_product(self, user: FloatArray, draw: float) -> int:
         """Return the product that a `draw` in [0, 1) settles; moves nothing."""
-        # One draw settles both stages: either part of [0, 1) is stretched to the whole of it.
         if draw < self.explore:
-            ids = self._catalogue.allowed_ids
-            return int(ids[int(draw / self.explore * len(ids))])
-        number = draw_number((draw - self.explore) / (1.0 - self.explore))
+            return self._pool_product(draw)
         view = look(self.ridge, user)
-        weights = self._draws_of(view, number, 1)
+        weights = self._draws_of(view, self._number_of(draw), 1)
         if self.retrieval == "draws":
             return int(self._search(weights[0], 1)[0])
         ids = self._search(self._retriever_mean(user, view), self.candidates)
         return int(ids[best_by_draw(weights, self._catalogue.index.vectors(ids))[0]])
 
-    def _given_candidates(self, user: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the candidates of a visitor, ids `(c,)`, and the probability of each given that they are `(c,)`."""
+    # One draw settles both stages: either part of [0, 1), below `explore` and above, is stretched to the whole of it.
+    def _pool_product(self, draw: float) -> int:
+        ids = self._catalogue.allowed_ids
+        return int(ids[int(draw / self.explore * len(ids))])
+
+    def _number_of(self, draw: float) -> int:
+        return draw_number((draw - self.explore) / (1.0 - self.explore))
+
+    def _best_by_draw(self, user: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return the candidates of a visitor, ids `(c,)`, and the place of the best of them by each draw `(256,)`."""
         view = look(self.ridge, user)
         weights = self._draws_of(view, 0, DRAWS)
         if self.retrieval == "draws":
             matches = self._catalogue.index.search(weights, 1, self._catalogue.allowed)
-            ids, counts = np.unique(matches.ids[:, 0], return_counts=True)
-            return ids, counts / DRAWS
+            ids, best = np.unique(matches.ids[:, 0], return_inverse=True)
+            return ids, best.reshape(-1)
         ids = self._search(self._retriever_mean(user, view), self.candidates)
-        best = best_by_draw(weights, self._catalogue.index.vectors(ids))
-        return ids, np.bincount(best, minlength=len(ids)) / DRAWS
+        return ids, best_by_draw(weights, self._catalogue.index.vectors(ids))
 
     def _draws_of(self, view: View, first: int, count: int) -> FloatArray:
         key = np.uint64(posterior_key(self.key, self.updates))
@@ -279,7 +286,8 @@ class TwoStage(Policy):
     def _search(self, query: FloatArray, k: int) -> IntArray:
         """Return the ids of the products that may be shown with the largest inner products, the largest first."""
         ids = self._catalogue.index.search(query, k, self._catalogue.allowed).ids[0]
-        return ids[ids >= 0]
+        found: IntArray = ids[ids >= 0]
+        return found
 
 
 class FixedRetriever(TwoStage):

@@ -45,16 +45,13 @@ def look(ridge: Ridge, user: FloatArray) -> View:
 def draw_weights(view: View, alpha: float, key: np.uint64, first: int, count: int) -> FloatArray:
     """Return posterior draws number `first` to `first + count - 1` of the weights of products `(count, d_p)`."""
     dim = view.mean.shape[0]
+    noise = np.empty((count, dim))
     draws = np.empty((count, dim))
     for i in range(count):
-        noise = np.empty(dim)
         for j in range(dim):
-            noise[j] = alpha * normal(key, first + i, j)
-        for j in range(dim):
-            total = view.mean[j]
-            for k in range(j + 1):
-                total += view.root[j, k] * noise[k]
-            draws[i, j] = total
+            noise[i, j] = alpha * normal(key, first + i, j)
+            draws[i, j] = view.mean[j]
+    add_matrix(noise, np.ascontiguousarray(view.root.T), draws)
     return draws
 
 

@@ -126,7 +126,9 @@ class Catalogue(World):
     def _starts(self) -> list[int]:
         """The visits at which something changes, the first of all included."""
         config = self.config
-        changes = [change.step for change in (*config.shocks, *config.arrivals, *config.run_outs)]
+        changes = [shock.step for shock in config.shocks]
+        changes += [arrival.step for arrival in config.arrivals]
+        changes += [run_out.step for run_out in config.run_outs]
         ends = [run_out.until for run_out in config.run_outs if run_out.until is not None]
         return sorted({0, *changes, *ends})
 

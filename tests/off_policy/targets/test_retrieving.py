@@ -1,0 +1,97 @@
+"""Policies with candidates of their own: weighed over a log's sources, and what a log cannot say of them is counted."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zoosim
+from zoosim.arena.loop import play
+from zoosim.arena.recording import record_frames, write_records
+from zoosim.core.errors import PolicyError
+from zoosim.logs.log import Log
+from zoosim.off_policy import read_log
+from zoosim.off_policy.actions.product_weights import weigh_and_predict
+from zoosim.off_policy.targets.products import make_target
+from zoosim.off_policy.targets.retrieving import RetrievingTarget
+from zoosim.policies.products.two_stage import TwoStage
+from zoosim.policies.requests import dense_propensities
+from zoosim.worlds.catalogue.world import Catalogue
+
+ROWS = 1_500
+WORLD = Catalogue(0, ROWS, n_products=60, n_users=200, base=-1.0)
+
+
+def taught(seed: int, **params: Any) -> TwoStage:
+    """Return a policy that has learned a little, from visits of its own."""
+    policy = TwoStage(WORLD.spec(ROWS), np.random.default_rng(seed), candidates=8, alpha=1.0, **params)
+    rng = np.random.default_rng(seed)
+    for _ in range(150):
+        visit = WORLD.arrive(int(rng.integers(10**6, 10**7)))
+        product = int(rng.integers(60))
+        policy.update(WORLD.context(visit), product, WORLD.serve(visit, product).reward)
+    return policy
+
+
+def log_of(policy: TwoStage, folder: Path) -> Log:
+    """Return the log of a policy that no longer learns."""
+    policy.update = lambda *_: None  # type: ignore[method-assign]
+    path = folder / "log.parquet"
+    write_records(path, WORLD, record_frames(WORLD, play(WORLD, policy, ROWS, logged=True), "logging", "1"))
+    return read_log(path)
+
+
+def worth(policy: TwoStage) -> float:
+    """Return what a policy earns in expectation over the visits of the log."""
+    total = 0.0
+    for step in range(ROWS):
+        visit = WORLD.arrive(step)
+        chances = dense_propensities(policy, WORLD.context(visit))
+        expected = WORLD.truth(visit).expected_reward
+        total += sum(chances[k] * expected(int(k)) for k in np.flatnonzero(chances > 1e-6))
+    return total / ROWS
+
+
+def test_another_retrieval_is_judged_by_a_log_whose_sources_reach_every_product(tmp_path: Path) -> None:
+    """Weights with a mean of 1, and the value that is known here, within 4 standard errors each."""
+    log = log_of(taught(1, explore=0.3), tmp_path)
+    target = taught(2, explore=0.0)
+    [weighed] = weigh_and_predict(log, RetrievingTarget(target, log), [])
+    assert abs(weighed.weights.mean() - 1.0) < 4 * weighed.weights.std() / np.sqrt(ROWS)
+    assert weighed.missed == 0.0
+    products = weighed.weights * log.rewards
+    assert abs(products.mean() - worth(target)) < 4 * products.std() / np.sqrt(ROWS)
+    # Weighed by the probability given the candidates alone, as if there were one source, weights do not add up.
+    given = replace(log, marginals=log.propensities)
+    weights = weigh_and_predict(given, RetrievingTarget(target, given), [])[0].weights
+    assert weights.mean() < 1.0 - 4 * weights.std() / np.sqrt(ROWS)
+
+
+def test_what_a_log_of_one_retrieval_cannot_show_is_counted(tmp_path: Path) -> None:
+    log = log_of(taught(1, explore=0.0), tmp_path)
+    target = taught(2, explore=0.0)
+    missed = 0.0
+    lists = log.candidate_lists(0, ROWS)
+    for step in range(ROWS):
+        chances = dense_propensities(target, WORLD.context(WORLD.arrive(step)))
+        missed += 1.0 - chances[lists.of(step)].sum()
+    [weighed] = weigh_and_predict(log, RetrievingTarget(target, log), [])
+    assert weighed.missed == pytest.approx(missed / ROWS)
+    assert missed / ROWS > 0.2
+    [result] = zoosim.evaluate(log, {"other": target}, estimators=["ips"], compare=False).results
+    assert result.verdict == "do not use"
+    assert any(f"no support for {100 * missed / ROWS:.1f}% of its choices" in reason for reason in result.reasons)
+    # The same retrieval with another ranker misses nothing.
+    same = taught(1, explore=0.0)
+    same.alpha = 0.2
+    [weighed] = weigh_and_predict(log, RetrievingTarget(same, log), [])
+    assert weighed.missed == pytest.approx(0.0, abs=1e-9)
+
+
+def test_several_sources_without_marginal_propensities_are_refused(tmp_path: Path) -> None:
+    log = log_of(taught(1, explore=0.3), tmp_path)
+    assert isinstance(make_target(taught(2), log), RetrievingTarget)
+    with pytest.raises(PolicyError, match="has no marginal_propensity to weigh it by"):
+        make_target(taught(2), replace(log, marginals=None))

@@ -19,6 +19,7 @@ from benchmarks.quality import (
     own_shops,
     planners,
     predicted_values,
+    propensities_of_two_stages,
     recommendations,
     round_trip,
     same_rows,
@@ -117,6 +118,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q23": poisoning.main,
     "Q24": planners.main,
     "Q25": session_learners.main,
+    "Q26": propensities_of_two_stages.main,
 }
 
 

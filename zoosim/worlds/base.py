@@ -11,7 +11,7 @@ import numpy as np
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.feedback import AT_ONCE, FeedbackTiming
 from zoosim.core.rng import stream
-from zoosim.core.types import BoolArray, Context, Float32Array, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.episodes import Next
 from zoosim.worlds.facts import AMOUNTS, Change, Measure, Reference, RewardScale, Target, Trait
 from zoosim.worlds.parameters import Parametrised
@@ -94,7 +94,7 @@ class ProductList(NamedTuple):
     """
 
     ids: IntArray
-    features: FloatArray | Float32Array
+    features: FloatArray
     group_names: tuple[str, ...]
     names: tuple[str, ...] = ()
     version: str = ""

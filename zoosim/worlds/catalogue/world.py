@@ -234,7 +234,8 @@ class Catalogue(World):
         """Return all products that there ever are, with the names of their categories."""
         names = [f"category {number}" for number in range(1, int(self.products.categories.max()) + 2)]
         groups = tuple(names[category] for category in self.products.categories)
-        return ProductList(self._ids, self.products.features, groups, version=self._version)
+        features: Any = self.products.features  # in 32 bits
+        return ProductList(self._ids, features, groups, version=self._version)
 
     @cached_property
     def _version(self) -> str:

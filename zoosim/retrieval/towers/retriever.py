@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -87,9 +88,15 @@ class Retriever(TabularResult):
         """
         if not self.names:
             raise DataError("names_of: the log had no names of products")
-        order = np.argsort(self.ids)
-        places = places_of(check_ids("ids", ids), self.ids[order], "ids")
+        order, ascending = self._order
+        places = places_of(check_ids("ids", ids), ascending, "ids")
         return [self.names[place] for place in order[places]]
+
+    @cached_property
+    def _order(self) -> tuple[IntArray, IntArray]:
+        """The places of the products by their ids, and the ids, ascending."""
+        order = np.argsort(self.ids)
+        return order, self.ids[order]
 
     def queries(self, features: Any) -> Float32Array:
         """Return the queries of visitors `(n, d)` by their features `(n, d_u)`.

@@ -21,6 +21,7 @@ from benchmarks.quality import (
     predicted_values,
     propensities_of_two_stages,
     recommendations,
+    retrievers,
     round_trip,
     same_rows,
     schema_growth,
@@ -119,6 +120,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q24": planners.main,
     "Q25": session_learners.main,
     "Q26": propensities_of_two_stages.main,
+    "Q27": retrievers.main,
 }
 
 

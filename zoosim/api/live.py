@@ -1,7 +1,6 @@
 """A page on which a run can be watched while it goes on."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from zoosim.core.errors import DataError
+
+PAUSE = 0.1
+"""Seconds after which Ctrl-C ends a page that stays, at most."""
 
 if TYPE_CHECKING:
     from zoosim.api.runs import RunResult
@@ -77,7 +79,9 @@ class RunPage:
             return
         self._say(f"The page stays at {self._server.url} until Ctrl-C")
         with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+            while True:
+                # In short waits: a signal may reach another thread, and would not end a long one of this thread.
+                time.sleep(PAUSE)
 
 
 def _finished(plan: "Plan", path: Path, trials: "Sequence[TrialKey]") -> "dict[TrialKey, Trial]":

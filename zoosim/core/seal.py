@@ -4,13 +4,13 @@ A file of any kind has a place for it, `BLANK`: a value of its metadata, or of a
 with the place blank, so that the file stays one file, which is there whole or not at all.
 """
 
-import hashlib
 import mmap
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from zoosim.core.digests import DIGEST_LENGTH
+from zoosim.core.digests import DIGEST_LENGTH, joint_digest
 from zoosim.core.files import open_file
 
 KEY = "digest"
@@ -66,14 +66,17 @@ def _place(content: bytes | mmap.mmap, since: int) -> int | None:
 
 def _digest(content: bytes | mmap.mmap, place: int) -> bytes:
     """Return the digest of a content whose digits from `place` on are blank, in hexadecimal."""
-    digest = hashlib.sha256()
+    return joint_digest(_chunks(content, place)).encode()
+
+
+def _chunks(content: bytes | mmap.mmap, place: int) -> Iterator[bytes]:
+    """Yield a content whose digits from `place` on are blank, a part after the other."""
     for start in range(0, len(content), AT_ONCE):
         chunk = bytearray(content[start : start + AT_ONCE])
         first, last = max(place - start, 0), min(place + DIGEST_LENGTH - start, len(chunk))
         if first < last:
             chunk[first:last] = _BLANK[: last - first]
-        digest.update(chunk)
+        yield bytes(chunk)
         if isinstance(content, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             # Pages that were looked at would count as memory of this process, of however large a file.
             content.madvise(mmap.MADV_DONTNEED, start, len(chunk))
-    return digest.hexdigest().encode()

@@ -51,10 +51,9 @@ class _Starts:
         drawn = drawn_arm(start, decision.visitor_id, decision_of(row))
         if drawn == decision.arm:
             return True
-        # What it decided by is at least what it had learned from.
-        after = max(seq, decision.state)
+        # Its policy may be ahead of the products that the service has read of, while it reads the log.
         candidates = candidates_of(decision, self._records)
-        return decision.arm == CHAMPION and self._catalogues.can_not_decide(drawn, candidates, after, row.seq)
+        return decision.arm == CHAMPION and self._catalogues.can_not_decide(drawn, candidates, seq, row.seq)
 
 
 def flaws_of_arms(day: Day, rows: list[Row], records: Mapping[int, Any], catalogues: Catalogues) -> Iterator[str]:

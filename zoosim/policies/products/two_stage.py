@@ -297,7 +297,6 @@ class FixedRetriever(TwoStage):
     """
 
     name = "two-stage-fixed"
-    baseline_only = True
     learned = (*TwoStage.learned, "retriever")
     trained_on: int = parameter(1_000, low=1, high=1_000_000_000, help="rewards that the retriever learns from")
 

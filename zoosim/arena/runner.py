@@ -3,12 +3,12 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zoosim.arena.backends import Backend
+from zoosim.arena.backends import Backend, Work
 from zoosim.arena.older_runs import MALFORMED
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import DAMAGED, RunFolder, TrialKey
@@ -20,10 +20,10 @@ from zoosim.core.parquet import read_meta
 from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
+"""A policy and a seed."""
+
 Saved = Mapping[TrialKey, Mapping[str, Any]]
 """Metadata of each sound trial of a folder, as its file holds it."""
-
-DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,35 @@ class RunOutcome:
     seconds: float
     failures: tuple[PolicyFailure, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrialWork(Work[Task, TrialResult]):
+    """Computes the trials of a plan, which names no policies: each comes with its task."""
+
+    plan: Plan
+    keep_log: bool
+
+    def compute(self, task: Task, report: Report) -> TrialResult:
+        """Return the end of a trial, with its files."""
+        entry, seed = task
+        return run_trial(self.plan, entry, seed, self.keep_log, report)
+
+    def lost(self, task: Task, reason: str) -> TrialResult:
+        """Return the failure of a trial whose process died."""
+        return TrialResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, reason))
+
+    def trusted(self, task: Task) -> bool:
+        """Return whether a policy's code comes with zoosim."""
+        return task[0].built_in
+
+    def stays(self, task: Task) -> bool:
+        """Return whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
+        cls = task[0].source
+        if isinstance(cls, str):
+            return False
+        importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+        return not importable or cls.__module__ == "__main__"
 
 
 def run_plan(
@@ -58,39 +87,21 @@ def run_plan(
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_trials(name)
-    # Workers take one policy each, since the class of another may live in this process alone.
-    work = partial(_run_trial, replace(plan, entries=()), path.absolute(), keep_log)
-    listed = set[TrialKey]()
-    # What lies there already was listed by nobody, or is computed again: it must not be listed for what it was.
-    there = {key for key in map(_key, tasks) if folder.trial_path(key).exists()}
-
-    def list_and_report(key: TrialKey, visits: int, line: str) -> None:
-        # Listed as soon as it is written, and not at the end of the run: a run that is killed keeps each trial that was
-        # done.
-        if line is TrialEvent.SAVED:  # and no line of a policy that says the same
-            folder.list_trial(key)
-            listed.add(key)
-        report(key, visits, line)
-
+    ended: list[TrialResult] = []
     try:
-        results = backend.run(
-            work, tasks, report=list_and_report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
-        )
-        for result in results:
-            # The result and the last line of a trial come by different ways, and a worker may die between the two.
-            if result.failure is None and result.key not in listed:  # its process ended before its last word came
-                folder.list_trial(result.key)
-    except BaseException:
-        # What workers have written since, and had no time to tell of.
-        for key in (_key(task) for task in tasks):
-            if key not in listed | there:
-                folder.list_trial(key)
-        raise
+        # Workers take one policy each, since the class of another may live in this process alone.
+        with closing(backend.run(TrialWork(replace(plan, entries=()), keep_log), tasks, report)) as results:
+            for result in results:
+                # Saved as soon as it is there, so that a run that is killed keeps each trial that was done.
+                if result.failure is None:
+                    folder.save_trial(result.key, result.files)
+                    report(result.key, 0, TrialEvent.SAVED)
+                ended.append(replace(result, files=()))
     finally:
         folder.remove_leftovers()  # of processes that were stopped, or died
-    failures = tuple(result.failure for result in results if result.failure is not None)
+    failures = tuple(result.failure for result in ended if result.failure is not None)
     stale_notes = (f"{name}: its code has changed, so it ran again" for name in stale)
-    notes = (*plan.notes, *repairs, *stale_notes, *_warned(results), *earlier_notes)
+    notes = (*plan.notes, *repairs, *stale_notes, *_warned(ended), *earlier_notes)
     return RunOutcome(time.perf_counter() - started, failures, notes)
 
 
@@ -248,21 +259,3 @@ def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     config["policies"] += [entry for entry in old.get("policies", []) if entry.get("name") not in names]
     config["run"]["seeds"] = sorted({*config["run"]["seeds"], *old.get("run", {}).get("seeds", [])})
     return config
-
-
-def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Report) -> TrialResult:
-    entry, seed = task
-    return run_trial(plan, entry, seed, path, keep_log, report)
-
-
-def _stays_here(task: Task) -> bool:
-    """Return whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
-    cls = task[0].source
-    if isinstance(cls, str):
-        return False
-    importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
-    return not importable or cls.__module__ == "__main__"
-
-
-def _lost(task: Task) -> TrialResult:
-    return TrialResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))

@@ -9,7 +9,8 @@ summary.json, report.html
 manifest.jsonl
 
 The manifest lists configuration, trials, rows and summary with their digests; a trial counts once it is listed. Workers
-write trials, and their parent alone lists them. Logs carry digests in themselves, as they may leave the folder.
+return the files of trials, and their parent alone writes and lists them. Logs carry digests in themselves, as they may
+leave the folder.
 """
 
 import itertools
@@ -200,14 +201,28 @@ class RunFolder:
         path = self.trial_path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary:
-            # Not sealed, as the manifest has its digest; and not listed here, as this may be a worker's process.
+            # Not sealed, as the manifest has its digest; and not listed here, as this may be a worker's folder.
             sink_parquet(frame, temporary, {**key._asdict(), **meta}, sealed=False)
 
+    def files_of(self, key: TrialKey) -> tuple[tuple[str, bytes], ...]:
+        """Return a trial's file, and before it its log and the tables beside that, by their names in the folder."""
+        log = sorted(self.log_path(key).parent.glob("[!.]*"))
+        return tuple((self._name(path), path.read_bytes()) for path in (*log, self.trial_path(key)))
+
+    def save_trial(self, key: TrialKey, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write the files of a trial, each whole or not at all, and list it: from now on it is finished."""
+        # The trial's own comes last, and counts once it is listed: a run that is killed in between computes it again.
+        for name, content in files:
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic(path) as temporary:
+                temporary.write_bytes(content)
+        self.list_trial(key)
+
     def list_trial(self, key: TrialKey) -> None:
-        """List a trial that was written, in this process or another: from now on it is finished."""
+        """List a trial that was written: from now on it is finished."""
         path = self.trial_path(key)
         with suppress(FileNotFoundError):  # another run in the folder has moved it away
-            # By what lies on the disk, whoever wrote it: the worker that did told only that it was done.
             self._manifest.add(self._name(path), file_digest(path))
 
     def fault(self, key: TrialKey) -> str:

@@ -4,8 +4,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,6 +23,7 @@ from zoosim.arena.time_left import TrialEvent
 from zoosim.arena.watching import BlockLine, sums_of_block
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import PolicyFailure
+from zoosim.core.files import temporary_folder
 from zoosim.core.jit import watch_compilation
 from zoosim.core.number_format import percent
 from zoosim.core.sources import source_digest
@@ -39,16 +41,23 @@ A line on visits is a `zoosim.arena.watching.BlockLine`, which has sums over the
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The end of a trial: well, or with a failure; and the warnings, (file and line, text)."""
+    """The end of a trial: well, or with a failure; its files, and the warnings, (file and line, text).
+
+    `files` are those of a run's folder, by name, the trial's own last; none where it failed.
+    """
 
     key: TrialKey
     seconds: float
     failure: PolicyFailure | None = None
     warnings: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
 
-def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> TrialResult:
-    """Run `entry` at the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
+def run_trial(plan: Plan, entry: PolicyEntry, seed: int, keep_log: bool, report: Report) -> TrialResult:
+    """Run `entry` at the visitors of `seed`, and return the trial's files; a policy's failure is returned, not raised.
+
+    Nothing is written to the run's folder: this may be a process of another machine.
+    """
     key = TrialKey(entry.name, seed)
     started = time.perf_counter()
     report(key, 0, TrialEvent.STARTED)
@@ -75,11 +84,6 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
         report(key, 0, TrialEvent.FAILED)
         return TrialResult(key, time.perf_counter() - started, error.named(entry.name))
     seconds = time.perf_counter() - started
-    store = RunFolder(folder)
-    # The log first: a trial counts once its file is listed, so a run that is killed in between computes both again.
-    if keep_log:
-        frames = record_frames(world, blocks, entry.name, entry.fingerprint)
-        write_records(store.log_path(key), world, frames)
     meta = {
         "config_hash": plan.config_hash,
         "type": type_label(entry),
@@ -89,10 +93,16 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
         "seconds": seconds,
         "fit": notes,
     }
-    store.write_trial(key, _columns(world, blocks), meta)
-    report(key, 0, TrialEvent.SAVED)
+    with temporary_folder(Path(gettempdir()), "zoosim-trial") as path:
+        folder = RunFolder(path)
+        folder.write_trial(key, _columns(world, blocks), meta)
+        if keep_log:
+            frames = record_frames(world, blocks, entry.name, entry.fingerprint)
+            write_records(folder.log_path(key), world, frames)
+        files = folder.files_of(key)
     own_name = f"{policy_name(type(policy))}: "
-    return TrialResult(key, seconds, warnings=tuple((place, text.removeprefix(own_name)) for place, text in warned))
+    own_warnings = tuple((place, text.removeprefix(own_name)) for place, text in warned)
+    return TrialResult(key, seconds, warnings=own_warnings, files=files)
 
 
 def _rate(world: World, mean: float) -> str:

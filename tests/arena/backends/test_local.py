@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.commands import ROOT, new_process
+from zoosim.arena.backends import Work
 from zoosim.arena.backends.local import Local, start_pool, without_main
 
 SCRIPT = """
@@ -72,23 +73,21 @@ def raise_interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def report_and_wait(_: int, report: Callable[..., None]) -> None:
-    report("begun")
-    time.sleep(100)
+class ReportAndWait(Work[int, None]):
+    def compute(self, task: int, report: Callable[..., None]) -> None:
+        report("begun")
+        time.sleep(100)
+
+    def lost(self, task: int, reason: str) -> None:
+        pass
 
 
 def test_an_interrupt_ends_no_other_children() -> None:
     own = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(100,))
     own.start()
     with pytest.raises(KeyboardInterrupt):
-        Local(2).run(
-            report_and_wait, [0, 1], report=raise_interrupt, stays=never, trusted=never, lost=lambda task: None
-        )
+        list(Local(2).run(ReportAndWait(), [0, 1], raise_interrupt))
     own.join(0.2)
     assert own.is_alive()
     own.kill()
     own.join()
-
-
-def never(_: int) -> bool:
-    return False

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.commands import ROOT, new_process
+from zoosim.arena.backends import Work
 from zoosim.arena.backends.local import Local, without_main
 from zoosim.core.errors import ConfigError
 
@@ -46,26 +46,24 @@ print(*run_tasks())
 """
 
 
-def double(task: int, report: Callable[..., None]) -> int:
-    return 2 * task
+class Double(Work[int, int]):
+    def compute(self, task: int, report: Callable[..., None]) -> int:
+        return 2 * task
+
+    def lost(self, task: int, reason: str) -> int:
+        return -1
 
 
-def process_of(task: int, report: Callable[..., None]) -> int:
-    return os.getpid()
+class ProcessOf(Double):
+    def compute(self, task: int, report: Callable[..., None]) -> int:
+        return os.getpid()
+
+    def trusted(self, task: int) -> bool:
+        return False
 
 
-def run_tasks(work: Any = double, *, isolate: bool = False) -> list[int]:
-    tasks = [1, 2, 3]
-    backend = Local(2, isolate=isolate)
-    results = backend.run(
-        work,
-        tasks,
-        report=print,
-        stays=lambda _: False,
-        trusted=lambda _: not isolate,
-        lost=lambda _: -1,
-    )
-    return sorted(results)
+def run_tasks(work: Work[int, int] | None = None, *, isolate: bool = False) -> list[int]:
+    return sorted(Local(2, isolate=isolate).run(work or Double(), [1, 2, 3], print))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
@@ -92,9 +90,9 @@ def test_workers_start_where_no_socket_fits_into_the_folder_for_temporary_files(
 def test_a_daemon_computes_all_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python lets daemons start no processes."""
     monkeypatch.setattr(multiprocessing.current_process(), "daemon", True)
-    assert set(run_tasks(process_of)) == {os.getpid()}
+    assert set(run_tasks(ProcessOf())) == {os.getpid()}
     with pytest.raises(ConfigError, match=r"^isolate: .*leave it out"):
-        run_tasks(isolate=True)
+        run_tasks(ProcessOf(), isolate=True)
 
 
 def test_threads_hide_the_main_module_one_after_another() -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.arena.backends import R, T, Work
+from zoosim.arena.backends import R, Report, T, Work
 from zoosim.core.errors import ConfigError
 from zoosim.watched import end_quickly
 
 MOST_STARTS = 10
 SECONDS_BETWEEN_STARTS = 0.2
+DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 
 def default_jobs() -> int:
@@ -159,23 +160,14 @@ class Local:
         self.jobs = jobs
         self.isolate = isolate
 
-    def run(
-        self,
-        work: Work[T, R],
-        tasks: Sequence[T],
-        *,
-        report: Callable[..., None],
-        stays: Callable[[T], bool],
-        trusted: Callable[[T], bool],
-        lost: Callable[[T], R],
-    ) -> list[R]:
-        """Return `work(task, report)` of each task; see `Backend.run`.
+    def run(self, work: Work[T, R], tasks: Sequence[T], report: Report) -> Generator[R, Any, None]:
+        """Yield the result of each task; see `Backend.run`.
 
         Raises:
             ConfigError: tasks are to be isolated, and this process may start no others.
         """
-        apart = [task for task in tasks if self.isolate and not trusted(task) and not stays(task)]
-        shared = [task for task in tasks if not stays(task)] if self.jobs > 1 else apart
+        apart = [task for task in tasks if self.isolate and not work.trusted(task) and not work.stays(task)]
+        shared = [task for task in tasks if not work.stays(task)] if self.jobs > 1 else apart
         # A single task needs no process of its own, unless it is to be kept apart.
         if len(shared) < 2:
             shared = apart
@@ -184,44 +176,37 @@ class Local:
                 raise ConfigError("isolate: a daemon of multiprocessing may start no other processes; leave it out")
             shared = []
         here = [task for task in tasks if task not in shared]
-        results = self._run_processes(work, shared, report, trusted, lost) if shared else []
-        return results + [work(task, report) for task in here]
+        if shared:
+            yield from self._run_processes(work, shared, report)
+        for task in here:
+            yield work.compute(task, report)
 
-    def _run_processes(
-        self,
-        work: Work[T, R],
-        tasks: list[T],
-        report: Callable[..., None],
-        trusted: Callable[[T], bool],
-        lost: Callable[[T], R],
-    ) -> list[R]:
+    def _run_processes(self, work: Work[T, R], tasks: list[T], report: Report) -> Generator[R, Any, None]:
         """Run tasks side by side; when a process dies, the rest again, those that are not trusted each on its own."""
         # When a process dies the whole pool breaks, and nobody says which task it was at. So what is left is tried
         # again: together if it cannot be to blame, and the rest one by one, so that the one that kills its process
         # takes no other along.
-        results, unfinished = _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
-        innocent = [task for task in unfinished if trusted(task)]
+        unfinished = yield from _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
+        innocent = [task for task in unfinished if work.trusted(task)]
         if innocent and len(innocent) < len(tasks):
-            more, still_unfinished = _run_pool(work, innocent, min(self.jobs, len(innocent)), report)
-            results += more
+            still_unfinished = yield from _run_pool(work, innocent, min(self.jobs, len(innocent)), report)
             unfinished = still_unfinished + [task for task in unfinished if task not in innocent]
         for task in unfinished:
-            done, _ = _run_pool(work, [task], 1, report)
-            results += done or [lost(task)]
-        return results
+            if (yield from _run_pool(work, [task], 1, report)):
+                yield work.lost(task, DIED)
 
 
-def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
-    """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
+def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Report) -> Generator[R, Any, list[T]]:
+    """Run tasks in a pool of processes; yield their results, and return the tasks left over when a process died."""
     for _ in range(MOST_STARTS):
-        with suppress(_ServerLostError):
-            return _run_new_pool(work, tasks, jobs, report)
+        with suppress(_ServerLostError):  # which comes before the first result
+            return (yield from _run_new_pool(work, tasks, jobs, report))
         # A process that was killed is there for a moment longer, on a busy machine for some.
         time.sleep(SECONDS_BETWEEN_STARTS)
-    return [], tasks
+    return tasks
 
 
-def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
+def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Report) -> Generator[R, Any, list[T]]:
     """Run tasks as `_run_pool`; raises `_ServerLostError` where workers cannot start."""
     channel = worker_context().Queue()
     pool = start_pool(jobs, partial(_take_channel, channel))
@@ -229,8 +214,8 @@ def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[
     try:
         with without_main(), _lost_with_their_server(pool):
             for task in tasks:
-                futures[pool.submit(_work, work, task)] = task
-        _watch(list(futures), channel, report)
+                futures[pool.submit(_compute, work, task)] = task
+        yield from _results(futures, channel, report)
     except BrokenProcessPool:  # what is done counts; the caller runs the rest again
         pass
     except BaseException:
@@ -241,8 +226,10 @@ def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[
         channel.close()
         channel.cancel_join_thread()
     done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
-    finished = [futures[future] for future in done]
-    return [future.result() for future in done], [task for task in tasks if task not in finished]
+    for future in done:
+        del futures[future]
+        yield future.result()
+    return list(futures.values())
 
 
 class _ServerLostError(Exception):
@@ -270,21 +257,22 @@ def _take_channel(channel: Any) -> None:
     _channel = channel
 
 
-def _work(work: Work[T, R], task: T) -> R:
-    return work(task, lambda *line: _channel.put(line))
+def _compute(work: Work[T, R], task: T) -> R:
+    return work.compute(task, lambda *line: _channel.put(line))
 
 
-def _watch(futures: Sequence["Future[Any]"], channel: Any, report: Callable[..., None]) -> None:
-    """Pass on what the workers report until all are done; the first unexpected error is raised."""
-    running = set(futures)
-    while running:
+def _results(futures: dict[Future[R], T], channel: Any, report: Report) -> Generator[R, Any, None]:
+    """Yield results, which leave `futures`, and pass on what workers report; the first unexpected error is raised."""
+    while futures:
         # Looked at ten times a second, so that lines of trials that still run move the bar.
-        done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
+        done, _ = wait(futures, timeout=0.1, return_when=FIRST_COMPLETED)
         # Before results, since an error among these ends the loop.
         for line in _drain(channel.get_nowait):
             report(*line)
         for future in done:
-            future.result()
+            result = future.result()
+            del futures[future]
+            yield result
 
 
 def _drain(get: Callable[[], Any]) -> Iterator[Any]:

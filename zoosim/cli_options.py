@@ -78,6 +78,13 @@ Label = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="For `labelled`: the column of --data that holds the classes.")
 ]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes [default: one per core].")]
+Executor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="dask:ADDRESS|ray:ADDRESS",
+        help="Cluster whose workers compute the trials, with the same results [default: processes of this machine].",
+    ),
+]
 RunFolder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Output folder; an interrupted run is resumed from it [default: runs/NAME-HASH]."),

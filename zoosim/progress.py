@@ -40,8 +40,8 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def start(self, plan: "Plan", trials: Sequence[TrialKey], jobs: int) -> None:
-        """Say what begins: `trials` to compute, in so many processes."""
+    def start(self, plan: "Plan", trials: Sequence[TrialKey], jobs: int | None) -> None:
+        """Say what begins: `trials` to compute, in so many processes, None for those of an executor."""
         self._time_left = TimeLeft(trials, plan.steps, jobs)
         self._last_line = time.monotonic()
         if trials and self._console.is_terminal:

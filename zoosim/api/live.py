@@ -43,14 +43,14 @@ class RunPage:
         if self._server is not None:
             self._server.close()
 
-    def show(self, plan: "Plan", path: Path, trials: "Sequence[TrialKey]", jobs: int) -> None:
+    def show(self, plan: "Plan", path: Path, trials: "Sequence[TrialKey]", jobs: int | None) -> None:
         """Serve the page, and say where.
 
         Args:
             plan: The run.
             path: Its folder; what that holds of the run is shown, too.
             trials: Trials that are to be computed.
-            jobs: In how many processes.
+            jobs: In how many processes, None for those of an executor.
         """
         from zoosim.arena.watching import RunFigures
         from zoosim.live.server import PageServer

@@ -19,10 +19,13 @@ from zoosim.core.files import read_text
 from zoosim.core.tabular import TabularResult
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import plotly.graph_objects as go
     import polars as pl
 
     from zoosim.api.live import RunPage
+    from zoosim.arena.backends import Backend
     from zoosim.arena.plan import Plan
     from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
@@ -168,8 +171,9 @@ def run(
     csv: bool = False,
     through: str | None = None,
     isolate: bool = False,
+    executor: "Executor | str | None" = None,
     report: "Report | None" = None,
-    started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
+    started: "Callable[[Plan, Sequence[TrialKey], int | None], None] | None" = None,
     progress: bool | None = True,
     live: "RunPage | None" = None,
 ) -> RunResult:
@@ -194,8 +198,12 @@ def run(
             is told what they earn. Others compete beside it that `policies` or `extra` name.
         isolate: Run policies of yours in other processes even with one job: a crash then fails the policy alone.
             The command line does; leave it out to step through your code in a debugger.
+        executor: Computes the trials, perhaps on other machines, with the same results to the bit: any
+            `concurrent.futures.Executor`, such as Dask's `client.get_executor()`, or the address of a cluster,
+            `dask:ADDRESS` or `ray:ADDRESS`. Default: processes of this machine.
         report: Called with progress: a trial, visits since the last call, and a line.
-        started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
+        started: Called once before the first trial, with the plan, the trials to compute and the number of jobs, None
+            with an executor.
         progress: Show a bar on standard error where that is a terminal or a notebook, unless `report` is given.
         live: A page that shows the run to browsers on this machine while it goes on (`zoosim.api.live.RunPage`).
 
@@ -209,10 +217,8 @@ def run(
         WorldError: a world of your own cannot be found, or fails; finished trials are kept.
     """
     needs_extra("run", "lab")
-    from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
     from zoosim.arena.runner import missing_trials, run_plan
-    from zoosim.core.checks import check_whole
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import RunRequest
 
@@ -223,7 +229,6 @@ def run(
         plan = make_plan(request)
     if through is not None:
         plan = _plan_with_service(plan, through, log)
-    jobs = default_jobs() if jobs is None else check_whole("jobs", jobs, 1, 1024)
     if log:
         for entry in plan.entries:
             check_logged(plan, entry)
@@ -231,19 +236,24 @@ def run(
     try:
         path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
         is_shown = bool(progress) and report is None and started is None
-        with _progress_bar(is_shown) as bar, chdir("."), redirect_stdout(sys.stderr):
+        with (
+            _progress_bar(is_shown) as bar,
+            chdir("."),
+            redirect_stdout(sys.stderr),
+            open_backend(jobs, executor, isolate=isolate) as backend,
+        ):
             if bar is not None:
                 report = bar.report
                 started = bar.start
             missing = missing_trials(plan, path, log) if started or live is not None else []
             if live is not None:
-                live.show(plan, path, missing, jobs)
+                live.show(plan, path, missing, backend.jobs)
             if started:
-                started(plan, missing, jobs)
+                started(plan, missing, backend.jobs)
             outcome = run_plan(
                 plan,
                 path,
-                backend=Local(jobs, isolate=isolate),
+                backend=backend,
                 keep_log=log,
                 report=_told(report, None if live is None else live.report),
                 held=_held_plan(path),
@@ -267,6 +277,30 @@ def _told(*listeners: "Report | None") -> "Report":
                 listener(key, visits, line)
 
     return tell
+
+
+@contextmanager
+def open_backend(jobs: int | None, executor: "Executor | str | None", *, isolate: bool) -> "Iterator[Backend]":
+    """Yield what computes trials: so many processes of this machine, one per core by default, or an executor's workers.
+
+    Raises:
+        ConfigError: `jobs` is no number of processes, or is given beside an executor, or the executor is of no use.
+    """
+    from zoosim.arena.backends.local import Local, default_jobs
+    from zoosim.core.checks import check_whole
+
+    if executor is None:
+        yield Local(default_jobs() if jobs is None else check_whole("jobs", jobs, 1, 1024), isolate=isolate)
+        return
+    from zoosim.arena.backends.clusters import open_executor
+    from zoosim.arena.backends.remote import Remote
+
+    if jobs is not None:
+        raise ConfigError("jobs: says how many processes of this machine compute, not an executor's; leave one out")
+    with open_executor(executor) as opened:
+        backend = Remote(opened)
+        backend.greet(lambda line: print(line, file=sys.stderr))
+        yield backend
 
 
 @contextmanager

@@ -11,13 +11,14 @@ from typing import Any
 from zoosim.arena.backends import Backend, Work
 from zoosim.arena.older_runs import MALFORMED
 from zoosim.arena.plan import Plan
+from zoosim.arena.run_files import run_files
 from zoosim.arena.store import DAMAGED, RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
 from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, DataError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
-from zoosim.policies.registry import PolicyEntry
+from zoosim.policies.registry import PolicyEntry, make_entry
 
 Task = tuple[PolicyEntry, int]
 """A policy and a seed."""
@@ -62,6 +63,19 @@ class TrialWork(Work[Task, TrialResult]):
             return False
         importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
         return not importable or cls.__module__ == "__main__"
+
+    def files(self, tasks: Sequence[Task]) -> Mapping[str, Path]:
+        """Return the files of the world and of the policies."""
+        return run_files(self.plan, {entry.name: entry for entry, _ in tasks}.values())
+
+    def fault(self, task: Task) -> str:
+        """Return that a policy's class, which is found by its module, is another here; files come with the task."""
+        entry = task[0]
+        if isinstance(entry.source, str):
+            return ""
+        here = make_entry(entry.source, entry.name, entry.params).fingerprint
+        name = f"{entry.source.__module__}.{entry.source.__qualname__}"
+        return "" if here == entry.fingerprint else f"has another {name}; give it as FILE.py:Class, which is sent along"
 
 
 def run_plan(

@@ -1,5 +1,6 @@
 """The remaining time of a run, from what its trials have taken so far."""
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,9 +41,12 @@ class TimeLeft:
     Policies differ in cost by orders of magnitude, so each has a pace of its own. A trial's first block also pays for
     the world, for training and for loading compiled kernels: it counts as preparation. Blocks in which kernels are
     compiled count for nothing, since later trials find those on disk.
+
+    Where `jobs` is None, nobody can say how many trials run at once, and reports come when a trial is over: what is
+    left then takes as long as what was done, in proportion.
     """
 
-    def __init__(self, trials: Iterable[TrialKey], steps: int, jobs: int) -> None:
+    def __init__(self, trials: Iterable[TrialKey], steps: int, jobs: int | None) -> None:
         self._steps = steps
         self._jobs = jobs
         self._trials = {key: _Trial(steps) for key in trials}
@@ -50,6 +54,7 @@ class TimeLeft:
         self._preparations: dict[str, list[float]] = defaultdict(list)
         self._savings: list[float] = []
         self._first_block = 0
+        self._began = self._now = time.monotonic()
 
     @property
     def share_done(self) -> float:
@@ -59,7 +64,8 @@ class TimeLeft:
         return 1.0 - visits_left / total if total else 1.0
 
     def record(self, key: TrialKey, visits: int, line: str, now: float) -> None:
-        """Take in a report of a trial (see `zoosim.arena.trial.Report`) at the time `now`, in seconds."""
+        """Take in a report of a trial (see `zoosim.arena.trial.Report`) at the time `now`, by the monotonic clock."""
+        self._now = now
         if line == TrialEvent.STARTED:
             self._trials[key] = _Trial(self._steps, now)
             return
@@ -90,6 +96,9 @@ class TimeLeft:
 
     def seconds(self) -> float | None:
         """Return about how many seconds are left; None while that cannot be known."""
+        if self._jobs is None:
+            done = self.share_done
+            return (self._now - self._began) * (1.0 - done) / done if done else None
         total = 0.0
         unfinished = [(key.policy, trial) for key, trial in self._trials.items() if trial.visits_left]
         for policy, trial in unfinished:

@@ -163,7 +163,9 @@ class RunProgress(NamedTuple):
 class RunFigures:
     """Follows a run by the reports of its trials; one thread may report while others look."""
 
-    def __init__(self, plan: Plan, finished: Mapping[TrialKey, Trial], trials: Sequence[TrialKey], jobs: int) -> None:
+    def __init__(
+        self, plan: Plan, finished: Mapping[TrialKey, Trial], trials: Sequence[TrialKey], jobs: int | None
+    ) -> None:
         """Begin.
 
         Args:

@@ -11,6 +11,8 @@ EXTRAS = {
     "openfeature": ("openfeature",),
     "faiss": ("faiss",),
     "torch": ("torch",),
+    "dask": ("distributed",),
+    "ray": ("ray",),
     "minari": ("PIL", "gymnasium", "h5py", "minari"),
 }
 """The modules that each extra brings, which `pip install zoosim` does not."""

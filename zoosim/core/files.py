@@ -7,8 +7,9 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from glob import escape as glob_escape
 from pathlib import Path
 
@@ -37,6 +38,24 @@ def cache_folder() -> Path:
 def resolved(path: str | os.PathLike[str]) -> Path:
     """Return a whole path without links; one that links to itself stays as it is, and cannot be opened."""
     return Path(os.path.realpath(path))
+
+
+_sent: ContextVar[Mapping[str, Path] | None] = ContextVar("_sent", default=None)
+
+
+@contextmanager
+def sent_files(places: Mapping[str, Path]) -> Iterator[None]:
+    """Let `place_of` find meanwhile the files that another machine sent: where each lies here, by its path there."""
+    before = _sent.set(places)
+    try:
+        yield
+    finally:
+        _sent.reset(before)
+
+
+def place_of(path: str | os.PathLike[str]) -> Path:
+    """Return where a file lies on this machine, which is elsewhere where another one sent it along with a task."""
+    return (_sent.get() or {}).get(os.fspath(path), Path(path))
 
 
 def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:

@@ -12,7 +12,7 @@ from zoosim.core.blame import reason_of, source_file, user_place
 from zoosim.core.calls import CalledWhileImported, importing
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import ZoosimError
-from zoosim.core.files import read_content, resolved
+from zoosim.core.files import place_of, read_content, resolved
 from zoosim.core.parameters import unknown
 from zoosim.core.sources import PACKAGE, imports_of, source_digest
 
@@ -33,7 +33,7 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
     file, _, name = source.rpartition(":")
     if not name or not file.endswith(".py"):
         raise error(f"{what} file: got {source!r}, expected FILE.py:Class")
-    path = resolved(file)
+    path = resolved(place_of(file))
     if not path.is_file():
         raise error(f"{what} file: {file} is not there; give the path of a Python file")
     module = _import_file(path, what, error)

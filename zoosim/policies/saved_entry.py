@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.digests import SHORT_LENGTH, file_digest, short_digest
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import resolved
+from zoosim.core.files import place_of, resolved
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -30,14 +30,15 @@ class Saved(NamedTuple):
 def read_saved(source: str) -> Saved:
     """Return what a file of `zoosim train` or `save_policy` holds; raises `DataError` for a broken one."""
     file, own_class = file_and_class(source)
+    place = place_of(file)
     fitted = None
     if file.endswith(MODEL):
-        model = load_model(file, own_class)
+        model = load_model(place, own_class)
         policy = model.policy
         fitted = model.fitted
     else:
-        policy = load_policy(file, own_class)
-    return Saved(policy, fitted, file_digest(file)[:SHORT_LENGTH])
+        policy = load_policy(place, own_class)
+    return Saved(policy, fitted, file_digest(place)[:SHORT_LENGTH])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class RunLines:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def start(self, plan: Plan, trials: Sequence[TrialKey], jobs: int) -> None:
+    def start(self, plan: Plan, trials: Sequence[TrialKey], jobs: int | None) -> None:
         """Take in what begins."""
         self._time_left = TimeLeft(trials, plan.steps, jobs)
 

@@ -7,11 +7,13 @@ import polars as pl
 
 from zoosim.core.csv_header import check_header
 from zoosim.core.errors import DataError
+from zoosim.core.files import place_of
 from zoosim.core.parquet import UNREADABLE, read_parquet
 
 
 def read_frame(path: Path) -> pl.DataFrame:
     """Read a CSV or Parquet file, or raise `DataError`."""
+    path = place_of(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a CSV or Parquet file")
     if path.suffix.lower() in (".parquet", ".pq"):

@@ -14,7 +14,7 @@ import polars as pl
 from zoosim.core.config import LabelledConfig
 from zoosim.core.digests import short_digest
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import resolved
+from zoosim.core.files import place_of, resolved
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import FloatArray, IntArray, frozen
@@ -121,7 +121,7 @@ class Labelled(BuiltWorld):
         """The table, read once in each process."""
         changed_at = 0
         with suppress(OSError):
-            changed_at = Path(self.config.data or "").stat().st_mtime_ns
+            changed_at = place_of(self.config.data or "").stat().st_mtime_ns
         # The time of the last change is in the key, so that a table written anew is read anew.
         return _kept_table(self.config.model_dump_json(), changed_at)
 

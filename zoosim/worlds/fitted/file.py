@@ -11,7 +11,7 @@ from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import resolved
+from zoosim.core.files import place_of, resolved
 from zoosim.core.limits import INPUTS, NOT_NEGATIVE, first_flaw
 from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.types import frozen
@@ -84,7 +84,7 @@ def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
 
 def load_world(path: str | os.PathLike[str]) -> FittedShop:
     """Return the shop of a file that `fit-world` wrote; raises `DataError`."""
-    where = resolved(path)
+    where = resolved(place_of(path))
     # `_load` keeps shops by path and digest: a file that was written anew is read anew.
     digest = packed_digest(where, PACKING)
     return _load(where, digest)
@@ -92,7 +92,7 @@ def load_world(path: str | os.PathLike[str]) -> FittedShop:
 
 def world_digest(path: str | os.PathLike[str]) -> str:
     """Return the hash of a world's content; raises `DataError`."""
-    return packed_digest(Path(path), PACKING)
+    return packed_digest(place_of(path), PACKING)
 
 
 @lru_cache(maxsize=2)

@@ -36,7 +36,7 @@ import polars as pl
 from zoosim.core.config import build
 from zoosim.core.digests import file_digest, short_digest
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import resolved
+from zoosim.core.files import place_of, resolved
 from zoosim.core.search_config import CATEGORIES, QUERY_TYPES, SEGMENTS, Category, QueryType, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
@@ -118,7 +118,7 @@ def _whole_path(file: str) -> str:
 
 def digest(config: SearchConfig) -> str:
     """Hash the content of a config's files, for the keys of cached results; empty where it has none."""
-    files = {field: file_digest(file) for field, file in config.files.items()}
+    files = {field: file_digest(place_of(file)) for field, file in config.files.items()}
     return short_digest(json.dumps(files)) if files else ""
 
 
@@ -176,7 +176,7 @@ def _shared_words(texts: list[list[str]], config: SearchConfig) -> FloatArray:
 def _modified_at(file: str) -> int:
     """Return when a file was last changed, in ns, so that a cached reading can be told stale; 0 for a missing file."""
     try:
-        return Path(file).stat().st_mtime_ns
+        return place_of(file).stat().st_mtime_ns
     except OSError:
         return 0
 

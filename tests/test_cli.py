@@ -103,6 +103,8 @@ def mine(folder: Path, choose: str) -> str:
         (["run", "gauntlet", "--seeds", "-1"], "seeds: got '-1'"),
         (["run", "gauntlet", "--seeds", "9:3"], "seeds: got '9:3'"),
         (["run", "gauntlet", "--jobs", "0"], "jobs: got 0"),
+        (["run", "gauntlet", "--executor", "slurm:x"], "executor: got 'slurm:x', expected dask:ADDRESS or ray:ADDRESS"),
+        (["tune", "gauntlet", "--over", "linucb.alpha"], "over: got 'linucb.alpha', expected POLICY.KEY=A,B,C"),
         (["run", "gauntlet", "--sedes", "3"], "No such option: --sedes"),
         (["run"], "Missing argument 'NAME'"),
         (["run", "q-sanity"], "q-sanity is a study, which compares no policies; run `python -m studies q-sanity` in a"),
@@ -216,6 +218,11 @@ def test_public_names_are_imported_when_used() -> None:
             "finished launches are saved, repeat the command to go on with them",
         ),
         ("run gauntlet", "zoosim.api.runs.run", "finished trials are saved, repeat the command to resume"),
+        (
+            "tune gauntlet --over linucb.alpha=1,2",
+            "zoosim.api.tune.tune",
+            "finished trials are saved, repeat the command to resume",
+        ),
     ],
 )
 def test_an_interrupted_command_says_what_is_saved(

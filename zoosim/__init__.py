@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.served import export_log, forget_visitor
     from zoosim.api.shops import fit_world, import_log
+    from zoosim.api.tune import TuneResult, tune
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
@@ -58,6 +59,7 @@ __all__ = [
     "Recommendation",
     "RunResult",
     "Truth",
+    "TuneResult",
     "World",
     "ZoosimError",
     "deploy",
@@ -83,6 +85,7 @@ __all__ = [
     "train",
     "train_retriever",
     "truth_of_candidates",
+    "tune",
 ]
 
 _MODULES = {
@@ -104,6 +107,7 @@ _MODULES = {
     "zoosim.api.retrieval": ("train_retriever",),
     "zoosim.api.served": ("export_log", "forget_visitor"),
     "zoosim.api.shops": ("fit_world", "import_log"),
+    "zoosim.api.tune": ("TuneResult", "tune"),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 import typer.main
 
-from zoosim import __version__, cli_launches, cli_loops
+from zoosim import __version__, cli_launches, cli_loops, cli_tune
 from zoosim import cli_options as option
 from zoosim.cli_help import CommandsByStep
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
@@ -40,6 +40,7 @@ app = typer.Typer(
 app.command("deploy")(cli_launches.deploy)
 app.command("rehearse-launch")(cli_launches.rehearse_launch)
 app.command("loops")(cli_loops.loops)
+app.command("tune")(cli_tune.tune)
 app.command("launch-report")(cli_launches.launch_report)
 
 
@@ -106,7 +107,7 @@ def _check_arguments() -> None:
 
 def _interrupted() -> str:
     """Return the line for a command that was interrupted."""
-    if sys.argv[1:2] in (["run"], ["recommend"]):
+    if sys.argv[1:2] in (["run"], ["recommend"], ["tune"]):
         return "interrupted; finished trials are saved, repeat the command to resume"
     if sys.argv[1:2] == ["rehearse-launch"]:
         return "interrupted; finished launches are saved, repeat the command to go on with them"

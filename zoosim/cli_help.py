@@ -10,7 +10,7 @@ STEPS = {
     "In production": (
         *("rehearse-launch", "serve", "loops", "deploy", "launch-report", "forecasts", "drift", "export", "forget"),
     ),
-    "A simulated shop like yours": ("playground", "fit-world", "run", "report", "describe", "optimum", "log"),
+    "A simulated shop like yours": ("playground", "fit-world", "run", "report", "tune", "describe", "optimum", "log"),
     "What there is, and what you add": ("list", "policies", "check-policy", "check-world"),
 }
 """The commands by what they are for, in the order in which a shop needs them."""

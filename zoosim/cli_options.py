@@ -85,6 +85,38 @@ Executor = Annotated[
         help="Cluster whose workers compute the trials, with the same results [default: processes of this machine].",
     ),
 ]
+Over = Annotated[
+    list[str],
+    typer.Option(
+        "--over",
+        metavar="POLICY.KEY=VALUES",
+        help="Parameter to tune (repeatable), and what is tried of it: A,B,C; or LOW:HIGH, LOW:HIGH:log to draw from.",
+    ),
+]
+Candidates = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Settings to draw per policy [default: all combinations of lists, 32 where there are ranges]."
+    ),
+]
+TuningSeeds = Annotated[
+    str, typer.Option("--seeds", metavar="N|A:B", help="Seeds to tune on; the last round uses all of them.")
+]
+JudgeSeeds = Annotated[
+    str, typer.Option("--judge", metavar="A:B", help="Seeds that tuning never sees, by which the winner is judged.")
+]
+TunedPolicies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="FILE.py:Class", help="Your own policy, which --over may name (repeatable)."),
+]
+TuneFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Output folder; an interrupted tuning is resumed from it [default: runs/tune-NAME-HASH].",
+    ),
+]
 RunFolder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Output folder; an interrupted run is resumed from it [default: runs/NAME-HASH]."),

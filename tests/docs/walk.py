@@ -28,6 +28,7 @@ SMALL: Mapping[str, str] = {
     "run examples/my_world.py:Bookshop": "--policies random,linucb",
     "run cafe.py:Cafe": "--policies random,linucb",
     "--config examples/small_shop.yaml": "--steps 5000",  # so that its shocks come
+    "tune": "--seeds 2 --judge 9:10 --candidates 2 --steps 200 --jobs 1",
     "log": "--n 1500",
     "recommend": "--seeds 2 --visits 150 --horizon 1000 --jobs 1 --policies linucb,linear",
     "rehearse-launch": "--launches 3 --days 2 --policy linear",
@@ -46,6 +47,7 @@ ELSEWHERE = (
     "zoosim serve",  # tests/serving starts services
     "zoosim-service",  # which read the log of such a service
     "--through",
+    "--executor",  # asks for a cluster
     "zoosim optimum",  # takes a minute, which tests/optimizers does in small
 )
 """Commands and blocks with these words are not walked: other tests do."""

@@ -42,6 +42,7 @@ COMMANDS = {
     "train-retriever": "train-retriever shop.parquet --out new.retriever",
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
     "fit-world": "fit-world log.parquet --out new",
+    "tune": "tune gauntlet --over linucb.alpha=0.1 --seeds 2 --judge 9:10 --steps 100 --jobs 1 --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
     "check-policy": "check-policy mine.py:Mine",
     "check-world": f"check-world {EXAMPLE}",

@@ -374,7 +374,7 @@ def _rehearse(
     from zoosim.api.runs import run
     from zoosim.rehearsal.progress import RunLines
 
-    lines = RunLines(progress)
+    lines = RunLines(progress, "rehearsing")
     return run(
         str(path / WORLD / SHOP),
         policies=policies,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zoosim.api.live import RunPage
     from zoosim.arena.backends import Backend
     from zoosim.arena.plan import Plan
+    from zoosim.arena.runner import RunOutcome
     from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
@@ -256,9 +257,9 @@ def run(
                 backend=backend,
                 keep_log=log,
                 report=_told(report, None if live is None else live.report),
-                held=_held_plan(path),
+                held=held_plan(path),
             )
-        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary, csv=csv)
+        result = finish_run(path, outcome, temporary, csv=csv)
         if live is not None:
             live.finish(result)
     except BaseException:
@@ -345,7 +346,7 @@ def _plan_with_service(plan: "Plan", url: str, log: bool) -> "Plan":
     return replace(plan, notes=(*plan.notes, describe_service(url)))
 
 
-def _held_plan(path: Path) -> "Plan | None":
+def held_plan(path: Path) -> "Plan | None":
     """Return the plan of the run that a folder holds; None where it holds none."""
     from zoosim.experiments.plan import finished_plan
 
@@ -364,6 +365,7 @@ def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
 @public_call
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
+    from zoosim.arena.runner import RunOutcome
     from zoosim.experiments.plan import finished_plan
 
     folder = _folder(Path(path))
@@ -372,7 +374,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
     config = folder.read_config()
     plan = finished_plan(config)
     folder.check()
-    return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
+    return finish_run(folder.path, RunOutcome(0.0, tuple(_earlier_failures(folder, ())), plan.notes), None)
 
 
 class WrittenLog(NamedTuple):
@@ -444,19 +446,17 @@ def write_log(
     return WrittenLog(decisions, float(sum(block.rewards.sum() for block in blocks) / decisions))
 
 
-def _finish(
-    plan: "Plan",
+def finish_run(
     path: Path,
-    seconds: float,
-    failures: tuple[PolicyFailure, ...],
-    notes: tuple[str, ...],
+    outcome: "RunOutcome",
     temporary: "tempfile.TemporaryDirectory[str] | None",
     *,
     csv: bool = False,
 ) -> RunResult:
     """Compute the figures of all that the folder holds, and write rows, summary and page.
 
-    `seconds` and `failures` are this call's; those of earlier calls are added. A rows.csv that is there stays in step.
+    Seconds and failures of `outcome` are this call's; those of earlier calls are added. A rows.csv that is there stays
+    in step.
     """
     from zoosim.arena.summary import Comparison
     from zoosim.core.files import write_text
@@ -464,14 +464,16 @@ def _finish(
 
     folder = _folder(path)
     whole = finished_plan(folder.read_config())
-    comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
+    comparison = Comparison(whole, folder, [*_earlier_failures(folder, outcome.failures), *outcome.failures])
     folder.write_rows(folder.trials())
     if csv or (path / "rows.csv").exists():
         folder.write_csv()
-    summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
+    summary = comparison.summary(outcome.seconds + folder.old_summary().get("wall_seconds", 0.0))
     folder.write_summary(summary)
     command = _command(whole, path, temporary is None)
-    result = RunResult(whole, path, summary, comparison.verdict(), failures, notes, command, comparison, temporary)
+    result = RunResult(
+        whole, path, summary, comparison.verdict(), outcome.failures, outcome.notes, command, comparison, temporary
+    )
     write_text(path / "report.html", result.page())
     return result
 

@@ -26,8 +26,10 @@ class Stopwatch:
 class RunLines:
     """Turns what a run reports into lines of progress."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, doing: str) -> None:
+        """Take the function that shows lines, and what is being done."""
         self._progress = progress
+        self._doing = doing
 
     def start(self, plan: Plan, trials: Sequence[TrialKey], jobs: int | None) -> None:
         """Take in what begins."""
@@ -38,4 +40,4 @@ class RunLines:
         self._time_left.record(key, visits, line, time.monotonic())
         seconds = self._time_left.seconds()
         left = "" if seconds is None else f", about {seconds:.0f} s left"
-        self._progress(f"rehearsing, {self._time_left.share_done:.0%}{left}: {key.policy}, seed {key.seed}")
+        self._progress(f"{self._doing}, {self._time_left.share_done:.0%}{left}: {key.policy}, seed {key.seed}")

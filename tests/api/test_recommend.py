@@ -220,7 +220,7 @@ def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: py
     out = tmp_path / "Ann's `touch x`; out"
     small = ("--policies", "random,linear", "--seeds", "2", "--visits", "200", "--jobs", "1", "--out", str(out))
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "_finish", interrupted)  # once the trials are there
+        patched.setattr(runs, "finish_run", interrupted)  # once the trials are there
         stopped = ask(str(file), *small)
     assert stopped.exit_code == 130
     trials = sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*"))

@@ -149,3 +149,42 @@ def test_too_many_lists_and_users_are_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("zoosim.logs.stream_sets.MOST_LISTED", 2)
     with pytest.raises(DataError, match="column unavailable holds too many different lists"):
         stream_log(written(tmp_path, frame()))
+
+
+def test_missing_names_of_decisions_are_bad_rows(tmp_path: Path) -> None:
+    is_unnamed = pl.int_range(pl.len()) == 500
+    path = written(tmp_path, frame().with_columns(decision_id=pl.when(~is_unnamed).then("decision_id")))
+    for read in (read_log, stream_log):
+        with pytest.raises(DataError, match="row 500, column decision_id"):
+            read(path)
+
+
+def test_rows_of_two_catalogues_are_refused_wherever_they_stand(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        frame().with_columns(
+            catalogue=pl.when(pl.int_range(pl.len()) < 900).then(pl.lit("aa")).otherwise(pl.lit("bb"))
+        ),
+    )
+    for read in (read_log, stream_log):
+        with pytest.raises(DataError, match="2 catalogues"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"marginal_propensity": pl.lit(0.5)},
+        {"source": pl.lit("pool"), "source_version": pl.lit("1"), "source_propensity": pl.lit(0.5)},
+    ],
+)
+def test_what_sources_proposed_is_not_read_in_blocks(tmp_path: Path, change: dict[str, pl.Expr]) -> None:
+    with pytest.raises(DataError, match="sources of candidates"):
+        stream_log(written(tmp_path, frame().with_columns(**change)))
+
+
+def test_columns_of_other_types_are_refused_in_a_line(tmp_path: Path) -> None:
+    for name, values in {"user": pl.lit(3), "user_id": pl.lit([1]), "unavailable": pl.lit(2)}.items():
+        path = written(tmp_path, frame().with_columns(values.alias(name)))
+        with pytest.raises(DataError, match=f"column {name} holds values of type"):
+            stream_log(path)

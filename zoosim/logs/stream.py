@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from zoosim.logs.checks import (
     check_numeric,
     expected_id,
     floats,
+    missing_faults,
     refusal,
     shown_value,
 )
 from zoosim.logs.log import Log
 from zoosim.logs.parse import catalogue_of, encoding_of, faults_of, named_action_space, normalized
 from zoosim.logs.records import ProductRecords, records_of, seen_actions
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, READ, REQUIRED, REWARDS
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, OWN_MARGINAL, READ, REQUIRED, REWARDS, SOURCE
 from zoosim.logs.stream_ids import RepeatedIds, UserNumbers
 from zoosim.logs.stream_sets import DistinctSets
 
@@ -83,7 +85,7 @@ def stream_log(
     rewards = [str(name) for name in read_meta(file).get(REWARDS, [])]
     wanted = {*READ, *columns, *rewards}
     windows = _Windows(file, [*columns, *rewards], wanted)
-    catalogue = catalogue_of(windows.frame(0, ["catalogue"] if "catalogue" in windows.names else ["action"]), file)
+    catalogue = catalogue_of(windows.catalogues(), file)
     log = _Scan(windows, columns, rewards, catalogue.products, progress).log(skip_bad)
     fitted = encoding_of(file, log.features.shape[1])
     return replace(
@@ -118,6 +120,8 @@ def _held_beside_products(path: Path) -> str | None:
         raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
     if set(LIFE) <= set(schema.names()):
         return "visitors who come back"
+    if set(SOURCE) <= set(schema.names()) or OWN_MARGINAL in schema.names():
+        return "products that sources of candidates proposed"
     return "boosts" if isinstance(schema.get("action"), pl.List | pl.Array) else None
 
 
@@ -142,9 +146,10 @@ class _Windows:
             raise DataError(f"{path}: got no rows, expected at least one interaction")
         self.names = [name for name in known if name in wanted]
         self.length = LARGEST_WINDOW
+        check_columns(self.frame(0, length=1), str(path), records_of(PRODUCTS).required)
         lists = [name for name in LISTS if name in self.names]
         if lists:
-            few = self._decoded(0, FIRST_ROWS, lists)
+            few = self.frame(0, lists, FIRST_ROWS)
             width = few.select(pl.sum_horizontal(pl.col(lists).list.len().mean())).item() or 0.0
             fitting = int(WINDOW_VALUES / max(width, 1.0)) // BLOCK_ROWS * BLOCK_ROWS
             self.length = int(np.clip(fitting, BLOCK_ROWS, LARGEST_WINDOW))
@@ -166,6 +171,16 @@ class _Windows:
         self.names_users = counts["missing"].item() < self.n_rows
         is_whole = self._scan.collect_schema()["user_id"].is_integer() and not counts["words"].item()
         self.names_users_by_words = self.names_users and not is_whole
+
+    def catalogues(self) -> pl.DataFrame:
+        """Return the names of the catalogues in all rows, each once."""
+        if "catalogue" not in self.names:
+            return pl.DataFrame()
+        try:
+            with decoding():
+                return self._scan.select(pl.col("catalogue").unique()).collect(engine="streaming")
+        except UNREADABLE as error:
+            raise DataError(f"{self.path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
 
     @property
     def starts(self) -> range:
@@ -285,7 +300,8 @@ class _Scan:
         self._check_alike(frame, start)
         without_ids = frame.drop("decision_id", strict=False)  # which are compared with those of all rows, later
         records = ProductRecords(without_ids, self._source, self._n_actions)
-        bad, skipped, (row, column, expected) = bad_rows(frame.height, faults_of(records, self._rewards))
+        faults = chain(missing_faults(frame.select(pl.col("^decision_id$"))), faults_of(records, self._rewards))
+        bad, skipped, (row, column, expected) = bad_rows(frame.height, faults)
         self._is_bad[start : start + frame.height] = bad
         if bad.any():
             self._take_bad(skipped, start + row, column, expected)

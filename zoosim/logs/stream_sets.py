@@ -40,7 +40,12 @@ class DistinctSets:
             return
         self._name = listed[0]
         numbers = np.zeros(frame.height, np.int64)
-        lists = frame.select(pl.col(self._name).cast(pl.List(pl.Int32))).with_row_index("row").filter(is_sound)
+        lists = (
+            frame.select(self._name)
+            .with_row_index("row")
+            .filter(is_sound)
+            .with_columns(pl.col(self._name).cast(pl.List(pl.Int32)))
+        )
         sets = lists.group_by(self._name, maintain_order=True).agg("row")
         for products, rows in zip(sets[self._name], sets["row"], strict=True):
             numbers[rows.to_numpy()] = self._number(products)

@@ -226,3 +226,26 @@ def test_what_is_no_request_is_refused() -> None:
     with pytest.raises(PolicyError, match="retrieves by the features of products, and they have none"):
         TwoStage(PolicySpec(user_dim=2, product_dim=0), np.random.default_rng(0))
     assert zoosim.Distribution(IDS[:1], np.ones(1)).spread == 0.0
+
+
+def test_a_refused_request_changes_nothing() -> None:
+    policy = taught()
+    before = dense_propensities(policy, request())
+    broken = np.array(FEATURES[:2])
+    broken[1, 0] = np.nan
+    with pytest.raises(DataError, match="finite"):
+        policy.propensities(request(product_ids=np.array([3, 900]), products=broken, available=np.ones(2, bool)))
+    np.testing.assert_array_equal(dense_propensities(policy, request()), before)
+
+
+@pytest.mark.parametrize("are_lasting", [True, False])
+def test_what_a_request_hides_is_hidden_in_that_request_alone(are_lasting: bool) -> None:
+    policy = taught()
+    policy.use_index(Exact(IDS, FEATURES))
+    hidden = int(policy.decide(Context(user_id=0, user=frozen(np.array([0.5, -1.0])))).candidates[0])
+    arrays = [IDS, FEATURES, frozen(hidden != IDS)]
+    if not are_lasting:
+        arrays = [np.array(array) for array in arrays]
+    policy.propensities(request(product_ids=arrays[0], products=arrays[1], available=arrays[2]))
+    bare = policy.decide(Context(user_id=0, user=frozen(np.array([0.5, -1.0]))))
+    assert hidden in bare.candidates

@@ -9,6 +9,7 @@ from zoosim.core.types import BoolArray, Context, IntArray
 from zoosim.policies.candidates import lasting
 from zoosim.policies.requests import check_shape
 from zoosim.retrieval import Exact, Index
+from zoosim.retrieval.checks import check_products
 
 
 class CatalogueIndex:
@@ -23,6 +24,7 @@ class CatalogueIndex:
         self._index: Index | None = None
         self._version = ""
         self._seen: tuple[Any, Any, Any] = (None, None, None)
+        self._follows_request = False
         self._order: IntArray | None = None
         self.allowed: BoolArray | None = None
         self.allowed_ids: IntArray = np.zeros(0, np.int64)
@@ -46,12 +48,14 @@ class CatalogueIndex:
         self._index = index
         self._version = ""
         self._seen = (None, None, None)
+        self._follows_request = False
+        self._order = None
         self._allow(None)
 
     def follow(self, context: Context) -> None:
         """Hold what a request offers, and note what of it is available; a request without products changes nothing."""
         if "product_ids" not in context:
-            if self._seen[0] is not None:
+            if self._follows_request:
                 self.use(self.index)
             return
         ids, products, available = self._seen
@@ -59,6 +63,7 @@ class CatalogueIndex:
             self._hold(np.asarray(context.product_ids), context.products)
         elif context.available is available:
             return
+        self._follows_request = True
         mask = np.asarray(context.available, bool)
         self._allow(mask if self._order is None else mask[self._order])
         arrays = (context.product_ids, context.products, context.available)
@@ -75,6 +80,9 @@ class CatalogueIndex:
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise PolicyError(f"product_ids: got an array of {ids.dtype} {ids.shape}, expected whole numbers (K,)")
         check_shape("products", np.asarray(products), (len(ids), np.shape(products)[-1]))
+        width = None if self._index is None else self._index.width
+        check_products(ids, products, width)  # before anything is removed: what is refused changes nothing
+        self._seen = (None, None, None)
         is_ascending = bool((ids[1:] > ids[:-1]).all())
         self._order = None if is_ascending else np.argsort(ids, kind="stable")
         if self._index is None:

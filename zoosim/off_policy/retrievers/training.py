@@ -63,7 +63,7 @@ def _judge(
     earlier: ShownRows, later: ShownRows, log: Log, settings: Settings, k: int, seed: int, progress: Progress
 ) -> dict[str, object]:
     """Return what came of the later rows by a retriever of the earlier ones, and by plain rules, as plain values."""
-    propensities = row_propensities(log.propensities, later.visit)
+    propensities = row_propensities(log.propensities if log.marginals is None else log.marginals, later.visit)
     k = min(k, max(later.n_products // 10, 1))
     judge = LaterRows(later, propensities, k, rng=np.random.default_rng([seed, 1]))
     progress("learning the plain rules")

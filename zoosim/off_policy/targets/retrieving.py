@@ -4,7 +4,7 @@ import numpy as np
 
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import POOL, Context, Distribution, FloatArray, IntArray, Progress, frozen
+from zoosim.core.types import POOL, BoolArray, Context, Distribution, FloatArray, IntArray, Progress, frozen
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.products import PolicyTarget
 from zoosim.policies.base import Policy
@@ -54,21 +54,26 @@ class RetrievingTarget(PolicyTarget):
         chances = np.empty(stop - start)
         lists = log.candidate_lists(start, stop)
         for row in range(start, stop):
-            answer = self._answer(log, row)
+            listed = lists.of(row - start)
+            available = self._available
+            if log.candidates.are_lacking and len(listed):
+                available = frozen(np.isin(np.arange(log.n_actions), listed, invert=True))
+            answer = self._answer(log, row, available)
             products = places_among(log.product_ids, answer.ids)
-            even = answer.spread / log.n_actions
+            even = answer.spread / available.sum()
             chances[row - start] = answer.probabilities[products == log.actions[row]].sum() + even
-            if not self._shows_any:
-                listed = lists.of(row - start)
-                within = np.isin(products, listed) != log.candidates.are_lacking
-                n_within = log.n_actions - len(listed) if log.candidates.are_lacking else len(listed)
-                self._missed += 1.0 - answer.probabilities[within].sum() - even * n_within
+            if log.candidates.are_lacking:
+                within = (products >= 0) & available[products]
+                self._missed += 1.0 - answer.probabilities[within].sum() - answer.spread
+            elif not self._shows_any:
+                within = (products >= 0) & np.isin(products, listed)
+                self._missed += 1.0 - answer.probabilities[within].sum() - even * len(listed)
             self._n_asked += 1
             self._countdown.report(self._n_asked)
         places = np.arange(stop - start)
         return Distributions.over(log.actions[start:stop], places, np.ones(stop - start, np.int64), chances)
 
-    def _answer(self, log: Log, row: int) -> Distribution:
+    def _answer(self, log: Log, row: int, available: BoolArray) -> Distribution:
         user: FloatArray = np.array(log.features[row])
         ids: IntArray = log.product_ids
         context = Context(
@@ -76,7 +81,7 @@ class RetrievingTarget(PolicyTarget):
             user=frozen(user),
             product_ids=ids,
             products=self._products,
-            available=self._available,
+            available=available,
         )
         answer: Distribution = self.policy.propensities(context)  # type: ignore[assignment]
         return answer

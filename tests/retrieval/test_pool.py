@@ -190,3 +190,9 @@ def test_rules_that_cannot_hold_are_one_line() -> None:
         NewArrivals([1], [np.nan], 1, 1)
     with pytest.raises(ConfigError, match="days: got 0"):
         NewArrivals([1], [1.0], 0, 1)
+
+
+@pytest.mark.parametrize("groups", [["a", None, None, "a"], [1.0, np.nan, np.nan, 1.0]])
+def test_products_without_a_group_are_not_capped(groups: list[Any]) -> None:
+    cap = PoolCap([1, 2, 3, 4], groups, 1)
+    assert cap.over(np.array([1, 2, 3, 4])).groups.tolist() == [0, -1, -1, 0]

@@ -28,13 +28,13 @@ class PoolCap:
 
     Args:
         ids: Ids of products `(m,)`, each once; others are of no group, and never capped.
-        groups: The group of each `(m,)`: numbers or words.
+        groups: The group of each `(m,)`: numbers or words; None or NaN for none, which is never capped.
         most: How many candidates of a group at most, at least 1.
     """
 
     def __init__(self, ids: Any, groups: Any, most: int) -> None:
         checked_ids = check_ids("ids", ids)
-        codes = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+        codes = _group_codes(np.asarray(groups).reshape(-1))
         if len(codes) != len(checked_ids):
             raise DataError(f"groups: got {len(codes):,}, expected one per id ({len(checked_ids):,})")
         order = np.argsort(checked_ids)
@@ -53,6 +53,18 @@ class PoolCap:
             return GroupCap(np.full(len(ids), -1), self.most)
         places = np.searchsorted(self._ids, ids).clip(max=len(self._ids) - 1)
         return GroupCap(np.where(self._ids[places] == ids, self._codes[places], -1), self.most)
+
+
+def _group_codes(groups: np.ndarray) -> IntArray:
+    """Return a number per group, -1 where there is none."""
+    if groups.dtype.kind == "O":
+        is_missing = np.array([group is None or group != group for group in groups], bool)
+        groups = groups.astype(str)
+    else:
+        is_missing = groups != groups
+    codes = np.full(len(groups), -1)
+    codes[~is_missing] = np.unique(groups[~is_missing], return_inverse=True)[1].reshape(-1)
+    return codes
 
 
 class Candidates(NamedTuple):

@@ -211,13 +211,15 @@ def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Report) -
     channel = worker_context().Queue()
     pool = start_pool(jobs, partial(_take_channel, channel))
     futures: dict[Future[R], T] = {}
+    submitted = 0
     try:
         with without_main(), _lost_with_their_server(pool):
             for task in tasks:
                 futures[pool.submit(_compute, work, task)] = task
+                submitted += 1
         yield from _results(futures, channel, report)
     except BrokenProcessPool:  # what is done counts; the caller runs the rest again
-        pass
+        _terminate(pool)  # a worker that started while the pool broke would be waited for without end
     except BaseException:
         _terminate(pool)
         raise
@@ -229,7 +231,7 @@ def _run_new_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Report) -
     for future in done:
         del futures[future]
         yield future.result()
-    return list(futures.values())
+    return [*futures.values(), *tasks[submitted:]]
 
 
 class _ServerLostError(Exception):

@@ -140,12 +140,24 @@ def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
     """Yield a new hidden folder in `parent`, which goes when the block ends; that of a killed process goes first."""
     prefix = f".{name}."
     remove_leftovers(parent, prefix)
-    with tempfile.TemporaryDirectory(prefix=prefix, suffix=PART, dir=parent) as folder:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            _lock(handle)
-            yield Path(folder)
-        finally:
+    handle, folder = _new_temporary_folder(parent, prefix)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _new_temporary_folder(parent: Path, prefix: str) -> tuple[int, Path]:
+    """Create a temporary folder; return it and its handle, whose lock says that its owner lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=PART, dir=parent))
+        # Before it is locked, another process may take it for a leftover.
+        with suppress(FileNotFoundError):
+            handle = os.open(folder, os.O_RDONLY)
+            _lock(handle, waits=True)
+            if folder.exists():
+                return handle, folder
             os.close(handle)
 
 

@@ -64,6 +64,8 @@ def test_a_tuning_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     assert (tmp_path / "judged" / "report.html").exists()
     assert "On 3 seeds that tuning never saw" in first.verdict
     assert "are the highest of 3 means, and too high by that" in first.verdict
+    with pytest.raises(ConfigError, match="holds a judgement on seed 1000"):  # its trials would count among the others
+        tune(tmp_path, seeds="1000:1004", judge="0:3")
     assert repr(first).splitlines()[0] == first.verdict
     assert "3 settings tried in 10 trials" in first._repr_html_()
 

@@ -167,7 +167,12 @@ def _folder(tuning: "Tuning", out: str | os.PathLike[str]) -> Path:
     if out != DEFAULT_OUT:
         return Path(out)
     plan = tuning.plan
-    asked = {**plan.identity, "seeds": list(plan.seeds), "tried": [entry.name for entry in tuning.settings]}
+    asked = {
+        **plan.identity,
+        "seeds": list(plan.seeds),
+        "judge": list(tuning.judge),
+        "tried": [entry.name for entry in tuning.settings],
+    }
     return Path(DEFAULT_OUT.format(experiment=plan.experiment.title, hash=value_digest(asked)[:8]))
 
 
@@ -199,6 +204,7 @@ class _Tuner:
         from zoosim.core.files import write_text
         from zoosim.experiments.tuning import tuning_summary, verdict
 
+        self._check_judged()
         standings = self._standings()
         judged = self._judged(standings[0].name)
         trials = sum(len(standing.scores) for standing in standings)
@@ -217,7 +223,7 @@ class _Tuner:
         self._rounds = len(rounds(len(names), len(plan.seeds)))
         standings = halve(names, plan.seeds, self._scores)
         if standings[0].left:
-            raise self._failures[standings[0].name]
+            raise next(iter(self._failures.values()))
         return standings
 
     def _scores(self, number: int, names: Sequence[str], seeds: Sequence[int]) -> "dict[str, FloatArray]":
@@ -238,6 +244,16 @@ class _Tuner:
                 trials = [folder.read_trial(TrialKey(name, seed)) for seed in seeds]
                 scores[name] = np.array([oracle_fraction(rows, 0, len(rows.rewards)) for rows in trials])
         return scores
+
+    def _check_judged(self) -> None:
+        """Refuse a folder that holds a judgement on other seeds, whose trials would count in this one."""
+        held = held_plan(self._path / JUDGED)
+        others = set() if held is None else set(held.seeds) - set(self._tuning.judge)
+        if others:
+            raise ConfigError(
+                f"--out: {self._path} holds a judgement on seed {min(others)}, which is not among those to judge by; "
+                "name a new folder"
+            )
 
     def _judged(self, winner: str) -> RunResult:
         """Return the run of the winner, and of the same policy as it was, on the other seeds."""

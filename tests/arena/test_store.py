@@ -431,3 +431,13 @@ def test_files_with_odd_names_are_no_trials(folder: RunFolder) -> None:
     for name in ("9" * 23, "\u00b23", "x"):
         (folder.path / "cells" / "a" / f"{name}.parquet").touch()
     assert folder.trials() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["../escaped", "/tmp/escaped", "config.yaml", "log/random/../../escaped", "cells/b/0.parquet"]
+)
+def test_files_that_no_trial_has_are_refused(tmp_path: Path, name: str) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(ConfigError, match="no trial has"):
+        folder.save_trial(TrialKey("random", 0), [(name, b"x")])
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -219,7 +219,7 @@ def run(
     """
     needs_extra("run", "lab")
     from zoosim.arena.recording import check_logged
-    from zoosim.arena.runner import missing_trials, run_plan
+    from zoosim.arena.runner import check_same_run, missing_trials, run_plan
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import RunRequest
 
@@ -248,6 +248,7 @@ def run(
                 started = bar.start
             missing = missing_trials(plan, path, log) if started or live is not None else []
             if live is not None:
+                check_same_run(plan, held_plan(path), path)
                 live.show(plan, path, missing, backend.jobs)
             if started:
                 started(plan, missing, backend.jobs)

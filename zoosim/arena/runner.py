@@ -88,7 +88,7 @@ def run_plan(
     started = time.perf_counter()
     folder = RunFolder(path)
     folder.check()
-    _check_same_run(plan, held, path)
+    check_same_run(plan, held, path)
     saved, faults = _saved_trials(folder)
     _check_same_world(plan, saved, path)
     stale = _stale(plan, saved, path)
@@ -162,7 +162,7 @@ def _is_unreadable(path: Path) -> bool:
     return False
 
 
-def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
+def check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
     """Refuse a folder that holds a run in another world, or of another length."""
     differences = () if held is None else plan.differences(held)
     if differences:

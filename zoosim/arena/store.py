@@ -20,7 +20,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,7 +212,11 @@ class RunFolder:
     def save_trial(self, key: TrialKey, files: Iterable[tuple[str, bytes]]) -> None:
         """Write the files of a trial, each whole or not at all, and list it: from now on it is finished."""
         # The trial's own comes last, and counts once it is listed: a run that is killed in between computes it again.
+        log_folder = PurePosixPath(self._name(self.log_path(key).parent))
         for name, content in files:
+            beside_log = PurePosixPath(name).parent == log_folder and not PurePosixPath(name).name.startswith(".")
+            if name != self._name(self.trial_path(key)) and not beside_log:
+                raise ConfigError(f"a worker answered {key} with a file {name!r}, which no trial has; check its zoosim")
             path = self.path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic(path) as temporary:

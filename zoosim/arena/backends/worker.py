@@ -122,7 +122,7 @@ def _unpacked(parcel: bytes) -> tuple[Work[Any, Any], Mapping[str, Path]]:
     digest = content_digest(parcel)
     root = _folder() / digest
     if digest not in _parcels:
-        for oldest in list(_parcels)[: len(_parcels) + 1 - PARCELS]:
+        for oldest in list(_parcels)[: max(0, len(_parcels) + 1 - PARCELS)]:
             del _parcels[oldest]
             shutil.rmtree(_folder() / oldest, ignore_errors=True)
         work, files = pickle.loads(parcel)

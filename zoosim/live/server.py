@@ -84,8 +84,13 @@ class PageServer:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         """Answer a request."""
-        path = urlsplit(request.path).path
-        if urlsplit(f"//{request.headers.get('Host', '')}").hostname not in NAMES:
+        try:
+            path = urlsplit(request.path).path
+            host = urlsplit(f"//{request.headers.get('Host', '')}").hostname
+        except ValueError:
+            _send(request, 400, "text/plain", b"This is no address.")
+            return
+        if host not in NAMES:
             _send(request, 403, "text/plain", b"This page is for browsers on this machine.")
         elif path == "/":
             _send(request, 200, HTML, self._page().encode())

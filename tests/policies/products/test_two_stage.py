@@ -243,7 +243,7 @@ def test_what_a_request_hides_is_hidden_in_that_request_alone(are_lasting: bool)
     policy = taught()
     policy.use_index(Exact(IDS, FEATURES))
     hidden = int(policy.decide(Context(user_id=0, user=frozen(np.array([0.5, -1.0])))).candidates[0])
-    arrays = [IDS, FEATURES, frozen(hidden != IDS)]
+    arrays = [IDS, FEATURES, frozen(np.not_equal(IDS, hidden))]
     if not are_lasting:
         arrays = [np.array(array) for array in arrays]
     policy.propensities(request(product_ids=arrays[0], products=arrays[1], available=arrays[2]))

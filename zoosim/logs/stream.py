@@ -1,7 +1,8 @@
 """Read a log of products in blocks, so that it need not fit in memory: checked once, then decoded when asked for."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -71,7 +72,8 @@ def stream_log(
         progress: Called with lines about how far it is.
 
     Raises:
-        DataError: as `read_log`; or the log is one of rankings, boosts, or visitors who come back.
+        DataError: as `read_log`; or the log is one of rankings, boosts, visitors who come back, or products that
+            sources of candidates proposed.
     """
     file = Path(path)
     if not file.is_file():
@@ -112,12 +114,8 @@ def _held_beside_products(path: Path) -> str | None:
     space = named_action_space(path)
     if space not in (None, PRODUCTS):
         return space
-    try:
-        with decoding():
-            schema = pl.scan_parquet(path, glob=False).collect_schema()
-    except UNREADABLE as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+    with _parquet(path):
+        schema = pl.scan_parquet(path, glob=False).collect_schema()
     if set(LIFE) <= set(schema.names()):
         return "visitors who come back"
     if set(SOURCE) <= set(schema.names()) or OWN_MARGINAL in schema.names():
@@ -125,19 +123,26 @@ def _held_beside_products(path: Path) -> str | None:
     return "boosts" if isinstance(schema.get("action"), pl.List | pl.Array) else None
 
 
+@contextmanager
+def _parquet(path: Path) -> Iterator[None]:
+    """Decode a Parquet file in a block; raises `DataError` where that cannot be done."""
+    try:
+        with decoding():
+            yield
+    except UNREADABLE as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+
+
 class _Windows:
     """The rows of a Parquet file, decoded a window at a time; the last window of each column is kept."""
 
     def __init__(self, path: Path, columns: Sequence[str], wanted: set[str]) -> None:
         self.path = path
-        try:
-            with decoding():
-                self._scan = pl.scan_parquet(path, glob=False)
-                known = self._scan.collect_schema().names()
-                self.n_rows = int(self._scan.select(pl.len()).collect().item())
-        except UNREADABLE as error:
-            reason = str(error).splitlines()[0]
-            raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+        with _parquet(path):
+            self._scan = pl.scan_parquet(path, glob=False)
+            known = self._scan.collect_schema().names()
+            self.n_rows = int(self._scan.select(pl.len()).collect().item())
         check_names(known, str(path), REQUIRED)
         missing = [name for name in columns if name not in known]
         if missing:
@@ -164,7 +169,7 @@ class _Windows:
             return
         ids = pl.col("user_id")
         no_whole = ids.cast(pl.Int64, strict=False).null_count()
-        with decoding():
+        with _parquet(self.path):
             counts = self._scan.select(ids.null_count().alias("missing"), no_whole.alias("words")).collect(
                 engine="streaming"
             )
@@ -176,11 +181,8 @@ class _Windows:
         """Return the names of the catalogues in all rows, each once."""
         if "catalogue" not in self.names:
             return pl.DataFrame()
-        try:
-            with decoding():
-                return self._scan.select(pl.col("catalogue").unique()).collect(engine="streaming")
-        except UNREADABLE as error:
-            raise DataError(f"{self.path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        with _parquet(self.path):
+            return self._scan.select(pl.col("catalogue").unique()).collect(engine="streaming")
 
     @property
     def starts(self) -> range:
@@ -192,11 +194,8 @@ class _Windows:
         return normalized(self._decoded(start, length or self.length, self.names if names is None else list(names)))
 
     def _decoded(self, start: int, length: int, names: list[str]) -> pl.DataFrame:
-        try:
-            with decoding():
-                return self._scan.slice(start, length).select(names).collect()
-        except UNREADABLE as error:
-            raise DataError(f"{self.path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        with _parquet(self.path):
+            return self._scan.slice(start, length).select(names).collect()
 
     def array(
         self, name: str, convert: Callable[[pl.Series], np.ndarray], dtype: Any, width: int | None = None

@@ -90,6 +90,20 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
 
+    def assert_used_by_keyboard(self, controls: str, fewest: int) -> None:
+        """Insist that the key Tab reaches each control of a page, at least `fewest`, and the link that skips first.
+
+        `controls` is JavaScript for the list of them, evaluated anew each time, as panels come anew.
+        """
+        n_controls = self.run(f"{controls}.length")
+        assert n_controls >= fewest
+        reached = []
+        for _ in range(n_controls + 2):  # the page itself may be one
+            self.press("Tab")
+            reached.append(self.run(f"{controls}.indexOf(document.activeElement)"))
+        assert set(reached) >= set(range(n_controls))
+        assert reached[0] == 0  # the link that skips what comes first
+
     def run(self, script: str) -> Any:
         """Return the value of a JavaScript expression, awaited if it is a promise."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 from zoosim.arena.metrics import TrialRows
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import Trial, TrialKey
+from zoosim.arena.store import RunFolder, Trial, TrialKey
 from zoosim.arena.time_left import TrialEvent
+from zoosim.arena.trial import run_trial
 from zoosim.arena.watching import (
     DONE,
     FAILED,
@@ -53,14 +55,30 @@ def test_sums_are_by_part_of_the_run() -> None:
     sums = block(np.arange(15, 35))
     assert part_length(STEPS) == 10
     assert sums.first == 1
-    # Visits, decisions, rewards, expected ones and the best: five visits of part 1, ten of part 2, five of part 3.
-    assert sums.sums.tolist() == [[5, 5, 5, 2.5, 5], [10, 10, 10, 5, 10], [5, 5, 5, 2.5, 5]]
-    assert sums.actions == {0: 20}
+    # Visitors, rewards, expected ones and the best: five visits of part 1, ten of part 2, five of part 3.
+    assert sums.sums.tolist() == [[5, 5, 2.5, 5], [10, 10, 5, 10], [5, 5, 2.5, 5]]
+    assert (sums.decisions, sums.actions) == (20, {0: 20})
 
 
-def test_visitors_with_several_decisions_are_one_visit_each() -> None:
+def test_visitors_with_several_decisions_are_one_return_each() -> None:
     sums = block(np.repeat(np.arange(8, 12), 3))
-    assert sums.sums[:, :2].tolist() == [[2, 6], [2, 6]]
+    # Of a return of 1 at best the first decision gives away .5, and two later ones .5 each.
+    assert sums.sums.tolist() == [[2, 6, -1, 2], [2, 6, -1, 2]]
+    assert sums.decisions == 12
+
+
+def test_a_run_that_goes_on_shows_what_its_file_shows(tmp_path: Path) -> None:
+    plan = make_plan(RunRequest("long-term", 1, 40, ["random"], (), None, ()))
+    key = TrialKey("random", 0)
+    live = RunFigures(plan, {}, [key], 1)
+    result = run_trial(plan, plan.entries[0], 0, False, lambda key, visits, line: live.report(key, visits, line, 0.0))
+    folder = RunFolder(tmp_path)
+    folder.save_trial(key, result.files)
+    read = RunFigures(plan, {key: folder.read_whole_trial(key)}, [], 1)
+    (before,), (after,) = live.progress().policies, read.progress().policies
+    assert before.reward_so_far[0] == pytest.approx(after.reward_so_far[0])
+    assert before.fraction_so_far[0] == pytest.approx(after.fraction_so_far[0])
+    assert before.actions == after.actions
 
 
 def test_actions_that_are_vectors_are_not_counted_and_of_many_the_most_chosen() -> None:

@@ -28,6 +28,7 @@ from zoosim.policies.checks.maker import Maker, walk
 from zoosim.policies.checks.sameness import same
 from zoosim.policies.persistence import PACKING, load_policy, save_policy
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.requests import dense_propensities
 
 VISITS = 60
 """Visits before a state is saved; past trainings, and past the first visits that policies of boosts spend at random."""
@@ -258,7 +259,7 @@ def _go_on(policy: Any, subject: Subject) -> str:
             if not np.isfinite(action).all():
                 return f"boosts {action}"
         else:
-            chances = policy.propensities(context)
+            chances = dense_propensities(policy, context)
             if not (chances >= 0.0).all() or abs(chances.sum() - 1.0) > 1e-6:
                 return f"propensities {chances}"
         policy.recommend(context)

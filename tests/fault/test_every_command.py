@@ -20,12 +20,12 @@ import polars as pl
 import pytest
 
 from tests.commands import ROOT
-from tests.fault.test_commands import POLICY, UNPRIVILEGED, command, full_disk, killed_run, leftovers
+from tests.fault.test_commands import UNPRIVILEGED, command, full_disk, killed_run, leftovers
 from tests.fault.test_logs import write_table
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
 from zoosim.serving.bodies import DecideBody, DeploymentBody
 
-EXAMPLE = f"{ROOT / 'examples' / 'my_world.py'}:Bookshop"
+EXAMPLES = ROOT / "examples"
 COMMANDS = {
     "list": "list",
     "policies": "policies",
@@ -44,8 +44,8 @@ COMMANDS = {
     "fit-world": "fit-world log.parquet --out new",
     "tune": "tune gauntlet --over linucb.alpha=0.1 --seeds 2 --judge 9:10 --steps 100 --jobs 1 --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
-    "check-policy": "check-policy mine.py:Mine",
-    "check-world": f"check-world {EXAMPLE}",
+    "check-policy": f"check-policy {EXAMPLES / 'my_policy.py'}:MyPolicy",
+    "check-world": f"check-world {EXAMPLES / 'my_world.py'}:Bookshop",
     "drift": "drift log.parquet --window 1000",
     "forecasts": "forecasts service",
     "loops": "loops --url {loops}",
@@ -119,7 +119,6 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all that commands read: tables, a log, a run, a service that has decided, and a policy."""
     folder = tmp_path_factory.mktemp("stock")
     write_table(folder)
-    (folder / "mine.py").write_text(POLICY.format(body="pass"))
     assert command("log log.parquet --n 3000", folder).code == 0
     pl.concat([pl.read_csv(folder / "table.csv")] * 10).write_csv(folder / "shop.csv")
     assert command("import shop.csv schema.yaml shop.parquet", folder).code == 0

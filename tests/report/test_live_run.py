@@ -9,7 +9,7 @@ from zoosim.arena.watching import DONE, RUNNING, WAITING, Curve, PolicyFigures, 
 from zoosim.report.live_run import MOST_LINES, RunFacts, live_page, live_panels, sentence
 from zoosim.worlds.facts import AMOUNTS, CLICKS
 
-FACTS = RunFacts("gauntlet", "Which is best?", "product", CLICKS, [(400, "cats")], False)
+FACTS = RunFacts("gauntlet", "Which is best?", "product", "visit", CLICKS, [(400, "cats")], False)
 N = 12
 
 

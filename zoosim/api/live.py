@@ -100,6 +100,7 @@ def _finished(plan: "Plan", path: Path, trials: "Sequence[TrialKey]") -> "dict[T
 def _facts(plan: "Plan") -> "RunFacts":
     """Return what the page says of a run that does not change."""
     from zoosim.action_spaces import find_action_space
+    from zoosim.core.number_format import VISIT, VISITOR
     from zoosim.report.live_run import RunFacts
 
     world = plan.any_world
@@ -109,6 +110,7 @@ def _facts(plan: "Plan") -> "RunFacts":
         title=plan.experiment.title,
         question=plan.experiment.question,
         unit=unit,
+        counted_by=VISITOR if world.episodic else VISIT,
         reward=world.reward_scale,
         shocks=[(shock.step, shock.name) for shock in plan.shocks],
         shocks_differ=world.shocks_differ,

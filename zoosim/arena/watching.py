@@ -22,8 +22,11 @@ POINTS = 60
 MOST_ACTIONS = 100
 """Actions of a block that are counted, those that were chosen most."""
 
-VISITS, DECISIONS, EARNED, EXPECTED, BEST = range(5)
-"""Columns of sums: visits, decisions, rewards, expected rewards of what was chosen, and those of the best choice."""
+VISITS, EARNED, EXPECTED, BEST = range(4)
+"""Columns of sums: visitors, rewards, expected rewards of what was chosen, and those of the best choice.
+
+Where visitors make several decisions these are returns, as in the figures of a run that is over.
+"""
 
 
 def part_length(steps: int) -> int:
@@ -36,32 +39,31 @@ class BlockSums(NamedTuple):
 
     Attributes:
         first: The number of the first part of the run that the block reaches into.
-        sums: By part `(parts, 5)`: see `VISITS` and those after it.
+        sums: By part `(parts, 4)`: see `VISITS` and those after it.
+        decisions: How many decisions there are whose actions are counted.
         actions: How often each action was chosen, of those that were chosen most; empty where actions are vectors.
     """
 
     first: int
     sums: FloatArray
+    decisions: int
     actions: Mapping[int, int]
 
 
 def sums_of_block(block: Block, steps: int) -> BlockSums:
     """Return the sums over a block of a run of `steps` visits."""
-    if block.lives is None:
-        visitors = block.start + np.arange(len(block.rewards))
-    else:
-        visitors = np.asarray(block.lives.visitor)
+    visitors = block.start + np.arange(len(block.rewards)) if block.lives is None else block.lives.visitor
     return sums_of(visitors, block.rewards, block.expected_rewards, block.best_rewards, block.actions, steps)
 
 
 def sums_of(
     visitors: IntArray, earned: FloatArray, expected: FloatArray, best: FloatArray, actions: Any, steps: int
 ) -> BlockSums:
-    """Return the sums over n decisions of a run of `steps` visits.
+    """Return the sums over n decisions, or over n returns, of a run of `steps` visits.
 
     Args:
         visitors: The numbers of their visitors, ascending `(n,)`.
-        earned, expected, best: Their rewards, and the expected ones of what was chosen and of the best choice `(n,)`.
+        earned, expected, best: Their rewards, and the expected returns of what was chosen and of the best `(n,)`.
         actions: What was chosen `(m,)`, or vectors `(m, d)`; None where nobody knows.
     """
     parts = visitors // part_length(steps)
@@ -69,14 +71,16 @@ def sums_of(
     places = parts - first
     n_parts = int(places[-1]) + 1
     is_new = np.r_[True, np.diff(visitors) > 0]
-    columns = (is_new, np.ones(len(visitors)), earned, expected, best)
+    # A visitor's return is the expected one of the first decision, less what later ones gave away, as `_by_visitor` of
+    # the store has it.
+    columns = (is_new, earned, np.where(is_new, expected, expected - best), np.where(is_new, best, 0.0))
     sums = [np.bincount(places, weights=column, minlength=n_parts) for column in columns]
     counts: dict[int, int] = {}
     if actions is not None and actions.ndim == 1:
         chosen, numbers = np.unique(actions, return_counts=True)
         newest = np.argsort(-numbers, kind="stable")[:MOST_ACTIONS]
         counts = {int(chosen[place]): int(numbers[place]) for place in newest}
-    return BlockSums(first, np.stack(sums, axis=1), counts)
+    return BlockSums(first, np.stack(sums, axis=1), len(actions) if counts else 0, counts)
 
 
 class BlockLine(str):
@@ -101,9 +105,10 @@ class BlockLine(str):
 
 @dataclass
 class _TrialSums:
-    """What a trial has done so far: sums by part of the run `(parts, 5)`, and how often each action was chosen."""
+    """What a trial has done so far: sums by part of the run `(parts, 4)`, and how often each action was chosen."""
 
     sums: FloatArray
+    decisions: int = 0
     actions: Counter[int] = field(default_factory=Counter)
     state: str = "waiting"
 
@@ -126,7 +131,7 @@ class PolicyFigures(NamedTuple):
     Attributes:
         name: Its name.
         states: How many of its trials are in each state.
-        reward: What a decision earns, by part of the run.
+        reward: What a visitor brings, by part of the run.
         fraction: The fraction of what the best choice would earn, by part of the run.
         reward_so_far, fraction_so_far: The same of all visits so far: mean, low and high; None where nobody knows.
         actions: The shares of what it chose most, by action.
@@ -189,11 +194,12 @@ class RunFigures:
             self._add(key, sums_of(visits, *trial.rows, trial.actions, plan.steps))
 
     def _new_trial(self) -> _TrialSums:
-        return _TrialSums(np.zeros((len(self._visits), 5)))
+        return _TrialSums(np.zeros((len(self._visits), 4)))
 
     def _add(self, key: TrialKey, block: BlockSums) -> None:
         trial = self._trials[key]
         trial.sums[block.first : block.first + len(block.sums)] += block.sums
+        trial.decisions += block.decisions
         trial.actions.update(block.actions)
 
     def report(self, key: TrialKey, visits: int, line: str, now: float) -> None:
@@ -229,13 +235,13 @@ class RunFigures:
         begun = [trial.sums for trial in trials if trial.sums[:, VISITS].any()]
         wholes = [sums.sum(axis=0) for sums in begun]
         actions = sum((trial.actions for trial in trials), Counter[int]())
-        decisions = sum(float(whole[DECISIONS]) for whole in wholes)
+        decisions = sum(trial.decisions for trial in trials)
         return PolicyFigures(
             name,
             Counter(trial.state for trial in trials),
-            self._curve(begun, EARNED, DECISIONS),
+            self._curve(begun, EARNED, VISITS),
             self._curve(begun, EXPECTED, BEST),
-            _so_far([_ratio(whole[EARNED], whole[DECISIONS]) for whole in wholes]),
+            _so_far([_ratio(whole[EARNED], whole[VISITS]) for whole in wholes]),
             _so_far([_ratio(whole[EXPECTED], whole[BEST]) for whole in wholes]),
             {action: count / decisions for action, count in actions.most_common(MOST_ACTIONS)},
         )

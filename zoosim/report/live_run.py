@@ -41,6 +41,7 @@ class RunFacts(NamedTuple):
         title: The name of the experiment.
         question: What it asks.
         unit: What an action is, such as "product"; empty where actions are vectors.
+        counted_by: What rewards are counted by, "visit", or "visitor" where visitors come back.
         reward: What rewards are called, and how they are written.
         shocks: The visit and the name of each shock that all worlds share.
         shocks_differ: Whether each seed's world has shocks of its own.
@@ -49,6 +50,7 @@ class RunFacts(NamedTuple):
     title: str
     question: str
     unit: str
+    counted_by: str
     reward: RewardScale
     shocks: Sequence[tuple[int, str]]
     shocks_differ: bool
@@ -166,10 +168,11 @@ def _reward_figure(
     facts: RunFacts, progress: RunProgress, drawn: Sequence[PolicyFigures], marks: Sequence[Mark], note: str
 ) -> Figure:
     name = facts.reward.name
+    by = facts.counted_by
     return _figure(
         "reward",
         f"{name[:1].upper()}{name[1:]}",
-        f"{'The share of decisions that paid off' if facts.reward.is_share else 'What a decision earned'}.{note}",
+        f"{f'The share of {by}s that paid off' if facts.reward.is_share else f'What a {by} earned'}.{note}",
         {figures.name: figures.reward for figures in drawn},
         {figures.name: figures.reward for figures in progress.policies},
         progress,

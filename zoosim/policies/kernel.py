@@ -24,14 +24,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IdTable, index_ids, with_lists_of_use
 from zoosim.core.jit import bind, jit
-from zoosim.core.limits import CONDITION
+from zoosim.core.limits import CONDITION, COUNTS
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import (
@@ -88,7 +88,7 @@ class DecisionDraws(NamedTuple):
     """The draws of decisions: their `key (1,)`, and how many decisions were made, `decisions (1,)`."""
 
     key: np.ndarray
-    decisions: IntArray
+    decisions: Annotated[IntArray, COUNTS]
 
 
 def new_draws(rng: np.random.Generator) -> DecisionDraws:

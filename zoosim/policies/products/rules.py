@@ -1,13 +1,14 @@
 """Rules of click rates, by which shops choose without a model: what is clicked most, and that by kind and visitor."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError
+from zoosim.core.limits import IDS, NUMBERS
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import uniform
+from zoosim.core.state import blank, saved_length
 from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntArray, PolicySpec
 from zoosim.policies.base import Policy
 from zoosim.policies.candidates import lasting
@@ -23,6 +24,22 @@ class Popularity(Policy):
     """
 
     name = "popularity"
+    learned: ClassVar[Mapping[str, str]] = {
+        "products": "products",
+        "counts": "counts",
+        "kinds": "kinds",
+        "kind_counts": "kind_counts",
+        "totals": "totals",
+        "key": "draws.key",
+        "decisions": "draws.decisions",
+    }
+    products: Annotated[IntArray, IDS]
+    """The products that were shown `(n,)`, and the visits and rewards of each, `counts (n, 2)`."""
+    counts: Annotated[FloatArray, NUMBERS]
+    kinds: Annotated[IntArray, IDS]
+    """Segments of visitors with categories of products `(m, 2)`, and their visits and rewards, `kind_counts (m, 2)`."""
+    kind_counts: Annotated[FloatArray, NUMBERS]
+    totals: Annotated[FloatArray, NUMBERS]
     explore: float = parameter(0.05, low=0, high=1, help="share of decisions that is spread evenly over all products")
     shrinkage: float = parameter(20.0, low=1e-6, high=1e9, help="visits that the mean of its kind counts for a product")
 
@@ -39,11 +56,11 @@ class Popularity(Policy):
         """
         super().__init__(spec, rng, **params)
         self.draws = new_draws(rng)
-        self._counts: dict[int, FloatArray] = {}
-        """Visits and rewards of each product that was shown."""
-        self._kinds: dict[tuple[int, int], FloatArray] = {}
-        """Visits and rewards by segment of visitors and category of products."""
-        self._totals = np.zeros(2)
+        self.products = np.zeros(0, np.int64)
+        self.counts = np.zeros((0, 2))
+        self.kinds = np.zeros((0, 2), np.int64)
+        self.kind_counts = np.zeros((0, 2))
+        self.totals = np.zeros(2)
         self._grouped: tuple[Any, Any, dict[int, BoolArray]] = (None, None, {})
 
     def _segment_of(self, user: FloatArray) -> int:
@@ -76,18 +93,17 @@ class Popularity(Policy):
         """Return the best candidate of the best category by shrunk mean rewards, the first on ties."""
         segment = self._segment_of(request.user)
         by_category = self._members(context)
-        means = [self._mean_of(segment, category) for category in by_category]
-        category = list(by_category)[int(np.argmax(means))]
-        mean = means[list(by_category).index(category)]
-        known = np.array(sorted(self._counts), np.int64)
-        where = places_among(np.asarray(context.product_ids), known)
+        categories = np.array(list(by_category))
+        means = self._means_of(segment, categories)
+        category, mean = int(categories[means.argmax()]), means.max()
+        where = places_among(np.asarray(context.product_ids), self.products)
         never_shown = by_category[category].copy()
         is_member = (where >= 0) & never_shown[where]
         never_shown[where[is_member]] = False
-        visits, rewards = np.array([self._counts[each] for each in known[is_member].tolist()]).reshape(-1, 2).T
+        visits, rewards = self.counts[is_member].T
         shrunk = (rewards + self.shrinkage * mean) / (visits + self.shrinkage)
         if len(shrunk) and (shrunk.max() >= mean or not never_shown.any()):
-            return int(where[is_member][shrunk.argmax()])
+            return int(where[is_member][shrunk == shrunk.max()].min())
         return int(never_shown.argmax())
 
     def _members(self, context: Context) -> dict[int, BoolArray]:
@@ -102,12 +118,16 @@ class Popularity(Policy):
             self._grouped = (context.product_ids, context.available, kept)
         return kept
 
-    def _mean_of(self, segment: int, category: int) -> float:
-        """Return the mean reward of a category with a segment, shrunk towards that of all visits."""
-        visits, rewards = self._totals
+    def _means_of(self, segment: int, categories: IntArray) -> FloatArray:
+        """Return the mean reward of each category with a segment `(m,)`, shrunk towards that of all visits."""
+        visits, rewards = self.totals
         mean = rewards / visits if visits else 0.0
-        visits, rewards = self._kinds.get((segment, category), np.zeros(2))
-        return float((rewards + self.shrinkage * mean) / (visits + self.shrinkage))
+        of_segment = self.kinds[:, 0] == segment
+        where = places_among(categories, self.kinds[of_segment, 1])
+        counts = np.zeros((len(categories), 2))
+        counts[where[where >= 0]] = self.kind_counts[of_segment][where >= 0]
+        shrunk: FloatArray = (counts[:, 1] + self.shrinkage * mean) / (counts[:, 0] + self.shrinkage)
+        return shrunk
 
     def update(
         self,
@@ -123,52 +143,38 @@ class Popularity(Policy):
         counted = np.array([1.0, checked_reward(reward, -1e9, 1e9)])
         product = int(context.product_ids[place])
         kind = (self._segment_of(request.user), int(self._categories_of(context)[place]))
-        self._counts[product] = self._counts.get(product, 0.0) + counted
-        self._kinds[kind] = self._kinds.get(kind, 0.0) + counted
-        self._totals += counted
+        self.products, self.counts = _counted(self.products, self.counts, product, counted)
+        self.kinds, self.kind_counts = _counted(self.kinds, self.kind_counts, kind, counted)
+        self.totals += counted
 
     def reseed(self, rng: np.random.Generator) -> None:
         """Draw from `rng` from now on; what was learned stays."""
         super().reseed(rng)
         self.draws = new_draws(rng)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was counted, as arrays by name."""
-        products = np.array(sorted(self._counts), np.int64)
-        kinds = np.array(sorted(self._kinds), np.int64).reshape(-1, 2)
+    def _sized_as(self, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return blanks for as many products and kinds as a state has."""
+        products, kinds = (saved_length(saved, name) for name in ("products", "kinds"))
         return {
-            "products": products,
-            "counts": np.array([self._counts[int(each)] for each in products]).reshape(-1, 2),
-            "kinds": kinds,
-            "kind_counts": np.array([self._kinds[int(s), int(c)] for s, c in kinds]).reshape(-1, 2),
-            "totals": self._totals.copy(),
-            "key": self.draws.key.copy(),
-            "decisions": self.draws.decisions.copy(),
+            "products": blank(np.int64, products),
+            "counts": blank(np.float64, products, 2),
+            "kinds": blank(np.int64, kinds, 2),
+            "kind_counts": blank(np.float64, kinds, 2),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` returned.
+    def _state_flaws(self, values: Mapping[str, Any]) -> Iterator[str]:
+        counts = np.concatenate([values["counts"], values["kind_counts"], [values["totals"]]])
+        if (counts[:, 0] < 0.0).any():
+            yield "a number of visits is negative"
 
-        Raises:
-            ConfigError: something in it does not fit; nothing has changed then.
-        """
-        try:
-            products = np.array(state["products"], np.int64).reshape(-1)
-            counts = np.array(state["counts"], np.float64).reshape(len(products), 2)
-            kinds = np.array(state["kinds"], np.int64).reshape(-1, 2)
-            kind_counts = np.array(state["kind_counts"], np.float64).reshape(len(kinds), 2)
-            totals = np.array(state["totals"], np.float64).reshape(2)
-            key = np.array(state["key"], np.uint64).reshape(1)
-            decisions = np.array(state["decisions"], np.int64).reshape(1)
-            if not (np.isfinite(counts).all() and np.isfinite(kind_counts).all() and np.isfinite(totals).all()):
-                raise ValueError("a count is no finite number")
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(f"{self.name}: the saved state is of another policy, or broken ({error})") from None
-        self._counts = dict(zip(products.tolist(), counts, strict=True))
-        self._kinds = {(s, c): count for (s, c), count in zip(kinds.tolist(), kind_counts, strict=True)}
-        self._totals = totals
-        self.draws.key[:] = key
-        self.draws.decisions[:] = decisions
+
+def _counted(keys: IntArray, counts: FloatArray, key: Any, counted: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Add to the counts `(n, 2)` of a key, one of `keys (n, ...)` or a new one; return keys and counts."""
+    rows = np.flatnonzero((keys == key).all(axis=tuple(range(1, keys.ndim))))
+    if not len(rows):
+        return np.append(keys, [key], axis=0), np.append(counts, [counted], axis=0)
+    counts[rows[0]] += counted
+    return keys, counts
 
 
 class CategoryRule(Popularity):

@@ -11,7 +11,7 @@ from zoosim.core.digests import short_digest
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.retrieval.checks import MOST_VECTORS, check_products
 from zoosim.retrieval.index import Index
-from zoosim.retrieval.lists import Lists, choose_blocks, cluster
+from zoosim.retrieval.lists import Lists, choose_blocks, cluster, expected_spreads
 from zoosim.retrieval.scan import LANES
 from zoosim.retrieval.vectors import PACKING, Vectors, longest_first, read_index, write_index
 
@@ -91,6 +91,7 @@ class IVF(Index):
     def _build(self, ids: IntArray, vectors: np.ndarray, lists: Lists, block_of_each: IntArray, share: float) -> None:
         self.share = share
         self._lists = lists
+        self._spreads = expected_spreads(lists.centres)
         order = np.argsort(block_of_each, kind="stable")
         in_tail = order[: np.count_nonzero(block_of_each == IN_TAIL)]
         listed = order[len(in_tail) :]
@@ -108,7 +109,9 @@ class IVF(Index):
             return tail[None]
         # As many allowed products are looked at as without a mask.
         n_chosen = min(math.ceil(self.share / share_allowed * n_listed), n_listed)
-        chosen = choose_blocks(self._lists, self._vectors.stored.norms, queries, n_chosen)
+        chosen = choose_blocks(self._lists, self._spreads, self._vectors.stored.norms, queries, n_chosen)
+        if not len(tail):
+            return chosen
         return np.column_stack([chosen, np.broadcast_to(tail, (len(queries), len(tail)))])
 
     def _block_of_each(self) -> IntArray:

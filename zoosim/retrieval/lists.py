@@ -8,6 +8,7 @@ from zoosim.core.extras import needs_extra
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.retrieval.scan import inner_product
+from zoosim.retrieval.selection import largest_places
 
 SPREADS = 2.0
 """How far the best vector of a block is expected beyond the centre of its list, in standard deviations."""
@@ -56,36 +57,48 @@ def _nearest_means(directions: np.ndarray, n_lists: int) -> IntArray:
 
 
 @jit
-def choose_blocks(lists: Lists, norms: np.ndarray, queries: FloatArray, n_blocks: int) -> IntArray:
-    """Return the blocks that hold the best vectors for queries `(Q, D)`, as far as lists tell, by rank `(Q, n_blocks)`.
+def expected_spreads(centres: np.ndarray) -> FloatArray:
+    """Return how far beyond its centre the best vector of a block of each list is expected `(n_lists,)`.
+
+    2 s by `choose_blocks`.
+    """
+    n_lists, width = centres.shape
+    spreads = np.empty(n_lists)
+    for i in range(n_lists):
+        squares = 0.0
+        for value in centres[i]:
+            squares += np.float64(value) ** 2
+        spreads[i] = SPREADS * np.sqrt(max(1 - squares, 0.0) / width)
+    return spreads
+
+
+@jit
+def choose_blocks(lists: Lists, spreads: FloatArray, norms: np.ndarray, queries: FloatArray, n_blocks: int) -> IntArray:
+    """Return the blocks that hold the best vectors for queries `(Q, D)`, as far as lists tell `(Q, n_blocks)`.
 
     The score of a block's best vector is expected to be
 
         |x| (<q, c> + 2 s |q|),   s^2 = (1 - |c|^2) / D,
 
     x the longest vector of the block `norms (B,)`, c the centre of its list and s the standard deviation of a
-    coordinate of the list's directions, were all alike: the mean of squares of a direction is 1 / D.
+    coordinate of the list's directions, were all alike: the mean of squares of a direction is 1 / D. `spreads` are the
+    2 s of each list.
+
+    The best blocks come first: the sooner the k-th best is known, the fewer others are scored. The others come as they
+    lie in memory.
     """
-    n_lists, width = lists.centres.shape
-    spreads = np.empty(n_lists)
-    for i in range(n_lists):
-        squares = 0.0
-        for value in lists.centres[i]:
-            squares += np.float64(value) ** 2
-        spreads[i] = SPREADS * np.sqrt(max(1 - squares, 0.0) / width)
     chosen = np.empty((len(queries), n_blocks), np.int64)
     expected = np.empty(lists.first_blocks[-1])
     for i in range(len(queries)):
         norm = np.sqrt(inner_product(queries[i], queries[i]))
-        for j in range(n_lists):
+        for j in range(len(spreads)):
             # Not by a product of matrices: libraries add up otherwise for one query than for many.
             direction = inner_product(lists.centres[j], queries[i]) + spreads[j] * norm
             for block in range(lists.first_blocks[j], lists.first_blocks[j + 1]):
-                expected[block] = -norms[block] * direction
-        candidates = np.argpartition(expected, n_blocks - 1)[:n_blocks]
-        # The best first: the sooner the k-th best is known, the fewer others are scored. Then as they lie in memory.
-        n_first = min(n_blocks, FIRST)
-        candidates = candidates[np.argpartition(expected[candidates], n_first - 1)]
-        chosen[i, :n_first] = candidates[:n_first]
-        chosen[i, n_first:] = np.sort(candidates[n_first:])
+                expected[block] = norms[block] * direction
+        candidates = largest_places(expected, n_blocks)
+        is_first = np.zeros(n_blocks, np.bool_)
+        is_first[largest_places(expected[candidates], min(n_blocks, FIRST))] = True
+        chosen[i, : min(n_blocks, FIRST)] = candidates[is_first]
+        chosen[i, min(n_blocks, FIRST) :] = candidates[~is_first]
     return chosen

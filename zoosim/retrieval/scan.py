@@ -22,15 +22,16 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.threads import map_in_threads, n_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.retrieval.selection import kth_largest
 
 LANES = 64
 """Vectors of a block."""
 
 GROUP = 4
-"""Coordinates whose products are summed in 16 bits: 4 x 127 x 63 = 32,004 fits."""
+"""Coordinates whose products are summed together, two and two in 16 bits: 2 x 127 x 127 = 32,258 fits."""
 
 VECTOR_STEPS = 127
-QUERY_STEPS = 63
+QUERY_STEPS = 127
 
 SLACK = 1e-6
 """Relative allowance for what is computed in 32 bits, some four roundings of 6e-8 each."""
@@ -45,14 +46,16 @@ LEAST_PER_THREAD = 4
 """Queries that are worth a thread."""
 
 NO_PLACE = -1
+NO_SLOT = -1
 
 
 class Stored(NamedTuple):
     """What an index keeps of C vectors of D coordinates in B = C / 64 blocks; a slot is a place in these arrays.
 
     `vectors (C, D)`; `codes (B, D', 64)`, the rounded vectors by coordinate, D' the next multiple of 4; `scales
-    (B, 64)`, what a code's 1 stands for; `errors` and `norms (B,)`, at least the largest |x - x'| and |x'| of a block;
-    `places (C,)`, the rank of a slot's id among all ids, -1 where a slot is free.
+    (B, 64)`, what a code's 1 stands for, NaN where a slot is free: a score that is no number reaches no bound; `errors`
+    and `norms (B,)`, at least the largest |x - x'| and |x'| of a block; `places (C,)`, the rank of a slot's id among
+    all ids, -1 where a slot is free.
     """
 
     vectors: np.ndarray
@@ -70,7 +73,7 @@ def new_stored(capacity: int, width: int) -> Stored:
     return Stored(
         vectors=np.zeros((n_blocks * LANES, width), np.float32),
         codes=np.zeros((n_blocks, padded_width, LANES), np.int8),
-        scales=np.zeros((n_blocks, LANES), np.float32),
+        scales=np.full((n_blocks, LANES), np.float32(np.nan)),
         errors=np.zeros(n_blocks, np.float32),
         norms=np.zeros(n_blocks, np.float32),
         places=np.full(n_blocks * LANES, NO_PLACE),
@@ -111,6 +114,7 @@ def forget(stored: Stored, slots: IntArray, blocks: IntArray) -> None:
     """Free slots `(m,)` of some blocks, and let the bounds of these be those of the vectors that stay."""
     for slot in slots:
         stored.places[slot] = NO_PLACE
+        stored.scales[slot // LANES, slot % LANES] = np.float32(np.nan)
     for block in blocks:
         stored.errors[block] = 0
         stored.norms[block] = 0
@@ -123,22 +127,24 @@ def search_in_threads(
     stored: Stored, blocks: IntArray, queries: FloatArray, k: int, allowed: BoolArray
 ) -> tuple[IntArray, FloatArray]:
     """Return what `search_blocks` does; many queries are shared out to threads."""
-    pieces = np.array_split(np.arange(len(queries)), max(1, min(n_threads(), len(queries) // LEAST_PER_THREAD)))
+    n_pieces = max(1, min(n_threads(), len(queries) // LEAST_PER_THREAD))
+    if n_pieces == 1:
+        return search_blocks(stored, blocks, queries, k, allowed)
 
     def search(piece: IntArray) -> tuple[IntArray, FloatArray]:
         return search_blocks(stored, blocks if len(blocks) == 1 else blocks[piece], queries[piece], k, allowed)
 
-    places, scores = zip(*map_in_threads(search, pieces), strict=True)
-    return np.concatenate(places), np.concatenate(scores)
+    slots, scores = zip(*map_in_threads(search, np.array_split(np.arange(len(queries)), n_pieces)), strict=True)
+    return np.concatenate(slots), np.concatenate(scores)
 
 
 @jit
 def search_blocks(
     stored: Stored, blocks: IntArray, queries: FloatArray, k: int, allowed: BoolArray
 ) -> tuple[IntArray, FloatArray]:
-    """Return the places and scores `(Q, k)` of the largest inner products with queries `(Q, D)`, the largest first.
+    """Return the slots and scores `(Q, k)` of the largest inner products with queries `(Q, D)`, the largest first.
 
-    Of equal scores the lower place comes first; where there are fewer than k, places are -1 and scores -inf. `blocks
+    Of equal scores the lower place comes first; where there are fewer than k, slots are -1 and scores -inf. `blocks
     (Q, R)`, or `(1, R)` for all queries alike, are those to look at. `allowed` is a mask over places, empty where all
     are.
     """
@@ -148,44 +154,50 @@ def search_blocks(
     errors = np.zeros(n_queries, np.float32)
     for i in range(n_queries):
         scales[i], errors[i] = _round_query(queries[i], codes[i])
-    # The k largest lower bounds of each query as a heap, the least of them first.
-    bounds = np.full((n_queries, k), np.float32(-np.inf))
-    # What may be among the best of each query; the room for it grows.
-    survivors = [np.empty(4 * k + 4 * LANES, np.int64) for _ in range(n_queries)]
-    upper_bounds = [np.empty(4 * k + 4 * LANES, np.float32) for _ in range(n_queries)]
+    # What may be among the best of each query, with its bounds; the room for it grows.
+    room = 4 * k + 4 * LANES
+    survivors = [np.empty(room, np.int64) for _ in range(n_queries)]
+    lower_bounds = [np.empty(room, np.float32) for _ in range(n_queries)]
+    upper_bounds = [np.empty(room, np.float32) for _ in range(n_queries)]
     counts = np.zeros(n_queries, np.int64)
+    # The k-th largest lower bound of each query, as it was when there was no more room.
+    thresholds = np.full(n_queries, np.float32(-np.inf))
     for chunk in range(0, blocks.shape[1], CHUNK):
         for i in range(n_queries):
             chosen = blocks[i if len(blocks) > 1 else 0, chunk : chunk + CHUNK]
             n_seen = 0
-            while n_seen < len(chosen):
+            while True:
                 n_more, n_survivors = _scan(
                     stored, chosen[n_seen:], codes[i], scales[i], errors[i], allowed,
-                    bounds[i], survivors[i], upper_bounds[i], counts[i],
+                    thresholds[i], survivors[i], lower_bounds[i], upper_bounds[i], counts[i],
                 )  # fmt: skip
                 n_seen += n_more
                 counts[i] = n_survivors
-                if counts[i] + LANES > len(survivors[i]):
-                    counts[i] = _keep_reaching(survivors[i], upper_bounds[i], counts[i], bounds[i, 0])
-                if counts[i] + LANES > len(survivors[i]) // 2:
+                if n_seen == len(chosen):
+                    break
+                thresholds[i], counts[i] = _raise_threshold(
+                    survivors[i], lower_bounds[i], upper_bounds[i], counts[i], k
+                )
+                if 2 * counts[i] > len(survivors[i]):
                     survivors[i] = np.append(survivors[i], np.empty_like(survivors[i]))
+                    lower_bounds[i] = np.append(lower_bounds[i], np.empty_like(lower_bounds[i]))
                     upper_bounds[i] = np.append(upper_bounds[i], np.empty_like(upper_bounds[i]))
-    places = np.full((n_queries, k), NO_PLACE)
+    slots = np.full((n_queries, k), NO_SLOT)
     scores = np.full((n_queries, k), -np.inf)
     for i in range(n_queries):
-        count = _keep_reaching(survivors[i], upper_bounds[i], counts[i], bounds[i, 0])
-        _rank(stored, survivors[i][:count], queries[i], places[i], scores[i])
-    return places, scores
+        _, count = _raise_threshold(survivors[i], lower_bounds[i], upper_bounds[i], counts[i], k)
+        _rank(stored, survivors[i][:count], queries[i], slots[i], scores[i])
+    return slots, scores
 
 
 @jit
 def search_slots(stored: Stored, slots: IntArray, queries: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
     """Return what `search_blocks` does, of some slots alone `(m,)`, each of which is scored exactly."""
-    places = np.full((len(queries), k), NO_PLACE)
+    best = np.full((len(queries), k), NO_SLOT)
     scores = np.full((len(queries), k), -np.inf)
     for i in range(len(queries)):
-        _rank(stored, slots, queries[i], places[i], scores[i])
-    return places, scores
+        _rank(stored, slots, queries[i], best[i], scores[i])
+    return best, scores
 
 
 @inlined
@@ -218,17 +230,16 @@ def _scan(
     scale: np.float32,
     error: np.float32,
     allowed: BoolArray,
-    bounds: np.ndarray,
+    threshold: np.float32,
     survivors: IntArray,
+    lower_bounds: np.ndarray,
     upper_bounds: np.ndarray,
     count: int,
 ) -> tuple[int, int]:
-    """Add the slots of blocks whose upper bound reaches the k-th largest lower bound to `survivors`.
+    """Add the slots of blocks whose upper bound reaches a threshold to `survivors`.
 
     Returns how many blocks were looked at, not all where the room was full, and how many survivors there are.
     """
-    width = stored.codes.shape[1]
-    products = np.zeros(LANES, np.int16)
     sums = np.zeros(LANES, np.int32)
     scores = np.zeros(LANES, np.float32)
     query_share = error + np.float32(4 * SLACK)
@@ -237,88 +248,79 @@ def _scan(
         if count + LANES > len(survivors):
             return n_seen, count
         block = blocks[n_seen]
-        margin = stored.errors[block] * one + stored.norms[block] * query_share
         # No score in this block is beyond |x| |q|, and the query's norm is 1.
-        if (stored.errors[block] + stored.norms[block]) * one < bounds[0]:
+        if (stored.errors[block] + stored.norms[block]) * one < threshold:
             continue
-        sums[:] = 0
-        for j in range(0, width, GROUP):
-            first = codes[j]
-            second = codes[j + 1]
-            third = codes[j + 2]
-            fourth = codes[j + 3]
-            for lane in range(LANES):
-                products[lane] = (
-                    np.int16(stored.codes[block, j, lane]) * first
-                    + np.int16(stored.codes[block, j + 1, lane]) * second
-                    + np.int16(stored.codes[block, j + 2, lane]) * third
-                    + np.int16(stored.codes[block, j + 3, lane]) * fourth
-                )
-            for lane in range(LANES):
-                sums[lane] += products[lane]
+        _sum_products(stored.codes[block], codes, sums)
+        margin = stored.errors[block] * one + stored.norms[block] * query_share
         n_reaching = 0
         for lane in range(LANES):
             scores[lane] = np.float32(sums[lane]) * (stored.scales[block, lane] * scale)
-            n_reaching += int(scores[lane] + margin >= bounds[0])
+            n_reaching += int(scores[lane] + margin >= threshold)
         if n_reaching == 0:
             continue
         for lane in range(LANES):
-            upper = scores[lane] + margin
-            if upper < bounds[0]:
+            if not scores[lane] + margin >= threshold:
                 continue
-            place = stored.places[block * LANES + lane]
-            if place == NO_PLACE or (len(allowed) > 0 and not allowed[place]):
+            slot = block * LANES + lane
+            if len(allowed) > 0 and not allowed[stored.places[slot]]:
                 continue
-            survivors[count] = block * LANES + lane
-            upper_bounds[count] = upper
+            survivors[count] = slot
+            lower_bounds[count] = scores[lane] - margin
+            upper_bounds[count] = scores[lane] + margin
             count += 1
-            lower = scores[lane] - margin
-            if lower > bounds[0]:
-                _replace_least(bounds, lower)
     return len(blocks), count
 
 
 @inlined
-def _replace_least(heap: np.ndarray, value: np.float32) -> None:
-    """Replace the least number of a binary heap, its first, by a larger one."""
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= len(heap):
-            break
-        if child + 1 < len(heap) and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= value:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = value
-
-
-@inlined
-def _keep_reaching(survivors: IntArray, upper_bounds: np.ndarray, count: int, bound: np.float32) -> int:
-    """Keep the survivors whose upper bound is no less than `bound`, which has risen since; return how many."""
-    kept = 0
-    for i in range(count):
-        if upper_bounds[i] >= bound:
-            survivors[kept] = survivors[i]
-            upper_bounds[kept] = upper_bounds[i]
-            kept += 1
-    return kept
+def _sum_products(vector_codes: np.ndarray, query_codes: np.ndarray, sums: np.ndarray) -> None:
+    """Write the inner products of the codes of a block `(D', 64)` with those of a query `(D',)` to `sums (64,)`."""
+    for lane in range(LANES):
+        sums[lane] = 0
+    for j in range(0, len(vector_codes), GROUP):
+        first, second = vector_codes[j], vector_codes[j + 1]
+        third, fourth = vector_codes[j + 2], vector_codes[j + 3]
+        a, b, c, d = query_codes[j], query_codes[j + 1], query_codes[j + 2], query_codes[j + 3]
+        for lane in range(LANES):
+            # Said of each step, so that a compiler keeps to 16 bits: twice as many products to an instruction.
+            one_half = np.int16(np.int16(np.int16(first[lane]) * a) + np.int16(np.int16(second[lane]) * b))
+            other_half = np.int16(np.int16(np.int16(third[lane]) * c) + np.int16(np.int16(fourth[lane]) * d))
+            sums[lane] += np.int32(np.int32(one_half) + np.int32(other_half))
 
 
 @jit
-def _rank(stored: Stored, slots: IntArray, query: FloatArray, places: IntArray, scores: FloatArray) -> None:
-    """Write the places and exact scores of the best of some slots, the largest first."""
+def _raise_threshold(
+    survivors: IntArray, lower_bounds: np.ndarray, upper_bounds: np.ndarray, count: int, k: int
+) -> tuple[np.float32, int]:
+    """Keep the survivors whose upper bound reaches the k-th largest lower bound; return that, and how many they are."""
+    if count < k:
+        return np.float32(-np.inf), count
+    threshold = kth_largest(lower_bounds[:count].copy(), k)
+    n_kept = 0
+    for i in range(count):
+        if upper_bounds[i] >= threshold:
+            survivors[n_kept] = survivors[i]
+            lower_bounds[n_kept] = lower_bounds[i]
+            upper_bounds[n_kept] = upper_bounds[i]
+            n_kept += 1
+    return threshold, n_kept
+
+
+@jit
+def _rank(stored: Stored, slots: IntArray, query: FloatArray, best: IntArray, best_scores: FloatArray) -> None:
+    """Write the best of some slots and their exact scores, the largest first, and of equal ones the lower place."""
+    scores = np.empty(len(slots))
+    for i in range(len(slots)):
+        scores[i] = inner_product(stored.vectors[slots[i]], query)
+    k = len(best)
+    least = kth_largest(scores.copy(), k) if len(scores) > k else -np.inf
+    reaching = np.flatnonzero(scores >= least)
     # By place first, so that a stable sort by score leaves the lower place in front.
-    ordered = slots[np.argsort(stored.places[slots])]
-    exact = np.empty(len(ordered))
-    for i in range(len(ordered)):
-        exact[i] = inner_product(stored.vectors[ordered[i]], query)
-    best = np.argsort(-exact, kind="mergesort")[: len(places)]
-    for i in range(len(best)):
-        places[i] = stored.places[ordered[best[i]]]
-        scores[i] = exact[best[i]]
+    reaching = reaching[np.argsort(stored.places[slots[reaching]])]
+    order = reaching[np.argsort(-scores[reaching], kind="mergesort")][:k]
+    for i in range(len(order)):
+        best[i] = slots[order[i]]
+        best_scores[i] = scores[order[i]]
 
 
 @inlined

@@ -10,7 +10,7 @@ from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.types import IntArray
 from zoosim.retrieval.checks import MOST_VECTORS, check_ids, check_products, places_of
 from zoosim.retrieval.content import content_sums
-from zoosim.retrieval.scan import LANES, NO_PLACE, Stored, forget, new_stored, store
+from zoosim.retrieval.scan import LANES, NO_SLOT, Stored, forget, new_stored, store
 
 NO_ID = -1
 """Stands where an index holds, or a mask allows, fewer products than were asked for."""
@@ -74,11 +74,11 @@ class Vectors:
         places = places_of(check_ids("ids", ids), self.ids, "ids")
         return self.stored.vectors[self.slots[places]]
 
-    def ids_at(self, places: IntArray) -> IntArray:
-        """Return the ids that stand at places, -1 at place -1."""
+    def ids_in(self, slots: IntArray) -> IntArray:
+        """Return the ids that stand in slots, -1 for slot -1."""
         if not len(self.ids):
-            return places
-        return np.where(places == NO_PLACE, NO_ID, self.ids[places])
+            return slots
+        return np.where(slots == NO_SLOT, NO_ID, self.ids[self.stored.places[slots]])
 
     def _take_slots(self, count: int) -> IntArray:
         reused = self._free[:count]

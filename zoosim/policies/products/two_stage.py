@@ -155,7 +155,7 @@ class TwoStage(Policy):
     def recommend(self, context: Context) -> int:
         """Return the place of the product that the posterior's mean takes for best; moves no state."""
         view = look(self.ridge, self._follow(context))
-        return self._catalogue.place_of(int(self._search(view.mean, 1)[0]))
+        return self._catalogue.place_of(self._best_of_all(view.mean))
 
     def update(
         self,
@@ -256,9 +256,9 @@ class TwoStage(Policy):
         view = look(self.ridge, user)
         weights = self._draws_of(view, self._number_of(draw), 1)
         if self.retrieval == "draws":
-            return int(self._search(weights[0], 1)[0])
-        ids = self._search(self._retriever_mean(user, view), self.candidates)
-        return int(ids[best_by_draw(weights, self._catalogue.index.vectors(ids))[0]])
+            return self._best_of_all(weights[0])
+        ids, vectors = self._retrieve(user, view)
+        return int(ids[best_by_draw(weights, vectors)[0]])
 
     # One draw settles both stages: either part of [0, 1), below `explore` and above, is stretched to the whole of it.
     def _pool_product(self, draw: float) -> int:
@@ -276,18 +276,21 @@ class TwoStage(Policy):
             matches = self._catalogue.index.search(weights, 1, self._catalogue.allowed)
             ids, best = np.unique(matches.ids[:, 0], return_inverse=True)
             return ids, best.reshape(-1)
-        ids = self._search(self._retriever_mean(user, view), self.candidates)
-        return ids, best_by_draw(weights, self._catalogue.index.vectors(ids))
+        ids, vectors = self._retrieve(user, view)
+        return ids, best_by_draw(weights, vectors)
 
     def _draws_of(self, view: View, first: int, count: int) -> FloatArray:
         key = np.uint64(posterior_key(self.key, self.updates))
         return draw_weights(view, self.alpha, key, first, count)
 
-    def _search(self, query: FloatArray, k: int) -> IntArray:
-        """Return the ids of the products that may be shown with the largest inner products, the largest first."""
-        ids = self._catalogue.index.search(query, k, self._catalogue.allowed).ids[0]
-        found: IntArray = ids[ids >= 0]
-        return found
+    def _retrieve(self, user: FloatArray, view: View) -> tuple[IntArray, np.ndarray]:
+        """Return ids and vectors of the candidates, those that the mean scores highest first: `(c,)`, `(c, d_p)`."""
+        query = self._retriever_mean(user, view)
+        return self._catalogue.index.retrieve(query, self.candidates, self._catalogue.allowed)
+
+    def _best_of_all(self, query: FloatArray) -> int:
+        """Return the id of the product that may be shown with the largest inner product."""
+        return int(self._catalogue.index.search(query, 1, self._catalogue.allowed).ids[0, 0])
 
 
 class FixedRetriever(TwoStage):

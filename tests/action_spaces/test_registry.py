@@ -23,6 +23,7 @@ from zoosim.off_policy.actions.base import ActionSpaceEvaluator, evaluator_of
 from zoosim.policies.model import Model
 from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.serving.endpoints.base import Endpoint
+from zoosim.serving.forecasts.scoring import Scoring
 from zoosim.serving.learning.base import Learning
 from zoosim.worlds.registry import find_world
 
@@ -55,6 +56,7 @@ def test_a_built_in_one_has_all_its_parts(name: str) -> None:
     assert issubclass(found.pop("model", Model), Model)
     assert issubclass(found.pop("endpoint", Endpoint), Endpoint)
     assert issubclass(found.pop("learning", Learning), Learning)
+    assert issubclass(found.pop("scoring", Scoring), Scoring)
     assert all(inspect.isfunction(part) for part in found.values())
     for policy in (*space.contenders, *space.contenders_for_clicks):
         assert {name, "products"} & set(find_class(policy).chooses), policy

@@ -112,6 +112,10 @@ class ActionSpace(ABC):
     learning: Any = None
     """Learning of a service's model from its log (`zoosim.serving.learning.base.Learning`)."""
 
+    scoring: Any = None
+    """How forecasts are scored by a service's decisions (`zoosim.serving.forecasts.scoring.Scoring`); None where none
+    are."""
+
     training_columns: Any = None
     """The function of a training and of how much its policy uses each column, that returns the table of a page which
     says what policies see."""

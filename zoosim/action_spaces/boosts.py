@@ -30,6 +30,7 @@ class Boosts(ActionSpace):
     model = Part("zoosim.policies.boost_model:BoostModel")
     endpoint = Part("zoosim.serving.endpoints.searches:SearchEndpoint")
     learning = Part("zoosim.serving.learning.searches:SearchLearning")
+    scoring = Part("zoosim.serving.forecasts.scoring:SearchScoring")
     training_columns = Part("zoosim.report.training:search_columns")
     import_table = Part("zoosim.worlds.search.import_searches:import_searches")
     describes_table = Part("zoosim.worlds.search.import_searches:describes_searches")

@@ -17,6 +17,7 @@ class Products(Candidates):
     model = Part("zoosim.policies.model:Model")
     endpoint = Part("zoosim.serving.endpoints.products:ProductEndpoint")
     learning = Part("zoosim.serving.learning.products:ProductLearning")
+    scoring = Part("zoosim.serving.forecasts.scoring:ProductScoring")
     training_columns = Part("zoosim.report.training:encoded_columns")
     import_table = Part("zoosim.logs.importing.convert:import_products")
     fit_world = Part("zoosim.api.fit_products:fit_products")

@@ -143,7 +143,7 @@ def test_decisions_on_other_things_are_said_not_to_be_scored() -> None:
     (entry,) = projection.scores()
     assert (entry.outcome, entry.reason) == (
         UNKNOWN,
-        "decisions on templates are not scored, but those on products and boosts",
+        "decisions on templates are not scored",
     )
 
 

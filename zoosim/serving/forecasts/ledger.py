@@ -1,7 +1,7 @@
 """Projection of the log to its forecasts, each with what came, row by row: for the console, and for `zoosim forecasts`.
 
 A forecast is of a policy, while a service spreads a share of its decisions evenly over the candidates. So each decision
-counts by its importance weight, which takes that share off: see `zoosim.serving.forecasts.weights`. The mean is
+counts by its importance weight, which takes that share off: see `zoosim.serving.forecasts.scoring`. The mean is
 self-normalised, sum w r / sum w, and its standard error that of a ratio (Owen 2013, Monte Carlo theory, methods and
 examples, 9.2).
 
@@ -17,15 +17,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from zoosim.core.action_space import BOOSTS, PRODUCTS, RANKINGS
+from zoosim.action_spaces import find_action_space
+from zoosim.core.action_space import PRODUCTS, RANKINGS
 from zoosim.core.digests import short_hash
 from zoosim.core.durations import DAY, MICROSECONDS
 from zoosim.core.forecasts import PER_VISIT, UNTIL_FOUND, Forecast
 from zoosim.core.types import REWARD
-from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import checked_rules
-from zoosim.serving.events import Choice, Feedback, Kind, ProductDecision, Row, SearchDecision, Start
+from zoosim.serving.events import Choice, Feedback, Kind, Row, Start
 from zoosim.serving.forecasts.kept import forecasts_in
 from zoosim.serving.forecasts.scores import (
     EARLY,
@@ -35,8 +35,8 @@ from zoosim.serving.forecasts.scores import (
     score_of_launch,
     score_of_mean,
 )
-from zoosim.serving.forecasts.weights import policy_weight
-from zoosim.serving.join import NEVER_ACTIVATED, Closing, Join, SearchJoin, WaitingJoin
+from zoosim.serving.forecasts.scoring import Scoring
+from zoosim.serving.join import NEVER_ACTIVATED, Closing, Join
 from zoosim.serving.launches.state import launch_in
 from zoosim.serving.projection import Projection
 from zoosim.serving.rules import Rules
@@ -49,9 +49,6 @@ MOST_ENTRIES = 200
 
 MOST_OPEN = 50_000
 """Decisions whose wait is not over; further ones are left out, whatever they earn."""
-
-SCORED = (PRODUCTS, BOOSTS)
-"""Action spaces of which decisions are scored; lists of products are decisions on products, too."""
 
 LATE = "the console counts from a later row on; `zoosim forecasts` reads the whole log"
 
@@ -158,8 +155,8 @@ class LedgerProjection(Projection):
     def _new_join(self, rules: Rules) -> Join:
         """Return a join of decisions on what the champion decides on."""
         model = self._champion()
-        join_type = SearchJoin if model is not None and model.action_space == BOOSTS else WaitingJoin
-        return join_type(rules, self._weights())
+        scoring = _scoring_of(PRODUCTS if model is None else model.action_space)
+        return scoring.join(rules, self._weights())
 
     @property
     def position(self) -> int:
@@ -208,12 +205,15 @@ class LedgerProjection(Projection):
         # What a shop shows itself, while a policy only watches, says nothing of the policy.
         if not waiting or choice.is_forgotten or self._join.rules.mode != "online" or len(self._join) >= MOST_OPEN:
             return
-        worth = self._worth_of(choice) if isinstance(choice, SearchDecision) else []
-        weights = {key: weight for key in waiting if (weight := self._weight_for(key, row, choice)) is not None}
-        if not weights or (isinstance(choice, SearchDecision) and not worth):
+        scoring = _scoring_of(choice.action_space)
+        weights = {
+            key: weight for key in waiting if (weight := self._weight_for(key, row, choice, scoring)) is not None
+        }
+        worth = scoring.worth(choice, self._models(choice.model)) if weights else None
+        if worth is None:
             return
-        if isinstance(choice, ProductDecision) and not any(self._is_of_lists(key) for key in weights):
-            choice = msgspec.structs.replace(choice, shown=choice.shown[:1])
+        if not any(self._is_of_lists(key) for key in weights):
+            choice = scoring.top_alone(choice)
         who = choice.visitor_id or f"row {row.seq}"
         group = int.from_bytes(short_hash(who.encode(), 8), "big") % GROUPS
         earned = dict.fromkeys(weights, 0.0)
@@ -225,26 +225,17 @@ class LedgerProjection(Projection):
             tally.made += 1
         self._join.decide(row, choice)
 
-    def _weight_for(self, key: str, row: Row, choice: Choice) -> float | None:
+    def _weight_for(self, key: str, row: Row, choice: Choice, scoring: Scoring) -> float | None:
         """Return the importance weight of a decision for a forecast; None where it is not scored by it."""
         # By the plain values: to check a forecast takes longer than all else here, and each decision comes by.
         horizon = self._ledger.entries[key].forecast["horizon"]
         if self._ledger.tallies[key].made >= horizon or row.time < self._made[key]:
             return None
-        return policy_weight(choice, self._join.rules.exploration, self._is_of_lists(key))
+        return scoring.weight(choice, self._join.rules.exploration, self._is_of_lists(key))
 
     def _is_of_lists(self, key: str) -> bool:
         """Return whether a forecast is of what all that a decision shows earns, rather than the top alone."""
         return bool(self._ledger.entries[key].forecast.get("action_space", PRODUCTS) == RANKINGS)
-
-    def _worth_of(self, choice: SearchDecision) -> list[float]:
-        """Return what a purchase of each product that a search showed earns, and behind these a click."""
-        model = self._models(choice.model)
-        if not isinstance(model, BoostModel):
-            return []
-        requests = model.requests
-        rows = [requests.row_of[name] for name in choice.names_shown]
-        return [*requests.worth[rows].tolist(), requests.schema.reward.clicks]
 
     def on_feedback(self, row: Row, feedback: Feedback) -> None:
         """Enter what a decision earned."""
@@ -331,8 +322,8 @@ class LedgerProjection(Projection):
         if forecast.quantity != PER_VISIT:
             return PER_VISITOR_UNKNOWN
         champion = self._champion()
-        if champion is not None and champion.action_space not in SCORED:
-            return f"decisions on {champion.action_space} are not scored, but those on {' and '.join(SCORED)}"
+        if champion is not None and find_action_space(champion.action_space).scoring is None:
+            return f"decisions on {champion.action_space} are not scored"
         weights = self._weights()
         is_known = forecast.reward in weights or forecast.reward.startswith("objective") or forecast.reward == REWARD
         return "" if is_known else f"the log has no reward of this name, but {', '.join(weights)}"
@@ -365,6 +356,12 @@ class LedgerProjection(Projection):
             forecast = self._ledger.entries[key].forecast
             self._by_model.setdefault(forecast["model"], []).append(key)
             self._made[key] = datetime.fromisoformat(forecast["made"]).timestamp() * MICROSECONDS
+
+
+def _scoring_of(action_space: str) -> Scoring:
+    """Return how decisions of an action space count."""
+    kind = find_action_space(action_space).scoring or Scoring
+    return kind()
 
 
 def load_ledger(content: bytes, position: int) -> Ledger:

@@ -131,11 +131,48 @@ def draw_chart(
         width, height: Its size, in units of the drawing.
         label: Returns the label of an x, given how far all of them reach; by default of a time.
     """
-    points = [point for line in lines for point in line.points if math.isfinite(point[1])]
-    if len({x for x, _ in points}) < 2:
+    field = _field_of(lines, width - RIGHT, height - BOTTOM)
+    if field is None:
         return None
-    first = min(x for x, _ in points)
-    last = max(x for x, _ in points)
+    marked = [(field.x(mark.x), mark.number) for mark in marks if field.first <= mark.x <= field.last]
+    return Chart(
+        width,
+        height,
+        LEFT,
+        field.right,
+        TOP,
+        field.bottom,
+        [_drawn(line, field) for line in lines if any(math.isfinite(value) for _, value in line.points)],
+        _drawn_marks(marked),
+        _row_labels(field),
+        _column_labels(field, 5 if width > 500 else 3, label),
+    )
+
+
+class _Field(NamedTuple):
+    """The field of a chart: which x and values it reaches over, in steps of which size, and where it ends."""
+
+    first: int
+    last: int
+    low: float
+    high: float
+    step: float
+    right: float
+    bottom: float
+
+    def x(self, x: int) -> float:
+        return round(LEFT + (self.right - LEFT) * (x - self.first) / (self.last - self.first), 1)
+
+    def y(self, value: float) -> float:
+        return round(self.bottom - (self.bottom - TOP) * (value - self.low) / (self.high - self.low), 1)
+
+
+def _field_of(lines: Sequence[Line], right: float, bottom: float) -> _Field | None:
+    """Return the field over all points and bands, from zero on; None where there are no two x."""
+    points = [point for line in lines for point in line.points if math.isfinite(point[1])]
+    places = {x for x, _ in points}
+    if len(places) < 2:
+        return None
     ends = [end for line in lines for _, *both in line.band for end in both if math.isfinite(end)]
     values = [*(value for _, value in points), *ends]
     least = min(0.0, *values)
@@ -143,31 +180,29 @@ def draw_chart(
     step = _round_step((max(0.0, most) - least) or 1.0)
     low = math.floor(least / step) * step
     high = max(math.ceil(most / step) * step, low + step)
-    right, bottom = width - RIGHT, height - BOTTOM
+    return _Field(min(places), max(places), low, high, step, right, bottom)
 
-    def x_of(x: int) -> float:
-        return round(LEFT + (right - LEFT) * (x - first) / (last - first), 1)
 
-    def y_of(value: float) -> float:
-        return round(bottom - (bottom - TOP) * (value - low) / (high - low), 1)
+def _drawn(line: Line, field: _Field) -> Drawn:
+    places = [(field.x(x), field.y(value)) for x, value in line.points if math.isfinite(value)]
+    band = [each for each in line.band if all(map(math.isfinite, each))]
+    around = [(field.x(x), field.y(top)) for x, _, top in band]
+    around += [(field.x(x), field.y(end)) for x, end, _ in reversed(band)]
+    return Drawn(line.name, line.place, _written(places), *places[-1], _written(around))
 
-    drawn = []
-    for line in lines:
-        places = [(x_of(x), y_of(value)) for x, value in line.points if math.isfinite(value)]
-        band = [each for each in line.band if all(map(math.isfinite, each))]
-        around = [(x_of(x), y_of(top)) for x, _, top in band] + [(x_of(x), y_of(end)) for x, end, _ in reversed(band)]
-        if places:
-            drawn.append(Drawn(line.name, line.place, _written(places), *places[-1], _written(around)))
-    count = round((high - low) / step)
-    rows = [Label(y_of(low + number * step), f"{low + number * step:.6g}") for number in range(count + 1)]
+
+def _row_labels(field: _Field) -> list[Label]:
+    values = [field.low + number * field.step for number in range(round((field.high - field.low) / field.step) + 1)]
+    return [Label(field.y(value), f"{value:.6g}") for value in values]
+
+
+def _column_labels(field: _Field, count: int, label: Callable[[int, int], str] | None) -> list[Label]:
+    """Return about so many labels: of times, or what `label` makes of round numbers."""
+    first, last = field.first, field.last
+    places = _spread(first, last, count) if label is None else _round_places(first, last, count)
     write = label or time_label
-    places_of = _spread if label is None else _round_places
-    columns = [
-        Label(x_of(x), write(x, last - first), "start" if x == first else "end" if x == last else "middle")
-        for x in places_of(first, last, 5 if width > 500 else 3)
-    ]
-    shown_marks = _drawn_marks([(x_of(mark.x), mark.number) for mark in marks if first <= mark.x <= last])
-    return Chart(width, height, LEFT, right, TOP, bottom, drawn, shown_marks, rows, columns)
+    anchors = {first: "start", last: "end"}
+    return [Label(field.x(x), write(x, last - first), anchors.get(x, "middle")) for x in places]
 
 
 def time_label(time: int, span: int) -> str:

@@ -56,6 +56,7 @@ from zoosim.policies.requests import (
     checked_request,
     checked_reward,
 )
+from zoosim.policies.tabulating import TabulatingPolicy
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class DrawingPolicy(AttachingPolicy):
         return uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
 
 
-class KernelPolicy(DrawingPolicy):
+class KernelPolicy(DrawingPolicy, TabulatingPolicy):
     """A policy whose decisions are made by a `Kernel` over `self.state`.
 
     A subclass sets `kernel`, `learned` (the fields of the state that hold what was learned) and the range of `rewards`
@@ -340,6 +341,11 @@ class KernelPolicy(DrawingPolicy):
         shown = frozen_view(np.ones(0, np.bool_) if available is None else available)
         _compiled_teach(self.kernel)(self.state, candidates, *visits, shown, decides, True)
 
+    def readers(self, candidates: Any, count: int) -> list[tuple[Any, Any]]:
+        """Return copies, but for the first pair, since kernels may write in arrays what they only remember."""
+        first = (self.state, candidates)
+        return [first, *(copy.deepcopy(first) for _ in range(count - 1))]
+
     def tabulate(
         self,
         state: Any,
@@ -350,17 +356,7 @@ class KernelPolicy(DrawingPolicy):
         mask_of: IntArray,
         out: FloatArray,
     ) -> None:
-        """Add the probability of each candidate at n requests, the floor counted in, to zeros.
-
-        Args:
-            state: The policy's, or a copy of it.
-            candidates: What `attach_block` returned for them.
-            user_ids: Of the visitors `(n,)`.
-            users: Their features `(n, d_u)`.
-            masks: What may be shown, in each of the sets of candidates that occur `(m, K)`.
-            mask_of: The row of `masks` of each request `(n,)`.
-            out: Where the probabilities go `(n, K)`: zeros.
-        """
+        """Add the probability of each candidate at n requests, the floor counted in; see `TabulatingPolicy`."""
         requests = np.array(user_ids), frozen_view(users), frozen_view(masks), np.array(mask_of)
         _compiled_distributions(self.kernel)(state, candidates, *requests, self.floor, out)
 

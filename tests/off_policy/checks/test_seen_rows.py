@@ -15,6 +15,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.checks.cells import find_cells
 from zoosim.off_policy.checks.preferences import cell_effects
 from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.checks.seen_rows import _interactions
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.verdict import TRUST
 
@@ -177,3 +178,21 @@ def test_limits_that_were_set_too_early_are_left_out() -> None:
         cells = find_cells(case.log.features, case.log.actions, scores, 100)
         assert cells is not None
         assert cells.max() + 1 == 48
+
+
+@pytest.mark.parametrize(("n_cells", "n_actions", "n_pairs"), [(3, 40, 110), (12, 5, 50), (2, 2, 4)])
+def test_what_cells_and_actions_earn_as_such_is_taken_off(n_cells: int, n_actions: int, n_pairs: int) -> None:
+    """By least squares on indicators of both and what is known, as numpy solves it."""
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.choice(n_cells * n_actions, n_pairs, replace=False))
+    cells = np.unique(pairs // n_actions, return_inverse=True)[1]
+    actions = np.unique(pairs % n_actions, return_inverse=True)[1]
+    weights = np.exp(rng.normal(size=n_pairs))
+    known = rng.normal(size=(n_pairs, 2))
+    values = rng.normal(size=n_pairs)
+    left, rank = _interactions(cells, actions, weights, known, values)
+    indicators = np.eye(cells.max() + 1)[cells], np.eye(actions.max() + 1)[actions]
+    columns = weights[:, None] * np.column_stack([*indicators, known])
+    expected = values - columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
+    np.testing.assert_allclose(left, expected, atol=1e-10)
+    assert rank == np.linalg.matrix_rank(columns)

@@ -245,3 +245,26 @@ def test_it_cannot_decide_before_it_has_learned(kind: str) -> None:
     untrained.load_state_dict(policy.state_dict())
     with pytest.raises(PolicyError, match="features: got shape"):
         policy.fit(replace(log, features=np.zeros((200, 5))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_requests_are_answered_as_one_by_one(kind: str) -> None:
+    """Products that are the same are told apart alike, too, where some are gone and where rewards have sizes."""
+    log = described(600)
+    products = log.products.copy()
+    products[15:] = products[3]  # never shown below: all of them are as good as one another
+    actions = np.where(log.actions < 15, log.actions, 0)
+    rewards = np.where(log.rewards > 0.5, log.rewards, 0.0)
+    policy = fitted(kind, replace(log, products=products, actions=actions, rewards=rewards))
+    log = replace(log.rows(np.arange(90)), products=products)
+    masks = np.ones((2, log.n_actions), bool)
+    masks[1, :12] = False
+    mask_of = np.arange(len(log)) % 2
+    out = np.zeros((len(log), log.n_actions))
+    candidates = policy.attach_block(log.product_ids, log.products, 1)
+    [(state, candidates), _] = policy.readers(candidates, 2)
+    policy.tabulate(state, candidates, np.zeros(len(log), int), log.features, masks, mask_of, out)
+    for row in range(len(log)):
+        context = context_of(log, row, products=products, available=masks[mask_of[row]])
+        np.testing.assert_array_equal(out[row], policy.propensities(context))
+    assert len(np.unique(out.argmax(axis=1))) > 1

@@ -161,15 +161,40 @@ def _means_leave_too_little(probe: Probe, cells: IntArray, known: FloatArray) ->
     # Variances of few rows are uncertain: as if each had ten further rows of the common variance.
     variance = (squares + 10.0 * overall) / (np.maximum(rows - 1.0, 1.0) + 10.0)
     # So weighted, the noise of each mean has variance 1, and chance leaves 1 per degree of freedom.
-    weights = np.sqrt(rows / np.maximum(variance, 1e-300))[:, None]
+    weights = np.sqrt(rows / np.maximum(variance, 1e-300))
     mean_known = np.stack([np.bincount(group, column) / rows for column in known.T], axis=1)
-    # What cells and actions earn as such may be known to any policy: only interactions count against one.
-    main_effects = [np.eye(int(cell.max()) + 1)[cell], np.eye(int(action.max()) + 1)[action]]
-    basis = orthonormal(weights * np.column_stack([*main_effects, mean_known]))
-    values = weights[:, 0] * means
-    left = values - basis @ (basis.T @ values)
-    degrees = len(values) - basis.shape[1]
+    values = weights * means
+    left, n_known = _interactions(cell, action, weights, mean_known, values)
+    degrees = len(values) - n_known
     return degrees > 0 and _is_too_small(float((left**2).sum()), float(degrees), degrees)
+
+
+def _interactions(
+    cells: IntArray, actions: IntArray, weights: FloatArray, known: FloatArray, values: FloatArray
+) -> tuple[FloatArray, int]:
+    """Return what is left of means `values (m,)` beside what is known, and how many directions that spans.
+
+    What cells and actions earn as such may be known to any policy: only interactions count against one.
+
+    Args:
+        cells, actions: The numbers of the cell and the action of each mean, each from 0 `(m,)`.
+        weights: By which means are weighed `(m,)`.
+        known: What is known of the policy `(m, c)`.
+        values: Means times weights `(m,)`.
+    """
+    # Indicators of the more numerous kind are orthogonal to one another, so they are projected out one by one, and
+    # only as many columns as there are of the rarer kind are left: no matrix of actions by actions.
+    many, few = (cells, actions) if cells.max() > actions.max() else (actions, cells)
+    rare = np.eye(int(few.max()) + 1)[few]
+    columns = weights[:, None] * np.column_stack([rare, known])
+    squares = np.bincount(many, weights**2)
+
+    def without_many(column: FloatArray) -> FloatArray:
+        return np.asarray(column - weights * (np.bincount(many, weights * column) / squares)[many])
+
+    basis = orthonormal(np.stack([without_many(column) for column in columns.T], axis=1))
+    left = without_many(values)
+    return left - basis @ (basis.T @ left), len(squares) + basis.shape[1]
 
 
 def _shares(cells: IntArray, actions: IntArray, chances: FloatArray, shown: FloatArray) -> FloatArray:

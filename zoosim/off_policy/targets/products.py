@@ -23,13 +23,16 @@ from zoosim.logs.log import Log
 from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
-from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.model import Model
 from zoosim.policies.requests import check_finite, dense_propensities
+from zoosim.policies.tabulating import TabulatingPolicy, tabulates
 
 TOLERANCE = 1e-6
 MOST_REMEMBERED, MOST_CONTEXTS = 2**23, 100_000
 """Probabilities, and contexts, that are kept, so that a policy is asked about each context once."""
+
+MOST_READERS = 8
+"""Threads that ask a policy side by side at most: each may have a copy of its state."""
 
 FIRST_ROWS = 16
 CHUNK_SECONDS = 0.2
@@ -153,15 +156,13 @@ class PolicyTarget(Target):
         self._countdown = Countdown(progress, "judged", len(log), "rows")
         self._n_judged = 0
         self._askable: list[tuple[Any, Any]] = []
-        self._runs_compiled = _runs_compiled(self.policy)
-        if isinstance(self.policy, KernelPolicy):
+        self._tabulates = tabulates(self.policy)
+        if isinstance(self.policy, TabulatingPolicy):
             for rows in row_blocks(len(log)):
                 check_finite("user", np.ascontiguousarray(log.features[rows]))
             # What the policy finds in the products is part of its state, and room is made as before each decision.
             candidates = self.policy.attach_block(log.product_ids, log.products, 1)
-            # One state and candidates for each thread, since kernels may write in them what they only remember.
-            first = (self.policy.state, candidates)
-            self._askable = [first, *(copy.deepcopy(first) for _ in range(n_threads() - 1))]
+            self._askable = self.policy.readers(candidates, min(n_threads(), MOST_READERS))
         self._before = state_of(self.policy)
         self._known: dict[Any, FloatArray] = {}
 
@@ -172,17 +173,17 @@ class PolicyTarget(Target):
 
     def distributions(self, log: Log, start: int, stop: int) -> Distributions:
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
-        with_users = not self._runs_compiled or self.policy.needs_user_ids or self.policy.reads_user_ids
+        with_users = not self._tabulates or self.policy.needs_user_ids or self.policy.reads_user_ids
         rows, place = distinct_contexts(log, start, stop, with_users)
         answers = _zeros(log, rows)
-        ask = self._ask_kernel if self._runs_compiled and answers.are_dense else self._ask_policy
+        ask = self._ask_at_once if self._tabulates and answers.are_dense else self._ask_policy
         for first, end in timed_chunks(len(rows)):
             ask(log, rows[first:end], answers.rows(slice(first, end)))
             self._countdown.report(self._n_judged + (stop - start) * end // len(rows))
         self._n_judged += stop - start
         return answers.rows(place)
 
-    def _ask_kernel(self, log: Log, rows: IntArray, answers: Distributions) -> None:
+    def _ask_at_once(self, log: Log, rows: IntArray, answers: Distributions) -> None:
         policy: Any = self.policy
         # Chunks of answers share one array; this one's rows begin where its first row starts.
         out = answers.probabilities.reshape(-1, log.n_actions)[answers.starts[0] // log.n_actions :]
@@ -194,7 +195,8 @@ class PolicyTarget(Target):
         def ask_some(number: int) -> None:
             part = slice(ends[number], ends[number + 1])
             state, candidates = self._askable[number]
-            policy.tabulate(state, candidates, ids[part], users[part], masks, mask_of[part], out[part])
+            if ends[number] < ends[number + 1]:
+                policy.tabulate(state, candidates, ids[part], users[part], masks, mask_of[part], out[part])
 
         in_threads(ask_some, len(self._askable))
 
@@ -313,12 +315,6 @@ def _check_spec(policy: Policy, log: Log) -> None:
         if log.user_ids is None:
             raise PolicyError("knows visitors by their id, and the log has no user_id")
         check_ids(log.user_ids, policy.spec.n_users)
-
-
-def _runs_compiled(policy: Policy) -> bool:
-    """Return whether a policy leaves its propensities to a kernel."""
-    # A class that overrides `propensities` may say something else than its kernel, and is asked itself.
-    return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 
 def distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tuple[IntArray, IntArray]:

@@ -14,11 +14,13 @@ from zoosim.core.state import blank, saved_length
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.policies.base import policy_name
 from zoosim.policies.candidates import AttachingPolicy
+from zoosim.policies.from_log.best_guess import Weights, best_guesses
 from zoosim.policies.from_log.traits import Traits
 from zoosim.policies.requests import check_finite, checked_past_features, checked_request
+from zoosim.policies.tabulating import TabulatingPolicy
 
 
-class FromLog(AttachingPolicy):
+class FromLog(AttachingPolicy, TabulatingPolicy):
     """Show the product with the highest guessed reward, and with probability `explore` any product.
 
     A guess follows from a representation h of the visitor, at its plainest linearly: the product's own weights times h,
@@ -75,6 +77,10 @@ class FromLog(AttachingPolicy):
         """Return the guessed rewards `(K,)` of products, by their whole weights `(K, D)`."""
         return np.asarray(weights["own"] @ represented)
 
+    def _in_order(self, weights: Mapping[str, FloatArray]) -> Weights:
+        """Return the weights by which products are in the order of their guesses, of products' whole weights."""
+        return Weights(weights["own"], weights["own"][:0])
+
     def _candidates(self, ids: IntArray, products: FloatArray) -> dict[str, FloatArray]:
         """Return products' whole weights `(K, D)`: their own and, by their traits, those that all share."""
         model = self._model
@@ -111,9 +117,43 @@ class FromLog(AttachingPolicy):
     def propensities(self, context: Context) -> FloatArray:
         """Return the probability of each candidate `(K,)`; moves no state."""
         guesses, available = self._guesses(context)
-        chances = self.explore * available / available.sum()
+        chances = self._explored(available)
         chances[guesses.argmax()] += 1.0 - self.explore
         return np.asarray(chances)
+
+    def _explored(self, available: BoolArray) -> FloatArray:
+        return np.asarray(self.explore * available / available.sum())
+
+    def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
+        """Return what is derived from candidates that stay the same for a number of decisions."""
+        self._check_trained()
+        return self.attach(Context(product_ids=product_ids, products=products))
+
+    def readers(self, candidates: Any, count: int) -> list[tuple[Any, Any]]:
+        """Return the same arrays so many times, as reading writes nothing."""
+        return [(self._model, candidates)] * count
+
+    def tabulate(
+        self,
+        state: Any,
+        candidates: Any,
+        user_ids: IntArray,
+        users: FloatArray,
+        masks: BoolArray,
+        mask_of: IntArray,
+        out: FloatArray,
+    ) -> None:
+        """Add the probability of each candidate at n requests to zeros; see `TabulatingPolicy`."""
+        represented = np.stack([self._represent(user) for user in users])
+        places, is_close = best_guesses(self._in_order(candidates), represented, masks, mask_of)
+        # What rounding may decide is decided as for a single request.
+        for row in np.flatnonzero(is_close).tolist():
+            guesses = self._guess(candidates, represented[row])
+            places[row] = int(np.where(masks[mask_of[row]], guesses, -np.inf).argmax())
+        explored = [self._explored(available) for available in masks]
+        for row, place in enumerate(places):
+            out[row] += explored[mask_of[row]]
+            out[row, place] += 1.0 - self.explore
 
     def recommend(self, context: Context) -> int:
         """Return the candidate with the highest guess; moves no state."""
@@ -132,11 +172,14 @@ class FromLog(AttachingPolicy):
 
     def _guesses(self, context: Context) -> tuple[FloatArray, BoolArray]:
         """Return the guessed reward of each candidate `(K,)`, -inf for what is not available, and the mask `(K,)`."""
-        if not self._model:
-            raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
+        self._check_trained()
         request = checked_request(context, self.spec)
         guesses = self._guess(self.attach(context), self._represent(request.user))
         return np.where(request.available, guesses, -np.inf), request.available
+
+    def _check_trained(self) -> None:
+        if not self._model:
+            raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
 
     def _places(self, ids: IntArray) -> IntArray:
         """Return where the weights of products `(K,)` stand; the last place for those that the log did not know."""

@@ -12,6 +12,7 @@ from zoosim.core.types import FloatArray, IntArray, PastLog, Progress
 from zoosim.models.glm import Response, fit_glm
 from zoosim.models.hierarchy import Design, make_design
 from zoosim.policies.from_log.base import FromLog
+from zoosim.policies.from_log.best_guess import Weights
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.traits import MOST_TRAITS, Traits, find_traits
 
@@ -77,6 +78,12 @@ class MixedEffects(FromLog):
             return predicted
         log_size = weights["size_own"] @ represented
         return np.asarray(special.expit(predicted) * np.exp(np.minimum(log_size, LARGEST_LOG)))
+
+    def _in_order(self, weights: Mapping[str, FloatArray]) -> Weights:
+        sizes = weights["size_own"]
+        if not self._model["has_two_parts"] or ((sizes == sizes[0]).all() and not sizes[0, 1:].any()):
+            return super()._in_order(weights)
+        return Weights(weights["own"], sizes)
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         dim = self.spec.user_dim

@@ -11,7 +11,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numba
@@ -31,6 +31,10 @@ except (
     TypeError,
 ):  # a numba whose inner parts have moved: compilation takes three times as long
     EntryCompiler = PartCompiler = None
+with suppress(ImportError, AttributeError):  # likewise: types are looked up anew for each operator
+    from zoosim.core import kernel_typing
+
+    kernel_typing.install()
 try:
     from zoosim.core.kernel_cache import KernelCache, PartCache
 except (ImportError, AttributeError, TypeError):  # likewise: kernels are compiled in each process

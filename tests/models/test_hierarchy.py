@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from zoosim.core.types import FloatArray
+from zoosim.models.deviations import PrecisionBlock
 from zoosim.models.hierarchy import (
     INTERCEPT_VARIANCE,
     Design,
-    PrecisionBlock,
     ProductSums,
     Variances,
     draw_coefficients,
@@ -16,6 +16,7 @@ from zoosim.models.hierarchy import (
     posterior_at,
     start_variances,
 )
+from zoosim.models.product_pairs import sparse_products
 
 K, Q, R = 6, 2, 3
 
@@ -81,8 +82,10 @@ def test_fewer_rows_than_coefficients_give_the_posterior_of_their_precisions(
     plain = fit_hierarchy(design, whole(precision, target), start_variances(design), 3)
     monkeypatch.setattr("zoosim.models.hierarchy.PRODUCTS_AT_ONCE", 100)
     fast = fit_hierarchy(design, by_rows, start_variances(design), 3)
-    for name in ("shared", "mean", "covariance"):
-        np.testing.assert_allclose(getattr(fast, name), getattr(plain, name), rtol=1e-7, atol=1e-10)
+    everything = np.arange(k)
+    np.testing.assert_allclose(fast.shared, plain.shared, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(fast.mean, plain.mean, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(fast.covariance[everything], plain.covariance[everything], rtol=1e-7, atol=1e-10)
     for fast_part, plain_part in zip((*fast.variances, *fast.freedom), (*plain.variances, *plain.freedom), strict=True):
         np.testing.assert_allclose(fast_part, plain_part, rtol=1e-6)
     monkeypatch.setattr("zoosim.core.threads.n_threads", lambda: 1)
@@ -123,3 +126,41 @@ def test_variances_come_back() -> None:
     means = np.mean(estimates, axis=0)
     errors = np.std(estimates, axis=0, ddof=1) / np.sqrt(10)
     np.testing.assert_array_less(np.abs(means - [0.49, 0.16]), 4 * errors)
+
+
+def test_products_of_few_numbers_have_the_posterior_of_all_their_features() -> None:
+    """Categories, brands and a price far from 0, mixed into traits: the sparse form agrees with the dense one."""
+    rng = np.random.default_rng(4)
+    k, q = 1_100, 3
+    price = 500.0 + rng.normal(size=(k, 1))
+    products = np.hstack([np.eye(12)[rng.integers(12, size=k)], np.eye(30)[rng.integers(30, size=k)], price])
+    centre = products.mean(axis=0)
+    weights = np.hstack([np.eye(43)[:, :12], np.eye(43)[:, 42:], 0.2 * rng.normal(size=(43, 8))])
+    scores = (products - centre) @ weights
+    sparse = sparse_products(products, centre, weights, q)
+    assert sparse is not None
+    assert len(sparse.values) == 4 * k
+    blocks = np.array([0, 1]), np.repeat([0, 1, 2], [12, 1, 8])
+    parts = [
+        PrecisionBlock(part, rng.normal(size=(len(part), m, q)))
+        for part, m in zip(np.split(np.arange(k), [500, 900]), (1, 2, 2), strict=True)
+    ]
+    sums = ProductSums(tuple(parts), rng.normal(size=(k, q)))
+    dense = make_design(scores, *blocks)
+    few = make_design(scores, *blocks, sparse)
+    expected = fit_hierarchy(dense, sums, start_variances(dense), 3)
+    found = fit_hierarchy(few, sums, start_variances(few), 3)
+    chosen = np.array([3, 1_099, 620, 4])
+    np.testing.assert_allclose(found.shared, expected.shared, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.covariance[chosen], expected.covariance[chosen], rtol=1e-7, atol=1e-9)
+    for of_found, of_expected in zip(found.variances, expected.variances, strict=True):
+        np.testing.assert_allclose(of_found, of_expected, rtol=1e-7)
+
+
+def test_products_that_differ_in_numbers_alone_have_no_sparse_form() -> None:
+    rng = np.random.default_rng(4)
+    numbers = rng.normal(size=(1_100, 5))
+    assert sparse_products(numbers, numbers.mean(axis=0), np.eye(5), 3) is None
+    one_hot = np.eye(60)[rng.integers(60, size=1_000)]
+    assert sparse_products(one_hot, one_hot.mean(axis=0), np.eye(60), 3) is None

@@ -16,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray, Progress
+from zoosim.models.deviations import PrecisionBlock
 from zoosim.models.hierarchy import (
+    Covariances,
     Design,
     Posterior,
-    PrecisionBlock,
     ProductSums,
     draw_coefficients,
     fit_hierarchy,
@@ -144,7 +146,7 @@ def fit_glm(
     variances = start_variances(design)
     effects = [no_effects(family) for family in families]
     rounds = rounds or response.rounds
-    linear, spread = rows.predictor(mean, np.zeros((*mean.shape, mean.shape[1])))
+    linear, spread = rows.predictor(mean, np.broadcast_to(0.0, (*mean.shape, mean.shape[1])))
     # Amounts once more, without new variances, at the noise that the last round ended with.
     for number in range(rounds if are_clicks else rounds + 1):
         if are_clicks:
@@ -191,13 +193,17 @@ class RowsByProduct:
             rows = np.where(np.arange(most) < counts[products, None], order[np.minimum(places, n - 1)], n)
             self.parts.append((products, rows, padded[rows]))
 
-    def predictor(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def predictor(self, mean: FloatArray, covariance: FloatArray | Covariances) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of each row's linear predictor `(n,)`, without effects."""
         # One place more, which padding writes to; it is cut off at the end.
         linear, variances = np.empty((2, self.n + 1))
-        for products, rows, x in self.parts:
+
+        def predict(part: tuple[IntArray, IntArray, FloatArray]) -> None:
+            products, rows, x = part
             linear[rows] = (x @ mean[products, :, None])[:, :, 0]
             variances[rows] = ((x @ covariance[products]) * x).sum(axis=2)
+
+        map_in_threads(predict, self.parts)
         return linear[:-1], variances[:-1]
 
     def sums(self, scores: FloatArray, weights: FloatArray, mean: FloatArray) -> ProductSums:

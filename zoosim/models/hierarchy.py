@@ -7,7 +7,6 @@ Gelman & Hill 2007, chapter 13). Data come in as sums of each product, of a norm
 approximation to another one: precision A_k `(q, q)` and weighted target r_k `(q,)`, log L being r_k' b - b' A_k b / 2.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -17,6 +16,17 @@ from scipy import linalg
 from zoosim.core.arrays import with_ones
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.models.deviations import Deviations, PrecisionBlock
+from zoosim.models.product_pairs import (
+    SparseProducts,
+    all_pairs,
+    dense_pairs,
+    pair_weights,
+    places_in_upper,
+    sum_pairs,
+    upper_places,
+    weigh_pairs,
+)
 
 INTERCEPT_VARIANCE = 100.0
 """Prior variance of the overall level: next to no prior."""
@@ -28,6 +38,9 @@ PRODUCTS_AT_ONCE = 256
 
 PIECES = 8
 """Sums over products are made of so many, whatever the number of threads, so that these change no bits."""
+
+SPARSE_PIECES = 2
+"""The same of sums by the few numbers of products, each of which takes more memory."""
 
 UPDATES = 25
 SETTLED = 0.01
@@ -42,11 +55,13 @@ class Design(NamedTuple):
     """Features of the products `z (K, r)`, the first column 1, and the blocks of coefficients that share a variance.
 
     `visitor_block (q,)` and `product_block (r,)` number the blocks of both kinds of features from 0, the 1s alone.
+    `sparse` is the same as few numbers per product, where there are so many products that this pays.
     """
 
     products: FloatArray
     visitor_block: IntArray
     product_block: IntArray
+    sparse: SparseProducts | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -54,13 +69,15 @@ class Design(NamedTuple):
         return len(self.visitor_block), len(self.product_block)
 
 
-def make_design(products: FloatArray, visitor_blocks: IntArray, product_blocks: IntArray) -> Design:
+def make_design(
+    products: FloatArray, visitor_blocks: IntArray, product_blocks: IntArray, sparse: SparseProducts | None = None
+) -> Design:
     """Return the design of features without the 1s: `products (K, r - 1)`, and blocks that are numbered anyhow."""
-    blocks = [
+    visitor_block, product_block = (
         np.append(0, 1 + np.unique(numbers, return_inverse=True)[1]).astype(np.int64)
         for numbers in (visitor_blocks, product_blocks)
-    ]
-    return Design(with_ones(products), *blocks)
+    )
+    return Design(with_ones(products), visitor_block, product_block, sparse)
 
 
 class Variances(NamedTuple):
@@ -80,90 +97,6 @@ class Variances(NamedTuple):
         return self.own[design.visitor_block]
 
 
-class PrecisionBlock(NamedTuple):
-    """Precisions A that the data give some `products (B,)`, as `matrices (B, q, q)` or as fewer rows of each.
-
-    With m < q rows `matrices (B, m, q)` are F with A = F' F: then all costs what the rows tell, not q^3.
-    """
-
-    products: IntArray
-    matrices: FloatArray
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the matrices are the precisions themselves."""
-        return bool(self.matrices.shape[1] == self.matrices.shape[2])
-
-    def summed_out(self, variances: FloatArray) -> "_Deviations":
-        """Return what is known of deviations whose prior variances are `variances (q,)`."""
-        f = self.matrices
-        if self.is_whole:
-            # G = (A^-1 + D)^-1 = A (A + D^-1)^-1 D^-1.
-            inverse = np.asarray(np.linalg.inv(f + np.diag(1.0 / variances)), np.float64)
-            return _Deviations(self.products, variances, f, f @ inverse / variances, inverse)  # for A singular, too
-        inner = np.eye(f.shape[1]) + (f * variances) @ f.transpose(0, 2, 1)
-        return _Deviations(self.products, variances, f, np.asarray(np.linalg.solve(inner, f), np.float64), None)
-
-
-class _Deviations(NamedTuple):
-    """Precisions and covariances of some `products (B,)`, whose deviations have prior variances D, `prior (q,)`.
-
-    Of whole precisions A there are `right`, G = (A^-1 + D)^-1, and `inverse`, (A + D^-1)^-1. Of `rows` F there is
-    `right`, (1 + F D F')^-1 F, and the others follow (Woodbury 1950).
-    """
-
-    products: IntArray
-    prior: FloatArray
-    rows: FloatArray
-    right: FloatArray
-    inverse: FloatArray | None
-
-    @property
-    def marginal(self) -> FloatArray:
-        """The precision of coefficients around what is predicted, G `(B, q, q)`."""
-        return self.right if self.inverse is not None else np.asarray(self.rows.transpose(0, 2, 1) @ self.right)
-
-    @property
-    def covariance(self) -> FloatArray:
-        """The covariance of coefficients, what is predicted being true, (A + D^-1)^-1 `(B, q, q)`."""
-        if self.inverse is not None:
-            return self.inverse
-        return np.asarray(np.diag(self.prior) - (self.rows * self.prior).transpose(0, 2, 1) @ (self.right * self.prior))
-
-    def times(self, vectors: FloatArray) -> FloatArray:
-        """Return the covariance times `vectors (B, q)`."""
-        if self.inverse is not None:
-            return np.asarray((self.inverse @ vectors[:, :, None])[:, :, 0])
-        scaled = self.prior * vectors
-        told = self.rows.transpose(0, 2, 1) @ (self.right @ scaled[:, :, None])
-        return np.asarray(scaled - self.prior * told[:, :, 0])
-
-    def covariance_around(self, of_predicted: FloatArray) -> FloatArray:
-        """Return the covariances of coefficients where those of what is predicted are S, `of_predicted (B, q, q)`."""
-        if self.inverse is not None:
-            gain = self.inverse / self.prior
-            return np.asarray(self.inverse + gain @ of_predicted @ gain.transpose(0, 2, 1))
-        # With G = F' R: D - D G D + (1 - D G) S (1 - G D), in products of few rows alone.
-        scaled = self.rows * self.prior
-        along = self.right @ of_predicted
-        half = 0.5 * self.right * self.prior + along - 0.5 * (along @ self.right.transpose(0, 2, 1)) @ scaled
-        told = scaled.transpose(0, 2, 1) @ half
-        return np.asarray(np.diag(self.prior) + of_predicted - told - told.transpose(0, 2, 1))
-
-    def determined(self, of_predicted: FloatArray) -> FloatArray:
-        """Return by how much the data determine deviations, added up `(q,)`: of each 1 less posterior over prior.
-
-        That is D (G - G S G), S being the covariances of what is predicted, `of_predicted (B, q, q)`.
-        """
-        along = self.right @ of_predicted
-        if self.inverse is not None:
-            known = np.einsum("kii->i", self.right) - np.einsum("kij,kji->i", along, self.right)
-        else:
-            along = along @ self.rows.transpose(0, 2, 1)
-            known = np.einsum("kai,kai->i", self.rows, self.right - along @ self.right)
-        return np.asarray(self.prior * known)
-
-
 class ProductSums(NamedTuple):
     """The data's sums for each product: precisions in `parts`, each product being in one, and `target (K, q)`."""
 
@@ -180,9 +113,51 @@ class Posterior(NamedTuple):
 
     shared: FloatArray
     mean: FloatArray
-    covariance: FloatArray
+    covariance: "Covariances"
     variances: Variances
     freedom: Variances
+
+
+class Covariances:
+    """The covariances of products' coefficients `(K, q, q)`, worked out when products are asked for by their numbers.
+
+    So many as all are never in memory: they take K q^2 numbers, where the rows take q each.
+    """
+
+    def __init__(self, design: Design, deviations: Sequence[Deviations], of_shared: FloatArray) -> None:
+        n_products = len(design.products)
+        self._design = design
+        self._deviations = deviations
+        self._weights = _weights_of_pairs(design, of_shared)
+        self._part = np.empty(n_products, np.int64)
+        self._place = np.empty(n_products, np.int64)
+        for number, part in enumerate(deviations):
+            self._part[part.products] = number
+            self._place[part.products] = np.arange(len(part.products))
+
+    def __getitem__(self, products: IntArray | int) -> FloatArray:
+        """Return those of some products `(B, q, q)`, or of one `(q, q)`."""
+        wanted = np.atleast_1d(products)
+        part = self._part[wanted]
+        q = self._design.shape[0]
+        out = np.empty((len(wanted), q, q))
+        for number in np.unique(part):
+            chosen = part == number
+            deviations = self._deviations[number]
+            places = self._place[wanted[chosen]]
+            if not np.array_equal(places, np.arange(len(deviations.products))):
+                deviations = deviations.among(places)
+            out[chosen] = deviations.covariance_around(self.of_predicted(deviations.products))
+        return out if np.ndim(products) else np.asarray(out[0])
+
+    def of_predicted(self, products: IntArray) -> FloatArray:
+        """Return the covariances of what products' features predict of their coefficients `(B, q, q)`."""
+        design = self._design
+        if design.sparse is None:
+            upper = dense_pairs(design.products[products]) @ self._weights.T
+        else:
+            upper = weigh_pairs(design.sparse, products, self._weights)
+        return np.asarray(np.take(upper, places_in_upper(design.shape[0]), axis=1))
 
 
 class _Solution(NamedTuple):
@@ -190,7 +165,7 @@ class _Solution(NamedTuple):
 
     shared: FloatArray
     factor: FloatArray
-    deviations: list[_Deviations]
+    deviations: list[Deviations]
 
 
 def start_variances(design: Design) -> Variances:
@@ -204,7 +179,7 @@ def fit_hierarchy(design: Design, sums: ProductSums, start: Variances, updates: 
     """Return the posterior at the variances that the data favour (MacKay 1992, fixed-point updates)."""
     variances = start
     for _ in range(updates):
-        posterior = posterior_at(design, sums, variances, with_covariance=False)
+        posterior = posterior_at(design, sums, variances)
         updated = _updated(design, posterior)
         # As ratios: variances of blocks differ by orders of magnitude.
         change = max(float(np.abs(np.log(a / b)).max()) for a, b in zip(updated, variances, strict=True))
@@ -231,44 +206,55 @@ def joint_precision(design: Design, sums: ProductSums, variances: Variances) -> 
     return precision.reshape(n_products * q, n_products * q)
 
 
-def posterior_at(design: Design, sums: ProductSums, variances: Variances, *, with_covariance: bool = True) -> Posterior:
-    """Return the posterior of all coefficients where the variances are known.
-
-    Without covariance those of the products' coefficients are left out, `(0, q, q)`, which saves time.
-    """
+def posterior_at(design: Design, sums: ProductSums, variances: Variances) -> Posterior:
+    """Return the posterior of all coefficients where the variances are known."""
     q, r = design.shape
     solution = _solve(design, sums, variances)
-    covariance = _inverse(solution.factor)
-    by_pairs = _by_pairs(design, covariance)
-    places = _places(q)
+    of_shared = _inverse(solution.factor)
+    covariance = Covariances(design, solution.deviations, of_shared)
     shared = solution.shared.reshape(q, r)
     mean = design.products @ shared.T
-    of_product = np.empty((len(mean), q, q) if with_covariance else (0, q, q))
 
-    def complete(deviations: _Deviations) -> FloatArray:
-        """Write means and covariances of coefficients; return by how much the data determine deviations."""
+    def complete(deviations: Deviations) -> FloatArray:
+        """Write means of coefficients; return by how much the data determine deviations."""
         chosen = deviations.products
-        of_predicted = np.take(_pairs(design.products[chosen]) @ by_pairs.T, places, axis=1)
         # E b = (A + D^-1)^-1 (r + D^-1 M z).
         mean[chosen] = deviations.times(sums.target[chosen] + mean[chosen] / deviations.prior)
-        if with_covariance:
-            of_product[chosen] = deviations.covariance_around(of_predicted)
-        return deviations.determined(of_predicted)
+        return deviations.determined(covariance.of_predicted(chosen))
 
     known_own = np.sum(_for_each(complete, solution.deviations, len(mean)), axis=0)
-    return Posterior(shared, mean, of_product, variances, _freedom(design, variances, covariance, known_own))
+    return Posterior(shared, mean, covariance, variances, _freedom(design, variances, of_shared, known_own))
 
 
 def _solve(design: Design, sums: ProductSums, variances: Variances) -> _Solution:
     """Solve for M with the deviations summed out, so that only a matrix of M's size is factored."""
     q, r = design.shape
-    n_products = len(design.products)
     prior = variances.of_deviations(design)
-    upper = _upper(q)
-    marginal = np.empty((n_products, len(upper)))
-    target = np.empty((n_products, q))
+    target = np.empty((len(design.products), q))
+    add_up = _sum_out if design.sparse is None else _sum_out_sparse
+    deviations, of_pairs = add_up(design, sums, prior, target)
+    whole = np.asarray(of_pairs)[places_in_upper(q)]
+    precision = whole.transpose(0, 2, 1, 3).reshape(q * r, q * r)
+    precision[np.diag_indices(q * r)] += 1.0 / variances.of_entries(design).ravel()
+    factor = linalg.cholesky(precision, lower=True, check_finite=False)
+    shared = linalg.cho_solve((factor, True), (target.T @ design.products).ravel(), check_finite=False)
+    return _Solution(shared, factor, deviations)
 
-    def sum_out(part: PrecisionBlock) -> _Deviations:
+
+def _sum_out(
+    design: Design, sums: ProductSums, prior: FloatArray, target: FloatArray
+) -> tuple[list[Deviations], FloatArray]:
+    """Sum out the deviations of all products, whose variances are `prior (q,)`.
+
+    Write to `target (K, q)` what rows say of M z once they are, and return what is known of deviations, and the sum of
+    precisions of M z times pairs of products' features `(q (q + 1) / 2, r, r)`.
+    """
+    q, r = design.shape
+    n_products = len(design.products)
+    upper = upper_places(q)
+    marginal = np.empty((n_products, len(upper)))
+
+    def sum_out(part: PrecisionBlock) -> Deviations:
         deviations = part.summed_out(prior)
         marginal[part.products] = np.take(deviations.marginal.reshape(len(part.products), -1), upper, axis=1)
         # D^-1 (A + D^-1)^-1 r: what the target says of M z once the deviations are integrated out.
@@ -281,22 +267,43 @@ def _solve(design: Design, sums: ProductSums, variances: Variances) -> _Solution
     def add_up(first: int) -> FloatArray:
         """Return the sum over every so many parts of the products, of precisions of pairs of M's columns."""
         parts = [slice(start, start + PRODUCTS_AT_ONCE) for start in starts[first::PIECES]]
-        return sum((marginal[part].T @ _pairs(design.products[part]) for part in parts), start=np.zeros(()))
+        return sum((marginal[part].T @ dense_pairs(design.products[part]) for part in parts), start=np.zeros(()))
 
     of_pairs = sum(_for_each(add_up, range(min(PIECES, len(starts))), n_products), start=np.zeros(()))
-    whole = of_pairs[_places(q)][:, :, _places(r)]
-    precision = whole.transpose(0, 2, 1, 3).reshape(q * r, q * r)
-    precision[np.diag_indices(q * r)] += 1.0 / variances.of_entries(design).ravel()
-    factor = linalg.cholesky(precision, lower=True, check_finite=False)
-    shared = linalg.cho_solve((factor, True), (target.T @ design.products).ravel(), check_finite=False)
-    return _Solution(shared, factor, deviations)
+    return deviations, of_pairs[:, places_in_upper(r)]
 
 
-def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
-    """Return the covariance of M as weights of pairs of products' features, for each pair of visitors' features."""
+def _sum_out_sparse(
+    design: Design, sums: ProductSums, prior: FloatArray, target: FloatArray
+) -> tuple[list[Deviations], FloatArray]:
+    """Do the same by the few numbers that products have: no matrix of all products and pairs is made."""
+    products = design.sparse
+    assert products is not None
+    upper = upper_places(design.shape[0])
+    m = len(products.basis)
+    deviations: list[Deviations | None] = [None] * len(sums.parts)
+
+    def add_up(first: int) -> FloatArray:
+        total = np.zeros((m, m, len(upper)))
+        for number in range(first, len(sums.parts), SPARSE_PIECES):
+            part = sums.parts[number]
+            known = deviations[number] = part.summed_out(prior)
+            marginal = np.take(known.marginal.reshape(len(part.products), -1), upper, axis=1)
+            sum_pairs(products, part.products, marginal, total)
+            target[part.products] = known.times(sums.target[part.products]) / prior
+        return total
+
+    total = sum(map_in_threads(add_up, range(SPARSE_PIECES)), start=np.zeros(()))
+    return [known for known in deviations if known is not None], all_pairs(products, total)
+
+
+def _weights_of_pairs(design: Design, of_shared: FloatArray) -> FloatArray:
+    """Return the covariance of M `(q r, q r)` as weights of pairs of products' features, for each pair of visitors'."""
     q, r = design.shape
+    by_pairs = of_shared.reshape(q, r, q, r).transpose(0, 2, 1, 3)[np.triu_indices(q)]
+    if design.sparse is not None:
+        return pair_weights(design.sparse, by_pairs)
     upper = np.triu_indices(r)
-    by_pairs = covariance.reshape(q, r, q, r).transpose(0, 2, 1, 3)[np.triu_indices(q)]
     by_pairs = (by_pairs + by_pairs.transpose(0, 2, 1))[:, *upper]
     by_pairs[:, upper[0] == upper[1]] /= 2.0  # a feature with itself was added twice
     return np.asarray(by_pairs)
@@ -305,33 +312,6 @@ def _by_pairs(design: Design, covariance: FloatArray) -> FloatArray:
 def _for_each(function: Callable[[Item], Result], items: Sequence[Item], n_products: int) -> list[Result]:
     """Return what a function makes of each item, in threads where there are so many products that these pay."""
     return map_in_threads(function, items) if n_products > 4 * PRODUCTS_AT_ONCE else [function(item) for item in items]
-
-
-def _pairs(products: FloatArray) -> FloatArray:
-    """Return the products of each two features of `products (m, r)`: `(m, r (r + 1) / 2)`."""
-    columns = np.ascontiguousarray(products.T)  # so that all loops run along products
-    r, m = columns.shape
-    pairs = np.empty((r * (r + 1) // 2, m))
-    end = 0
-    for i in range(r):
-        start = end
-        end = end + r - i
-        np.multiply(columns[i], columns[i:], out=pairs[start:end])
-    return pairs.T
-
-
-@functools.cache
-def _upper(size: int) -> IntArray:
-    """Return where the upper half of a matrix `(size, size)` stands among all of its elements."""
-    return np.ravel_multi_index(np.triu_indices(size), (size, size))
-
-
-@functools.cache
-def _places(size: int) -> IntArray:
-    """Return where the elements of a symmetric matrix stand among those of its upper half `(size, size)`."""
-    places = np.zeros((size, size), np.int64)
-    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
-    return np.maximum(places, places.T)
 
 
 def _inverse(factor: FloatArray) -> FloatArray:

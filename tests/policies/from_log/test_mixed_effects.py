@@ -116,6 +116,6 @@ def test_products_that_were_never_shown_are_guessed_by_their_features() -> None:
 
 def test_too_many_products_for_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     log, _ = shop(2, 1_000)
-    monkeypatch.setattr(mixed_effects, "MAX_BYTES", 8 * K * 16 - 1)
+    monkeypatch.setattr(mixed_effects, "MAX_BYTES", 8 * K * 4 - 1)
     with pytest.raises(ConfigError, match="20 products and 3 features of visitors, too many for memory"):
         fitted("mixed-effects", log)

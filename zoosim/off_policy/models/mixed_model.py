@@ -21,6 +21,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.models.glm import FittedGLM, Response, RowsByProduct, expected_probability, fit_glm
 from zoosim.models.hierarchy import Design, draw_coefficients, make_design
+from zoosim.models.product_pairs import sparse_products
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.mixed_effects import (
     LARGEST_LOG,
@@ -158,7 +159,8 @@ def fit_mixed_models(log: Log, rewards: Sequence[FloatArray], name: str = "") ->
     visitors, blocks = _visitors(log.features, len(seen))
     columns = with_ones((log.features - visitors.mean) @ visitors.weights)
     traits, trait_blocks = traits_in_blocks(described, MOST_COEFFICIENTS // columns.shape[1] - 1)
-    design = make_design(traits.scores[seen], blocks, trait_blocks)
+    sparse = sparse_products(described[seen], traits.mean, traits.weights, columns.shape[1])
+    design = make_design(traits.scores[seen], blocks, trait_blocks, sparse)
     places = np.full(log.n_actions, -1)
     places[seen] = np.arange(len(seen))
     objective = rewards[0]

@@ -269,7 +269,8 @@ def _clicks(decisions: Decisions, before: IntArray, products: FloatArray, sizes:
     fitted = fit_clicks(before, decisions, sizes, products)
     of_states = value_features(all_states(sizes), sizes)
     logits = of_states @ fitted.mean.T
-    spread = np.stack([((of_states @ each) * of_states).sum(axis=1) for each in fitted.posterior.covariance], axis=1)
+    covariances = fitted.posterior.covariance[np.arange(len(products))]
+    spread = np.stack([((of_states @ each) * of_states).sum(axis=1) for each in covariances], axis=1)
     # Not the chance at the mean of the weights: as many clicks are expected as came.
     chances = expected_probability(logits, spread)
     states = number_states(list(before.T), sizes)

@@ -11,6 +11,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray, PastLog, Progress
 from zoosim.models.glm import Response, fit_glm
 from zoosim.models.hierarchy import Design, make_design
+from zoosim.models.product_pairs import sparse_products
 from zoosim.policies.from_log.base import FromLog
 from zoosim.policies.from_log.best_guess import Weights
 from zoosim.policies.from_log.blocks import scale_blocks
@@ -21,7 +22,7 @@ MOST_COEFFICIENTS = 1_500
 RARE = 0.5
 """Rewards that are above 0 in less than this share of the rows, and else 0, have two parts."""
 MAX_BYTES = 300_000_000
-"""The most memory that one number for each product and two features of visitors may take."""
+"""The most memory that one number for each product and feature of visitors may take."""
 LARGEST_LOG = 700.0
 """The logarithm of a size that is as good as infinite."""
 MANY_PRODUCTS, ROUNDS_OF_MANY = 1_000, 8
@@ -50,7 +51,8 @@ class MixedEffects(FromLog):
         # Products that were never shown are left out: all that is known of them is what products share.
         seen, actions = np.unique(log.actions, return_inverse=True)
         _check_size(len(seen), columns.shape[1])
-        design = make_design(traits.scores[seen], visitors.blocks, blocks)
+        sparse = sparse_products(log.products[seen], traits.mean, traits.weights, columns.shape[1])
+        design = make_design(traits.scores[seen], visitors.blocks, blocks, sparse)
         is_two_part = has_two_parts(log.rewards)
         if is_two_part:
             is_above = log.rewards > 0.0
@@ -165,6 +167,6 @@ def _with_unseen(own: FloatArray, seen: IntArray, n_products: int) -> FloatArray
 
 
 def _check_size(n_products: int, n_columns: int) -> None:
-    if 8 * n_products * n_columns**2 > MAX_BYTES:
+    if 8 * n_products * n_columns > MAX_BYTES:
         size = f"{n_products:,} products and {n_columns - 1:,} features of visitors"
         raise ConfigError(f"mixed model: got {size}, too many for memory; leave some features out")

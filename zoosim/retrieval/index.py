@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.retrieval.checks import check_allowed, check_matches, check_queries
-from zoosim.retrieval.scan import NO_SLOT, search_in_threads, search_slots
+from zoosim.retrieval.scan import read_slots, search_in_threads, search_slots
 from zoosim.retrieval.vectors import Vectors
 
 FEW = 32
@@ -79,8 +79,7 @@ class Index(ABC):
             ConfigError: as `search` does.
         """
         slots, _ = self._search(query, k, allowed)
-        found = slots[0][slots[0] != NO_SLOT]
-        return self._vectors.ids_in(found), self._vectors.stored.vectors[found]
+        return read_slots(self._vectors.stored, slots[0])
 
     def _search(self, queries: Any, k: int, allowed: Any) -> tuple[IntArray, FloatArray]:
         """Return the slots and scores `(Q, k)` of the best products for each query, the best first."""

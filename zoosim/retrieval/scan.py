@@ -36,8 +36,8 @@ QUERY_STEPS = 127
 SLACK = 1e-6
 """Relative allowance for what is computed in 32 bits, some four roundings of 6e-8 each."""
 
-LEAST = np.float32(1e-30)
-"""Absolute allowance, for numbers that 32 bits hold with fewer digits."""
+LEAST_SCALE = 1e-30
+"""The least that a code's 1 stands for: smaller numbers 32 bits hold with fewer digits."""
 
 CHUNK = 128
 """Blocks that all queries of a batch look at in turn, while the processor's cache holds them."""
@@ -45,17 +45,18 @@ CHUNK = 128
 LEAST_PER_THREAD = 4
 """Queries that are worth a thread."""
 
-NO_PLACE = -1
 NO_SLOT = -1
+NO_ID = -1
+"""Stands where an index holds, or a mask allows, fewer products than were asked for."""
 
 
 class Stored(NamedTuple):
     """What an index keeps of C vectors of D coordinates in B = C / 64 blocks; a slot is a place in these arrays.
 
     `vectors (C, D)`; `codes (B, D', 64)`, the rounded vectors by coordinate, D' the next multiple of 4; `scales
-    (B, 64)`, what a code's 1 stands for, NaN where a slot is free: a score that is no number reaches no bound; `errors`
-    and `norms (B,)`, at least the largest |x - x'| and |x'| of a block; `places (C,)`, the rank of a slot's id among
-    all ids, -1 where a slot is free.
+    (B, 64)`, what a code's 1 stands for, NaN where a slot is free: a score that is no number reaches no bound; `errors
+    (B,)`, at least the largest |x - x'| of a block, each in units of its own scale; `norms (B,)`, at least the largest
+    |x| and |x'| of a block; `ids (C,)`, -1 where a slot is free; `places (C,)`, the rank of a slot's id among all ids.
     """
 
     vectors: np.ndarray
@@ -63,6 +64,7 @@ class Stored(NamedTuple):
     scales: np.ndarray
     errors: np.ndarray
     norms: np.ndarray
+    ids: IntArray
     places: IntArray
 
 
@@ -76,14 +78,16 @@ def new_stored(capacity: int, width: int) -> Stored:
         scales=np.full((n_blocks, LANES), np.float32(np.nan)),
         errors=np.zeros(n_blocks, np.float32),
         norms=np.zeros(n_blocks, np.float32),
-        places=np.full(n_blocks * LANES, NO_PLACE),
+        ids=np.full(n_blocks * LANES, NO_ID),
+        places=np.zeros(n_blocks * LANES, np.int64),
     )
 
 
 @jit
-def store(stored: Stored, slots: IntArray, vectors: np.ndarray) -> None:
-    """Write vectors `(m, D)` to slots `(m,)`, and round them."""
+def store(stored: Stored, slots: IntArray, ids: IntArray, vectors: np.ndarray) -> None:
+    """Write products with ids `(m,)` and vectors `(m, D)` to slots `(m,)`, and round the vectors."""
     for i in range(len(slots)):
+        stored.ids[slots[i]] = ids[i]
         _store_one(stored, slots[i], vectors[i])
 
 
@@ -95,31 +99,35 @@ def _store_one(stored: Stored, slot: int, vector: np.ndarray) -> None:
     for value in vector:
         largest = max(largest, abs(value))
     # In 32 bits, as the scan has it: the errors are those of the scale that is used.
-    scale = np.float64(np.float32(largest / VECTOR_STEPS))
+    scale = np.float64(np.float32(max(largest / VECTOR_STEPS, LEAST_SCALE)))
     error = 0.0
     norm = 0.0
+    rounded_norm = 0.0
     for j in range(len(vector)):
         stored.vectors[slot, j] = vector[j]
-        code = min(max(np.round(vector[j] / scale), -VECTOR_STEPS), VECTOR_STEPS) if scale > 0 else 0.0
+        ratio = vector[j] / scale
+        code = min(max(np.round(ratio), -VECTOR_STEPS), VECTOR_STEPS)
         stored.codes[block, j, lane] = np.int8(code)
-        error += (vector[j] - scale * code) ** 2
-        norm += (scale * code) ** 2
+        error += (ratio - code) ** 2
+        norm += np.float64(vector[j]) ** 2
+        rounded_norm += (scale * code) ** 2
     stored.scales[block, lane] = scale
-    stored.errors[block] = max(stored.errors[block], np.float32(np.sqrt(error) * (1 + SLACK) + LEAST))
-    stored.norms[block] = max(stored.norms[block], np.float32(np.sqrt(norm) * (1 + SLACK) + LEAST))
+    stored.errors[block] = max(stored.errors[block], np.float32(np.sqrt(error) * (1 + SLACK) + SLACK))
+    norm = max(np.sqrt(norm), np.sqrt(rounded_norm), LEAST_SCALE)
+    stored.norms[block] = max(stored.norms[block], np.float32(norm * (1 + SLACK)))
 
 
 @jit
 def forget(stored: Stored, slots: IntArray, blocks: IntArray) -> None:
     """Free slots `(m,)` of some blocks, and let the bounds of these be those of the vectors that stay."""
     for slot in slots:
-        stored.places[slot] = NO_PLACE
+        stored.ids[slot] = NO_ID
         stored.scales[slot // LANES, slot % LANES] = np.float32(np.nan)
     for block in blocks:
         stored.errors[block] = 0
         stored.norms[block] = 0
         for other in range(block * LANES, (block + 1) * LANES):
-            if stored.places[other] != NO_PLACE:
+            if stored.ids[other] != NO_ID:
                 _store_one(stored, other, stored.vectors[other])
 
 
@@ -144,7 +152,7 @@ def search_blocks(
 ) -> tuple[IntArray, FloatArray]:
     """Return the slots and scores `(Q, k)` of the largest inner products with queries `(Q, D)`, the largest first.
 
-    Of equal scores the lower place comes first; where there are fewer than k, slots are -1 and scores -inf. `blocks
+    Of equal scores the lower id comes first; where there are fewer than k, slots are -1 and scores -inf. `blocks
     (Q, R)`, or `(1, R)` for all queries alike, are those to look at. `allowed` is a mask over places, empty where all
     are.
     """
@@ -200,6 +208,21 @@ def search_slots(stored: Stored, slots: IntArray, queries: FloatArray, k: int) -
     return best, scores
 
 
+@jit
+def read_slots(stored: Stored, slots: IntArray) -> tuple[IntArray, np.ndarray]:
+    """Return the ids `(m,)` and vectors `(m, D)` that stand in slots, up to the first slot of -1."""
+    count = 0
+    while count < len(slots) and slots[count] != NO_SLOT:
+        count += 1
+    ids = np.empty(count, np.int64)
+    vectors = np.empty((count, stored.vectors.shape[1]), np.float32)
+    for i in range(count):
+        ids[i] = stored.ids[slots[i]]
+        for j in range(vectors.shape[1]):
+            vectors[i, j] = stored.vectors[slots[i], j]
+    return ids, vectors
+
+
 @inlined
 def _round_query(query: FloatArray, codes: np.ndarray) -> tuple[np.float32, np.float32]:
     """Write a query of norm 1 as whole numbers; return what their 1 stands for, and the norm of the difference."""
@@ -241,7 +264,8 @@ def _scan(
     Returns how many blocks were looked at, not all where the room was full, and how many survivors there are.
     """
     sums = np.zeros(LANES, np.int32)
-    scores = np.zeros(LANES, np.float32)
+    uppers = np.zeros(LANES, np.float32)
+    margins = np.zeros(LANES, np.float32)
     query_share = error + np.float32(4 * SLACK)
     one = np.float32(1 + 4 * SLACK)
     for n_seen in range(len(blocks)):
@@ -249,25 +273,28 @@ def _scan(
             return n_seen, count
         block = blocks[n_seen]
         # No score in this block is beyond |x| |q|, and the query's norm is 1.
-        if (stored.errors[block] + stored.norms[block]) * one < threshold:
+        if stored.norms[block] * one < threshold:
             continue
         _sum_products(stored.codes[block], codes, sums)
-        margin = stored.errors[block] * one + stored.norms[block] * query_share
+        vector_share = stored.errors[block] * one
+        query_margin = stored.norms[block] * query_share
         n_reaching = 0
         for lane in range(LANES):
-            scores[lane] = np.float32(sums[lane]) * (stored.scales[block, lane] * scale)
-            n_reaching += int(scores[lane] + margin >= threshold)
+            vector_scale = stored.scales[block, lane]
+            margins[lane] = vector_scale * vector_share + query_margin
+            uppers[lane] = np.float32(sums[lane]) * (vector_scale * scale) + margins[lane]
+            n_reaching += int(uppers[lane] >= threshold)
         if n_reaching == 0:
             continue
         for lane in range(LANES):
-            if not scores[lane] + margin >= threshold:
+            if not uppers[lane] >= threshold:  # free slots, too, whose scores are no numbers
                 continue
             slot = block * LANES + lane
             if len(allowed) > 0 and not allowed[stored.places[slot]]:
                 continue
             survivors[count] = slot
-            lower_bounds[count] = scores[lane] - margin
-            upper_bounds[count] = scores[lane] + margin
+            lower_bounds[count] = uppers[lane] - np.float32(2) * margins[lane]
+            upper_bounds[count] = uppers[lane]
             count += 1
     return len(blocks), count
 
@@ -308,15 +335,15 @@ def _raise_threshold(
 
 @jit
 def _rank(stored: Stored, slots: IntArray, query: FloatArray, best: IntArray, best_scores: FloatArray) -> None:
-    """Write the best of some slots and their exact scores, the largest first, and of equal ones the lower place."""
+    """Write the best of some slots and their exact scores, the largest first, and of equal ones the lower id."""
     scores = np.empty(len(slots))
     for i in range(len(slots)):
         scores[i] = inner_product(stored.vectors[slots[i]], query)
     k = len(best)
     least = kth_largest(scores.copy(), k) if len(scores) > k else -np.inf
     reaching = np.flatnonzero(scores >= least)
-    # By place first, so that a stable sort by score leaves the lower place in front.
-    reaching = reaching[np.argsort(stored.places[slots[reaching]])]
+    # By id first, so that a stable sort by score leaves the lower id in front.
+    reaching = reaching[np.argsort(stored.ids[slots[reaching]])]
     order = reaching[np.argsort(-scores[reaching], kind="mergesort")][:k]
     for i in range(len(order)):
         best[i] = slots[order[i]]

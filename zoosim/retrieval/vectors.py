@@ -10,10 +10,7 @@ from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.types import IntArray
 from zoosim.retrieval.checks import MOST_VECTORS, check_ids, check_products, places_of
 from zoosim.retrieval.content import content_sums
-from zoosim.retrieval.scan import LANES, NO_SLOT, Stored, forget, new_stored, store
-
-NO_ID = -1
-"""Stands where an index holds, or a mask allows, fewer products than were asked for."""
+from zoosim.retrieval.scan import LANES, NO_ID, NO_SLOT, Stored, forget, new_stored, store
 
 PACKING = Packing(b"zoosim index 1\n", "index", "save it anew", "the method save of an index writes it")
 
@@ -30,7 +27,7 @@ class Vectors:
         self.first_free = n_reserved
         self.stored = new_stored(self.n_slots, vectors.shape[1])
         self._free = np.zeros(0, np.int64)
-        store(self.stored, slots, vectors)
+        store(self.stored, slots, ids, vectors)
         self._sums = content_sums(ids, vectors)
         order = np.argsort(ids)
         self._hold(ids[order], slots[order])
@@ -53,7 +50,7 @@ class Vectors:
             raise DataError(f"ids: got more than {MOST_VECTORS:,} products in all, expected at most so many")
         self.remove(ids[is_held])
         slots = self._take_slots(len(ids))
-        store(self.stored, slots, vectors)
+        store(self.stored, slots, ids, vectors)
         self._sums += content_sums(ids, vectors)
         order = np.argsort(ids)
         before = np.searchsorted(self.ids, ids[order])
@@ -78,7 +75,7 @@ class Vectors:
         """Return the ids that stand in slots, -1 for slot -1."""
         if not len(self.ids):
             return slots
-        return np.where(slots == NO_SLOT, NO_ID, self.ids[self.stored.places[slots]])
+        return np.where(slots == NO_SLOT, NO_ID, self.stored.ids[slots])
 
     def _take_slots(self, count: int) -> IntArray:
         reused = self._free[:count]

@@ -17,7 +17,7 @@ from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.products.two_stage_kernel import learn_rows, look
 from zoosim.retrieval import IVF, Exact, Index
 
-USERS, REWARDS, TIMED, SHARE = 8, 2_000, 100, 0.05
+USERS, REWARDS, TIMED, SHARE = 8, 2_000, 100, 0.04
 
 
 def main() -> None:
@@ -66,7 +66,8 @@ def teach(policy: TwoStage, vectors: np.ndarray) -> None:
 
 def score_all(policy: TwoStage, vectors: np.ndarray, request: Context) -> int:
     """Return the best of all products by one draw, by a product of a matrix and a vector."""
-    weights = policy._draws_of(look(policy.ridge, request.user), 7, 1)[0]
+    view = look(policy.ridge, request.user)
+    weights = view.mean + policy._deviations(view, 7, 1)[:, 0]
     return int(np.argmax(vectors @ weights.astype(np.float32)))
 
 

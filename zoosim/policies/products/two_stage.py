@@ -35,7 +35,7 @@ from zoosim.policies.base import FIT_CHUNK, Policy
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key
 from zoosim.policies.kernel import new_draws
 from zoosim.policies.products.catalogue_index import CatalogueIndex
-from zoosim.policies.products.two_stage_kernel import View, best_by_draw, draw_weights, learn_rows, look
+from zoosim.policies.products.two_stage_kernel import View, best_by_draw, draw_deviations, learn_rows, look
 from zoosim.policies.requests import (
     LARGEST,
     check_finite,
@@ -46,6 +46,9 @@ from zoosim.policies.requests import (
     checked_reward,
 )
 from zoosim.retrieval import Index
+
+PAIRS = DRAWS // 2
+"""Draws n and n + `PAIRS` lie on either side of the posterior's mean."""
 
 
 class TwoStage(Policy):
@@ -134,17 +137,18 @@ class TwoStage(Policy):
         settled = self._next_draw() if draw is None else draw
         self.draws.decisions[0] += draw is None
         ids, best = self._best_by_draw(user)
-        is_from_pool = settled < self.explore
-        product_id = self._pool_product(settled) if is_from_pool else int(ids[best[self._number_of(settled)]])
         chances = np.bincount(best, minlength=len(ids)) / DRAWS
         n_allowed = len(self._catalogue.allowed_ids)
-        marginal = (1.0 - self.explore) * float(chances[ids == product_id].sum()) + self.explore / n_allowed
-        if is_from_pool:
+        if settled < self.explore:
+            product_id = self._pool_product(settled)
+            marginal = (1.0 - self.explore) * float(chances[ids == product_id].sum()) + self.explore / n_allowed
             source = CandidateSource(POOL, self._catalogue.version, self.explore / n_allowed)
             return RetrievedDecision(product_id, np.array([product_id]), np.ones(1), source, marginal)
+        place = best[self._number_of(settled)]
+        marginal = (1.0 - self.explore) * float(chances[place]) + self.explore / n_allowed
         version = f"{self._catalogue.version}.{self._retriever_version}"
         source = CandidateSource(f"posterior-{self.retrieval}", version, 1.0 - self.explore)
-        return RetrievedDecision(product_id, ids, chances, source, marginal)
+        return RetrievedDecision(int(ids[place]), ids, chances, source, marginal)
 
     def propensities(self, context: Context) -> Distribution:
         """Return the probabilities that `select_action` draws from; moves no state."""
@@ -254,11 +258,12 @@ class TwoStage(Policy):
         if draw < self.explore:
             return self._pool_product(draw)
         view = look(self.ridge, user)
-        weights = self._draws_of(view, self._number_of(draw), 1)
+        half, pair = divmod(self._number_of(draw), PAIRS)
+        deviations = self._deviations(view, pair, 1)
         if self.retrieval == "draws":
-            return self._best_of_all(weights[0])
+            return self._best_of_all(both_draws(view.mean, deviations)[half])
         ids, vectors = self._retrieve(user, view)
-        return int(ids[best_by_draw(weights, vectors)[0]])
+        return int(ids[best_by_draw(view.mean, deviations, vectors)[half]])
 
     # One draw settles both stages: either part of [0, 1), below `explore` and above, is stretched to the whole of it.
     def _pool_product(self, draw: float) -> int:
@@ -271,17 +276,18 @@ class TwoStage(Policy):
     def _best_by_draw(self, user: FloatArray) -> tuple[IntArray, IntArray]:
         """Return the candidates of a visitor, ids `(c,)`, and the place of the best of them by each draw `(256,)`."""
         view = look(self.ridge, user)
-        weights = self._draws_of(view, 0, DRAWS)
+        deviations = self._deviations(view, 0, PAIRS)
         if self.retrieval == "draws":
+            weights = both_draws(view.mean, deviations)
             matches = self._catalogue.index.search(weights, 1, self._catalogue.allowed)
             ids, best = np.unique(matches.ids[:, 0], return_inverse=True)
             return ids, best.reshape(-1)
         ids, vectors = self._retrieve(user, view)
-        return ids, best_by_draw(weights, vectors)
+        return ids, best_by_draw(view.mean, deviations, vectors)
 
-    def _draws_of(self, view: View, first: int, count: int) -> FloatArray:
+    def _deviations(self, view: View, first: int, count: int) -> FloatArray:
         key = np.uint64(posterior_key(self.key, self.updates))
-        return draw_weights(view, self.alpha, key, first, count)
+        return draw_deviations(view, self.alpha, key, first, count)
 
     def _retrieve(self, user: FloatArray, view: View) -> tuple[IntArray, np.ndarray]:
         """Return ids and vectors of the candidates, those that the mean scores highest first: `(c,)`, `(c, d_p)`."""
@@ -291,6 +297,11 @@ class TwoStage(Policy):
     def _best_of_all(self, query: FloatArray) -> int:
         """Return the id of the product that may be shown with the largest inner product."""
         return int(self._catalogue.index.search(query, 1, self._catalogue.allowed).ids[0, 0])
+
+
+def both_draws(mean: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return the weights of products by the draws of some pairs `(2 count, d_p)`, all on one side first."""
+    return np.concatenate([mean + deviations.T, mean - deviations.T])
 
 
 class FixedRetriever(TwoStage):

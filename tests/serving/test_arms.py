@@ -321,7 +321,7 @@ def test_an_arm_that_fails_where_it_decides_does_not_count(
                 raise ZeroDivisionError
             return draw(policy, *rest)
 
-        monkeypatch.setattr("zoosim.serving.endpoints.products.draw", fail)
+        monkeypatch.setattr("zoosim.serving.endpoints.product_pages.draw", fail)
         for number in range(10):
             await visit(service, number, f"v{number}", 2)
 

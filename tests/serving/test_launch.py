@@ -289,7 +289,7 @@ def test_each_decision_counts_where_the_arm_is_drawn_for_it(
         await shop.visits(200, {CHAMPION: 0.3, "new": 0.3}, different=120)
         new = shop.service.current.arms["new"].model.policy
         monkeypatch.setattr(
-            "zoosim.serving.endpoints.products.draw",
+            "zoosim.serving.endpoints.product_pages.draw",
             lambda policy, *rest: draw(policy, *(rest if policy is not new else ())),  # which raises
         )
         await shop.visits(60, {CHAMPION: 0.3}, different=120)

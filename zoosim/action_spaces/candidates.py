@@ -6,9 +6,10 @@ import numpy as np
 
 from zoosim.action_spaces.base import ActionSpace, Part
 from zoosim.core.arrays import as_floats
-from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec, RetrievedDecision
+from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import dense_propensities, places_among
+from zoosim.policies.retrieving import RetrievingPolicy
 
 
 class Candidates(ActionSpace):
@@ -37,9 +38,9 @@ class Candidates(ActionSpace):
 
     def choose_logged(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[int, float, Context]:
         """Return an action, its propensity, and what a log keeps: of a policy that retrieves, its own candidates."""
-        if not policy.retrieves:
+        if not isinstance(policy, RetrievingPolicy):
             return super().choose_logged(policy, context, spec)
-        decision: RetrievedDecision = policy.decide(context)  # type: ignore[attr-defined]
+        decision = policy.decide(context)
         place = int(places_among(context.product_ids, np.array([decision.product_id]))[0])
         action = self.checked(place, context, spec)
         kept = Context(

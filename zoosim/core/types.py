@@ -122,6 +122,24 @@ POOL = "all-products"
 """Name of the source whose one candidate is drawn evenly from all products: in its logs each product has a chance."""
 
 
+class Retrieval(NamedTuple):
+    """The candidates that a policy finds for a request, and what it makes of them, before anything is drawn.
+
+    Attributes:
+        candidates: Ids of the candidates `(c,)`; they follow from the request and what was learned, without chance.
+        propensities: With which each of them is chosen, given that they are the candidates `(c,)`.
+        name: What the retrieval is called, such as `posterior-mean`.
+        version: Names what was searched, and what the policy had learned.
+        spread: The share of decisions that is spread evenly over all products instead, from 0 to 1.
+    """
+
+    candidates: IntArray
+    propensities: FloatArray
+    name: str
+    version: str
+    spread: float
+
+
 class RetrievedDecision(NamedTuple):
     """A decision of a policy that finds its candidates itself.
 

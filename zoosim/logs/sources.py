@@ -15,6 +15,9 @@ SUM_TOLERANCE, OWN_TOLERANCE = 1e-5, 1e-4
 
 ROWS_AT_ONCE = 10_000
 
+REQUEST = "request"
+"""Name of the source of candidates that a request brought: nothing else could have been shown."""
+
 
 class CandidateSources(NamedTuple):
     """Sources of the candidates of n visits.

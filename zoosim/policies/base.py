@@ -66,9 +66,6 @@ class Policy(Stateful, ABC):
     learns_by_candidates: ClassVar[bool] = False
     """True where `update` and `note_decision` must be told all candidates; else the one that was shown is enough."""
 
-    retrieves: ClassVar[bool] = False
-    """True where the policy finds its candidates itself: `decide(context)` then returns a `RetrievedDecision`."""
-
     clocks: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that a decision moves at once, before the learner of a service has confirmed it."""
 

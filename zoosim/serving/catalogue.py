@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.policies.model import Catalogue, name_of, product_ids
+from zoosim.schema.values import product_key
 from zoosim.serving.described import Contents, Descriptions
 from zoosim.serving.events import Product, pack_floats, unpack_floats
 
@@ -16,7 +17,7 @@ CANDIDATE_SETS = 1_024
 """Sets of candidates whose arrays are kept, so that policies derive nothing anew from those that come again."""
 
 MOST_VERSIONS = 1_000_000
-"""Versions of products that are kept, of one model."""
+"""Versions of products that are kept beside those that a model came with."""
 
 
 def model_version(place: int) -> int:
@@ -67,28 +68,48 @@ class ServedCatalogue:
     The products that the model was trained on have the versions -1, -2 and so on. Each row of the log about a product
     makes another, whose number is the position of the row; the later one is current, in whichever order rows are read.
     A version never changes.
+
+    Attributes:
+        model: The products of the model.
+        epoch: A number that changes where all of it was taken anew.
     """
 
     def __init__(self, catalogue: Catalogue, hidden: Iterable[str] = ()) -> None:
         """Start with the products of a model, which may be shown but for those that are `hidden`."""
-        self._take(list(catalogue.names), [model_version(place) for place in range(len(catalogue.names))])
-        self._features = np.array(catalogue.features, float)
+        self.model = catalogue
+        self._by_id: _PlacesById | None = None
+        self.epoch = 0
+        self._take([], [], np.zeros((0, catalogue.features.shape[1])))
         self._shown.update({name: False for name in hidden if name in self._shown})
 
-    def _take(self, names: list[str], versions: list[int]) -> None:
-        self._names = names
-        self._versions = versions
-        self._ids = np.asarray(product_ids(names), np.int64).copy()
-        self._place_of = {version: place for place, version in enumerate(versions)}
+    def _take(self, names: list[str], versions: list[int], features: FloatArray) -> None:
+        """Hold the products of the model, and versions of products beside them."""
+        # What a model came with may be a million products: their features are the model's own, and not copied.
+        self._n_first = len(self.model.names)
+        self._names = [*self.model.names, *names]
+        self._versions = [*map(model_version, range(self._n_first)), *versions]
+        self._later_ids = np.asarray(product_ids(names), np.int64).copy()
+        self._later_features = features
+        self._place_of = {version: place for place, version in enumerate(self._versions)}
+        self._current = {name: model_version(place) for place, name in enumerate(self.model.names)}
         # By version, so that the newest counts: those that came with a model are below 0.
-        self._current = {name: version for version, name in sorted(zip(versions, names, strict=True))}
-        self._shown = dict.fromkeys(names, True)
+        self._current.update({name: version for version, name in sorted(zip(versions, names, strict=True))})
+        self._shown = dict.fromkeys(self._current, True)
         self._sets: OrderedDict[bytes, RequestCandidates] = OrderedDict()
         self._all: RequestCandidates | None = None
         self._described: Descriptions[tuple[str, int]] = Descriptions()
+        self._later_by_id: dict[int, int] = {}
+        self._n_indexed = 0
+        self.epoch += 1
 
     def __len__(self) -> int:
+        """Count the versions, those of the model included."""
         return len(self._names)
+
+    @property
+    def n_later(self) -> int:
+        """Number of versions beside those that the model came with."""
+        return len(self._names) - self._n_first
 
     def __contains__(self, version: int) -> bool:
         return version in self._place_of
@@ -103,15 +124,15 @@ class ServedCatalogue:
         # log.
         if version in self._place_of:
             return
-        place = len(self._names)
-        if place == len(self._ids):
+        later_place = self.n_later
+        if later_place == len(self._later_ids):
             # Doubled, so that adding many products one by one copies each of them a few times only.
-            self._grow(2 * place + 8)
+            self._grow(2 * later_place + 8)
+        self._place_of[version] = len(self._names)
         self._names.append(product.name)
         self._versions.append(version)
-        self._ids[place] = product_ids([product.name])[0]
-        self._features[place] = unpack_floats(product.features)
-        self._place_of[version] = place
+        self._later_ids[later_place] = product_ids([product.name])[0]
+        self._later_features[later_place] = unpack_floats(product.features)
         if version > self._current.get(product.name, version - 1):
             self._current[product.name] = version
             self._shown[product.name] = product.available
@@ -125,6 +146,35 @@ class ServedCatalogue:
     def name_of(self, version: int) -> str:
         """Return the name of the product that a version is of."""
         return self._names[self._place_of[version]]
+
+    def changed_since(self, count: int) -> list[str]:
+        """Return the names of the products that changed, or came, since there were `count` versions, each once."""
+        return list(dict.fromkeys(self._names[count:]))
+
+    def versions_by_id(self, ids: IntArray) -> list[int]:
+        """Return the current versions of known products by their ids `(m,)`, at no cost per product of the catalogue.
+
+        What is derived for that from the model's products is made once.
+        """
+        if self._by_id is None:
+            self._by_id = _PlacesById(self.model.ids)
+        versions: list[int] = (-1 - self._by_id.places(ids)).tolist()
+        if self.n_later:
+            later = self._later_versions_by_id()
+            versions = [later.get(id_, version) for id_, version in zip(ids.tolist(), versions, strict=True)]
+        return versions
+
+    def name_by_id(self, product_id: int) -> str:
+        """Return the name of a known product by its id."""
+        (version,) = self.versions_by_id(np.array([product_id]))
+        return self.name_of(version)
+
+    def _later_versions_by_id(self) -> dict[int, int]:
+        """Return the current versions, by id, of the products that changed or came since the model was made."""
+        names = self.changed_since(self._n_first + self._n_indexed)
+        self._n_indexed = self.n_later
+        self._later_by_id.update((product_key(name), self._current[name]) for name in names)
+        return self._later_by_id
 
     def may_be_shown(self, name: str) -> bool:
         """Return whether a product is known and available."""
@@ -161,7 +211,10 @@ class ServedCatalogue:
 
     def features_of(self, version: int) -> FloatArray:
         """Return the features `(d_p,)` of a version."""
-        return np.asarray(self._features[self._place_of[version]])
+        place = self._place_of[version]
+        if place < self._n_first:
+            return np.asarray(self.model.features[place])
+        return np.asarray(self._later_features[place - self._n_first])
 
     def is_current(self, product: Product) -> bool:
         """Return whether the product's current version has these features, and this availability."""
@@ -185,7 +238,10 @@ class ServedCatalogue:
         return self._all
 
     def candidates(self, versions: Iterable[int]) -> RequestCandidates:
-        """Return versions as candidates; the arrays are the same ones when the same versions come again."""
+        """Return versions as candidates; the arrays are the same ones when the same versions come again.
+
+        They are kept for that. Candidates that another request will hardly have are `passing` ones.
+        """
         numbers = list(versions)
         key = np.array(numbers, np.int64).tobytes()
         earlier = self._sets.get(key)
@@ -198,35 +254,80 @@ class ServedCatalogue:
             self._sets.popitem(last=False)
         return new
 
+    def passing(self, versions: Sequence[int]) -> RequestCandidates:
+        """Return versions as candidates, whose arrays are not kept."""
+        return self._made(versions)
+
+    def with_product(self, candidates: RequestCandidates, name: str, alone: bool = False) -> RequestCandidates:
+        """Return candidates with a product that may be shown among them, or it alone; where it cannot, without it."""
+        version = self._current.get(name)
+        others = [] if alone else candidates.versions.tolist()
+        if version is None or not self._shown[name] or version in others:
+            return self._made(others)
+        return self._made([*others, version])
+
+    def names_of(self, versions: Iterable[int]) -> list[str]:
+        """Return the names of the products that versions are of."""
+        return [self._names[self._place_of[version]] for version in versions]
+
+    def every_version(self) -> tuple[list[str], list[int], list[FloatArray]]:
+        """Return the names, versions and features of all versions, those of the model first."""
+        return [*self._names], [*self._versions], [*self.model.features, *self._later_features[: self.n_later]]
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return all versions as plain values and arrays."""
-        values = {"names": self._names, "versions": self._versions, "hidden": self.hidden()}
-        return values, {"product_features": self._features[: len(self._names)].copy()}
+        """Return, as plain values and arrays, all versions beside the model's, which its file holds."""
+        names = self._names[self._n_first :]
+        values = {"names": names, "versions": self._versions[self._n_first :], "hidden": self.hidden()}
+        return values, {"product_features": self._later_features[: self.n_later].copy()}
 
     def load_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
         names = [str(name) for name in values["names"]]
         features = np.array(arrays["product_features"], float)
-        if features.shape != (len(names), self._features.shape[1]) or not np.isfinite(features).all():
+        versions = [int(version) for version in values["versions"]]
+        is_fitting = features.shape == (len(names), self.model.features.shape[1]) and len(versions) == len(names)
+        if not is_fitting or not np.isfinite(features).all():
             raise ValueError("products of a snapshot do not fit the model")
-        self._take(names, [int(version) for version in values["versions"]])
-        self._features = features
+        # Snapshots of earlier releases hold those of the model, too.
+        places = [place for place, version in enumerate(versions) if version > 0]
+        self._take([names[place] for place in places], [versions[place] for place in places], features[places])
         hidden = set(values["hidden"])
-        self._shown = {name: name not in hidden for name in names}
+        self._shown = {name: name not in hidden for name in self._shown}
 
     def _made(self, versions: Sequence[int]) -> RequestCandidates:
         listed_places = [self._place_of[version] for version in versions]
         names = tuple(self._names[place] for place in listed_places)
         places = np.array(listed_places, np.int64)
-        features = self._features[places] if listed_places else np.zeros((0, self._features.shape[1]))
-        return RequestCandidates(
-            frozen(np.array(versions, np.int64)), names, frozen(self._ids[places]), frozen(features)
-        )
+        is_first = places < self._n_first
+        ids = np.empty(len(places), np.int64)
+        features = np.empty((len(places), self._later_features.shape[1]))
+        for of_part, first, part_ids, part_features in (
+            (is_first, 0, self.model.ids, self.model.features),
+            (~is_first, self._n_first, self._later_ids, self._later_features),
+        ):
+            ids[of_part] = part_ids[places[of_part] - first]
+            features[of_part] = part_features[places[of_part] - first]
+        return RequestCandidates(frozen(np.array(versions, np.int64)), names, frozen(ids), frozen(features))
 
     def _grow(self, room: int) -> None:
         ids = np.zeros(room, np.int64)
-        ids[: len(self._ids)] = self._ids
-        features = np.zeros((room, self._features.shape[1]))
-        features[: len(self._features)] = self._features
-        self._ids = ids
-        self._features = features
+        ids[: len(self._later_ids)] = self._later_ids
+        features = np.zeros((room, self._later_features.shape[1]))
+        features[: len(self._later_features)] = self._later_features
+        self._later_ids = ids
+        self._later_features = features
+
+
+class _PlacesById:
+    """Finds where products stand by their ids, in a catalogue that does not change."""
+
+    def __init__(self, ids: IntArray) -> None:
+        self._order = np.argsort(ids, kind="stable")
+        self._sorted = ids[self._order]
+
+    def places(self, ids: IntArray) -> IntArray:
+        """Return the places of ids `(m,)`; where one is not there, any place, 0 at least."""
+        if not len(self._order):
+            return np.zeros(len(ids), np.int64)
+        found: IntArray = self._order[np.searchsorted(self._sorted, ids).clip(max=len(self._sorted) - 1)]
+        return found

@@ -17,6 +17,7 @@ from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
 from zoosim.serving.arm_replica import WARM_UP, ArmReplica, rules_of
 from zoosim.serving.arms import Assignment
+from zoosim.serving.candidate_sources import CandidateSource, source_of
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.clock import Clock
 from zoosim.serving.console.watch import Figures
@@ -81,6 +82,14 @@ class ServedArm:
         self._replica = replica
         self._unconfirmed = UnconfirmedDecisions()
         self._knows_whole = False
+        self._source: CandidateSource | None = None
+
+    @property
+    def source(self) -> CandidateSource:
+        """Source of the candidates of requests that name none."""
+        if self._source is None:
+            self._source = source_of(self.model.policy, self.catalogue)
+        return self._source
 
     @property
     def name(self) -> str:

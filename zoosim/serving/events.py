@@ -172,6 +172,19 @@ class AppliedRules(msgspec.Struct, array_like=True):
     closed: list[list[int]] = []
 
 
+class Source(msgspec.Struct, array_like=True):
+    """Source of a decision's candidates, where one of the arms that could have decided retrieves its own.
+
+    `propensity` is the probability with which the decision took its candidates from it, before the arm was drawn;
+    `products` is how many there were that could have been shown.
+    """
+
+    name: str
+    version: str
+    propensity: float
+    products: int
+
+
 class Choice(msgspec.Struct, array_like=True):
     """A model's choice for a request, in one action space; a subclass has the fields that this takes.
 
@@ -269,6 +282,9 @@ class ProductDecision(Choice, array_like=True):
     shown, so that the decision was made among the others. `arm` made it, by whose policy `chances` and `propensities`
     are; `mixture` are the chances as they were before the arm was drawn, among those that would have decided on the
     same candidates, empty where no other would. `rules` are what the rules of the shop did, None where nothing.
+    Where candidates were retrieved, `source` says how, `chances` and `propensities` are those given the candidates,
+    `marginals` the probability of each product given those above it, wherever its candidates may have come from, and
+    `mixture` are these before the arm was drawn.
     """
 
     action_space: ClassVar[str] = PRODUCTS
@@ -292,6 +308,18 @@ class ProductDecision(Choice, array_like=True):
     arm: str = CHAMPION
     mixture: list[float] = []
     rules: AppliedRules | None = None
+    source: Source | None = None
+    marginals: list[float] = []
+
+    @property
+    def overall_chances(self) -> list[float]:
+        """How likely each product was given those above it, over all arms and sources of candidates."""
+        return self.mixture or self.marginals or self.chances
+
+    @property
+    def n_products(self) -> int:
+        """Number of products that could have been shown."""
+        return self.source.products if self.source else len(self.propensities) // 8
 
     def is_pinned(self, part: int) -> bool:
         """Return whether a pinned product was shown in a slot."""

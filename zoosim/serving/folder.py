@@ -16,6 +16,7 @@ from zoosim.core.digests import file_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
 from zoosim.policies.model import SUFFIX, Model, load_model, model_digest, save_model
+from zoosim.serving.candidate_sources import index_products
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.address import LOG
@@ -215,6 +216,7 @@ class Models:
         for digest in digests:
             model = self._loaded(digest)
             prepare_model(model)
+            index_products(model)
             prepared.setdefault(digest, []).append(model)
         self._prepared = prepared
 

@@ -25,6 +25,7 @@ from zoosim.serving.events import (
     Product,
     ProductDecision,
     Row,
+    Source,
     Start,
     decision_of,
     unpack_floats,
@@ -43,6 +44,7 @@ NOT_ACTIVATED = "decision: expected one that was activated in time, as it was de
 FORGOTTEN = "decision: expected one whose visitor is not forgotten"
 OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one, or of one that this grew from"
 PINNED = "decision: expected one that was drawn; what is pinned has probability 1, and says nothing of other choices"
+RETRIEVED_PAGE = "decision: expected one among the request's candidates; judge what stood at the top of the others"
 CAPPED_PAGE = "decision: expected one without caps per page, which rankings do not know; judge what stood at the top"
 GONE = "decision: expected one of a model whose products are known, and the log of them was removed"
 
@@ -91,9 +93,10 @@ class LoggedDecision(NamedTuple):
 
     `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
     exclusions of their own only the first counts: it alone has these candidates. `chances` are those before the `arm`
-    was drawn, `arm_chances` those given the arm. `unexpressed` is what the request held
-    beside what the features of the `visitor` say. `pinned` are the places on the page that were not drawn, and
-    `has_page_caps` says whether what stood above could close candidates below it.
+    was drawn, `arm_chances` those given the arm. Where candidates were retrieved, `source` says how, `chances` are
+    those given the candidates, and `marginal` is how likely the top was over all arms and sources. `unexpressed` is
+    what the request held beside what the features of the `visitor` say. `pinned` are the places on the page that were
+    not drawn, and `has_page_caps` says whether what stood above could close candidates below it.
     """
 
     decision_id: str
@@ -112,11 +115,15 @@ class LoggedDecision(NamedTuple):
     arm_chances: tuple[float, ...]
     pinned: frozenset[int]
     has_page_caps: bool
+    source: Source | None
+    marginal: float
 
     def why_not_judged(self, as_ranking: bool) -> str:
         """Return why nothing can be judged by it, as a ranking or by its top alone; empty where it can."""
         if self.pinned if as_ranking else 0 in self.pinned:
             return PINNED
+        if as_ranking and self.source is not None:
+            return RETRIEVED_PAGE
         return CAPPED_PAGE if as_ranking and self.has_page_caps else ""
 
 
@@ -283,7 +290,7 @@ class LogReader(Projection):
                 "shown; restore a backup"
             )
         for name, arm in replica.arms.items():
-            values, arrays = arm.catalogue.state()
+            names, versions, features = arm.catalogue.every_version()
             model = arm.model
             period = ModelPeriod(
                 arm=name,
@@ -292,9 +299,9 @@ class LogReader(Projection):
                 policy=policy_name(type(model.policy)),
                 action_space=model.action_space,
                 fitted=model.fitted,
-                names=values["names"],
-                features=list(arrays["product_features"]),
-                place_of={version: place for place, version in enumerate(values["versions"])},
+                names=names,
+                features=features,
+                place_of={version: place for place, version in enumerate(versions)},
                 ancestors=ancestors_of(model),
                 known_until=replica.position,
             )
@@ -321,7 +328,8 @@ class LogReader(Projection):
         if candidates == len(self.sets):
             self.sets.append((number, in_order))
         count = 1 if decision.slots else len(decision.shown)
-        arm_chances = tuple(decision.chances[:count])
+        given_arm = decision.marginals or decision.chances
+        given_candidates = decision.chances if decision.source else decision.overall_chances
         rules = decision.rules or NO_RULES
         visit = LoggedDecision(
             decision_id=decision_of(row),
@@ -335,11 +343,13 @@ class LogReader(Projection):
             unexpressed=decision.unexpressed,
             first=int(products[decision.baseline]),
             shown=tuple(products[decision.shown[:count]].tolist()),
-            chances=tuple(decision.mixture[:count]) or arm_chances,
+            chances=tuple(given_candidates[:count]),
             arm=decision.arm,
-            arm_chances=arm_chances,
+            arm_chances=tuple(given_arm[:count]),
             pinned=frozenset(rules.pinned).intersection(range(count)),
             has_page_caps=bool(rules.per_page),
+            source=decision.source,
+            marginal=decision.overall_chances[0],
         )
         if decision.deferred:
             self._inactive.add(len(self.visits))

@@ -210,7 +210,7 @@ class ProductFinder:
             # Looked at again: while this request waited for the lock, another one may have stored the same.
             new = [product for product in products if not catalogue.is_current(product)]
             versions = {product.name: _version_of(arm, product.name) for product in products if product not in new}
-            if len(catalogue) + len(new) > MOST_VERSIONS:
+            if catalogue.n_later + len(new) > MOST_VERSIONS:
                 raise PolicyError(
                     f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin "
                     "with another model"

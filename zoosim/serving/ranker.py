@@ -117,7 +117,7 @@ def _fill(
             distribution = _certain(slot.pin, available)
         else:
             own_distribution = _distribution(policy, slot, candidates, available)
-            distribution = _explored(own_distribution, available, exploration)
+            distribution = _explored(own_distribution, available, exploration if slot.explores else 0.0)
         tops = tops or [(available, distribution)]
         place = pick(number, distribution)
         if place < 0 or distribution[place] == 0.0:
@@ -134,6 +134,8 @@ def _fill(
 
 def _distribution(policy: Policy | None, slot: Slot, candidates: RequestCandidates, available: BoolArray) -> FloatArray:
     """Return how likely a policy shows each candidate `(K,)` in a slot, of those that are available."""
+    if slot.known is not None and available.all():
+        return slot.known
     if policy is None:
         return _certain(_baseline(slot, available), available)
     return dense_propensities(policy, context_of(slot.user_id, slot.visitor, candidates, frozen(available)))

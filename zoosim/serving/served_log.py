@@ -15,8 +15,9 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
+from zoosim.logs.sources import REQUEST, CandidateSources
 from zoosim.policies.model import ID, product_ids
-from zoosim.serving.events import unpack_floats, unpack_unexpressed, without_gap
+from zoosim.serving.events import Source, unpack_floats, unpack_unexpressed, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LoggedDecision, LogReader
 from zoosim.serving.projection import rows_of
@@ -25,6 +26,10 @@ from zoosim.serving.store.base import Store
 
 BASELINE = "baseline"
 """Name that stands for a policy where the shop's own choice was shown, as an apprentice or for logging only."""
+
+
+FROM_REQUEST = Source(REQUEST, "", 1.0, 0)
+"""Stands for a source where the request named the candidates."""
 
 
 class ServedLog(NamedTuple):
@@ -81,7 +86,8 @@ def read_served_log(source: str | os.PathLike[str] | Address, *, action_space: s
     _check_any(finished, reader, address.source)
     visits = [reader.visits[number] for number in finished]
     # Pages on which caps bear are as long as these let them be, and are judged by their top alone.
-    are_capped = any(visit.has_page_caps for visit in visits)
+    # And so are those whose top may have come from all products, below which retrieved ones stand.
+    are_capped = any(visit.has_page_caps or visit.source is not None for visit in visits)
     lengths = {len(visit.shown) for visit in visits}
     space = _space_of(lengths, action_space, reader.action_space, address.source, are_capped)
     visit_numbers = reader.judged(finished, space.shows_several)
@@ -183,6 +189,8 @@ class _Arrays:
             ids=product_ids(names),
             names=names,
             fitted=self._reader.fitted,
+            candidate_sources=self._sources(),
+            marginals=self._marginals(),
         )
         first = np.array([self._product_of_version[visit.period][visit.first] for visit in visits])
         delays = np.array([self._reader.delay(number) for number in self._chosen])
@@ -197,6 +205,25 @@ class _Arrays:
         """Return the probabilities of what was shown, in the shape of the log."""
         # A mixture of arms may exceed 1 by rounding, which a log does not take.
         return np.asarray(self._shaped(np.minimum([each[: self._length] for each in chances], 1.0)))
+
+    def _sources(self) -> CandidateSources | None:
+        """Return where the visits' candidates came from; None where all came from requests, or are all products."""
+        if not self._has_sources:
+            return None
+        sources = [visit.source or FROM_REQUEST for visit in self._visits]
+        numbers: dict[tuple[str, str], int] = {}
+        source = [numbers.setdefault((each.name, each.version), len(numbers)) for each in sources]
+        return CandidateSources(tuple(numbers), np.array(source), np.array([each.propensity for each in sources]))
+
+    def _marginals(self) -> FloatArray | None:
+        """Return how likely what was shown was over all sources of candidates `(n,)`, as `_sources`."""
+        if not self._has_sources:
+            return None
+        return np.minimum([visit.marginal for visit in self._visits], 1.0)
+
+    @property
+    def _has_sources(self) -> bool:
+        return not self._space.shows_several and any(visit.source is not None for visit in self._visits)
 
     def _policy_of(self, visit: LoggedDecision) -> str:
         """Return the name of the policy that decided a visit."""

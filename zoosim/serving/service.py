@@ -25,6 +25,7 @@ from zoosim.serving.annotations import Annotations
 from zoosim.serving.arm_replica import GROWN_FROM, checked_rules, rules_of
 from zoosim.serving.backlog import Backlog
 from zoosim.serving.bodies import AnnotationBody, DeploymentBody, FeedbackBody, ProductBody, hash_of
+from zoosim.serving.candidate_sources import index_products
 from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current, ServedArm
 from zoosim.serving.deployment import deployed, is_launch, launched_digest, models_in, registered, with_holdback
@@ -144,6 +145,7 @@ class Service:
                 compile_policy()
             for arm in self.current.arms.values():
                 prepare_model(arm.model)
+                index_products(arm.model)
             self._opened = stack.pop_all()
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all", machine.start_worker)

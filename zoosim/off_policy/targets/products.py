@@ -25,6 +25,7 @@ from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.model import Model
 from zoosim.policies.requests import check_finite, dense_propensities
+from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.policies.tabulating import TabulatingPolicy, tabulates
 
 TOLERANCE = 1e-6
@@ -393,7 +394,7 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     if isinstance(given, Target):
         return given
     policy = given.policy if isinstance(given, Model) else given
-    if isinstance(policy, Policy) and policy.retrieves and (log.candidate_sources or log.candidates.are_listed):
+    if isinstance(policy, RetrievingPolicy) and (log.candidate_sources or log.candidates.are_listed):
         from zoosim.off_policy.targets.retrieving import RetrievingTarget
 
         return RetrievingTarget(policy, log, progress)

@@ -13,57 +13,63 @@ from zoosim.retrieval.checks import check_products
 
 
 class CatalogueIndex:
-    """An index, and which of its products may be shown now.
+    """The products that a policy retrieves from, and which of them may be shown now.
 
-    A request that brings products is what the shop sells: those that are new are added, and those that are gone are
-    removed, before anything is searched. A request without products is about those that the index holds. Nothing is
-    done where a request's arrays are the same read-only ones as before.
+    A request that brings products is what the shop sells: an index of what requests offer follows it, so that new
+    products are added and those that are gone are removed before anything is searched. A request without products is
+    about those of the index that was given, which requests leave as it is. Nothing is done where a request's arrays are
+    the same read-only ones as before.
     """
 
     def __init__(self) -> None:
-        self._index: Index | None = None
-        self._version = ""
+        self.given: Index | None = None
+        self._given_version = ""
+        self._offered: Index | None = None
+        self._offered_version = ""
+        self._uses_offered = False
         self._seen: tuple[Any, Any, Any] = (None, None, None)
-        self._follows_request = False
         self._order: IntArray | None = None
         self.allowed: BoolArray | None = None
         self.allowed_ids: IntArray = np.zeros(0, np.int64)
 
     @property
     def index(self) -> Index:
-        """The index; raises `PolicyError` where there is none yet."""
-        if self._index is None:
+        """The index that the last request is about; raises `PolicyError` where there is none yet."""
+        index = self._offered if self._uses_offered else self.given
+        if index is None:
             raise PolicyError("the policy knows no products; give it an index, or requests with product_ids")
-        return self._index
+        return index
 
     @property
     def version(self) -> str:
         """Names what the index holds and how it searches, in 16 characters."""
-        if not self._version:
-            self._version = self.index.version[:16]
-        return self._version
+        if self._uses_offered:
+            self._offered_version = self._offered_version or self.index.version[:16]
+            return self._offered_version
+        self._given_version = self._given_version or self.index.version[:16]
+        return self._given_version
 
     def use(self, index: Index) -> None:
-        """Search an index from now on."""
-        self._index = index
-        self._version = ""
-        self._seen = (None, None, None)
-        self._follows_request = False
-        self._order = None
+        """Search an index from now on, where a request brings no products; it may have changed since."""
+        self.given = index
+        self._given_version = ""
+        self._use_given()
+
+    def _use_given(self) -> None:
+        self._uses_offered = self.given is None and self._offered is not None
         self._allow(None)
 
     def follow(self, context: Context) -> None:
-        """Hold what a request offers, and note what of it is available; a request without products changes nothing."""
+        """Hold what a request offers, and note what of it is available; without products it is about those given."""
         if "product_ids" not in context:
-            if self._follows_request:
-                self.use(self.index)
+            self._use_given()
             return
         ids, products, available = self._seen
         if context.product_ids is not ids or context.products is not products:
             self._hold(np.asarray(context.product_ids), context.products)
-        elif context.available is available:
+        elif self._uses_offered and context.available is available:
             return
-        self._follows_request = True
+        self._uses_offered = True
         mask = np.asarray(context.available, bool)
         self._allow(mask if self._order is None else mask[self._order])
         arrays = (context.product_ids, context.products, context.available)
@@ -74,27 +80,29 @@ class CatalogueIndex:
     def place_of(self, product_id: int) -> int:
         """Return where a product stands among those of the last request."""
         place = int(np.searchsorted(self.index.ids, product_id))
-        return place if self._order is None else int(self._order[place])
+        return place if self._order is None or not self._uses_offered else int(self._order[place])
 
     def _hold(self, ids: IntArray, products: Any) -> None:
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise PolicyError(f"product_ids: got an array of {ids.dtype} {ids.shape}, expected whole numbers (K,)")
         check_shape("products", np.asarray(products), (len(ids), np.shape(products)[-1]))
-        width = None if self._index is None else self._index.width
+        width = None if self._offered is None else self._offered.width
         check_products(ids, products, width)  # before anything is removed: what is refused changes nothing
         self._seen = (None, None, None)
         is_ascending = bool((ids[1:] > ids[:-1]).all())
         self._order = None if is_ascending else np.argsort(ids, kind="stable")
-        if self._index is None:
-            self._index = Exact(ids, products)
+        if self._offered is None:
+            self._offered = Exact(ids, products)
         elif self._order is None:
-            _follow(self._index, ids, products)
+            _follow(self._offered, ids, products)
         else:
-            _follow(self._index, ids[self._order], np.asarray(products)[self._order])
-        self._version = ""
+            _follow(self._offered, ids[self._order], np.asarray(products)[self._order])
+        self._offered_version = ""
 
     def _allow(self, mask: BoolArray | None) -> None:
         self.allowed = None if mask is None or mask.all() else mask
+        if self.given is None and self._offered is None:
+            return  # a request finds out that there are no products
         self.allowed_ids = self.index.ids if self.allowed is None else self.index.ids[self.allowed]
 
 

@@ -27,11 +27,12 @@ from zoosim.core.types import (
     PastLog,
     PolicySpec,
     Progress,
+    Retrieval,
     RetrievedDecision,
     frozen,
 )
 from zoosim.linear.joint import new_joint_ridge
-from zoosim.policies.base import FIT_CHUNK, Policy
+from zoosim.policies.base import FIT_CHUNK
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key
 from zoosim.policies.kernel import new_draws
 from zoosim.policies.products.catalogue_index import CatalogueIndex
@@ -45,13 +46,14 @@ from zoosim.policies.requests import (
     checked_request,
     checked_reward,
 )
+from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.retrieval import Index
 
 PAIRS = DRAWS // 2
 """Draws n and n + `PAIRS` lie on either side of the posterior's mean."""
 
 
-class TwoStage(Policy):
+class TwoStage(RetrievingPolicy):
     """Linear Thompson sampling on one model for all products, over the candidates that its posterior retrieves.
 
     By `mean` the candidates are the products that the posterior's mean scores highest, and one of 256 numbered draws
@@ -64,7 +66,6 @@ class TwoStage(Policy):
     """
 
     name = "two-stage"
-    retrieves: ClassVar[bool] = True
     learned: ClassVar[tuple[str, ...]] = ("ridge", "key", "updates", "draws")
     candidates: int = parameter(500, low=1, high=100_000, help="products that are retrieved, by the posterior's mean")
     retrieval: str = parameter(
@@ -99,10 +100,15 @@ class TwoStage(Policy):
         self.draws = new_draws(rng)
         self._catalogue = CatalogueIndex()
 
+    @property
+    def index(self) -> Index | None:
+        """The index that requests without products are about; None where none was given."""
+        return self._catalogue.given
+
     def use_index(self, index: Index) -> None:
         """Retrieve from an index of products' features, where requests bring no products.
 
-        Requests that bring products let the index hold these.
+        Requests that bring products are answered among these, and leave the index as it is.
 
         Raises:
             PolicyError: its vectors have another width than products' features.
@@ -120,6 +126,12 @@ class TwoStage(Policy):
         product_id = self._draw_product(user, self._next_draw())
         self.draws.decisions[0] += 1
         return self._catalogue.place_of(product_id)
+
+    def retrieve(self, context: Context) -> Retrieval:
+        """Return the candidates of a request and the shares of draws that rank each first; moves no state."""
+        ids, best = self._best_by_draw(self._follow(context))
+        chances = np.bincount(best, minlength=len(ids)) / DRAWS
+        return Retrieval(ids, chances, f"posterior-{self.retrieval}", self._version, self.explore)
 
     def decide(self, context: Context, draw: float | None = None) -> RetrievedDecision:
         """Draw a product with all that a log has to say of it; the context may be without products.
@@ -146,8 +158,7 @@ class TwoStage(Policy):
             return RetrievedDecision(product_id, np.array([product_id]), np.ones(1), source, marginal)
         place = best[self._number_of(settled)]
         marginal = (1.0 - self.explore) * float(chances[place]) + self.explore / n_allowed
-        version = f"{self._catalogue.version}.{self._retriever_version}"
-        source = CandidateSource(f"posterior-{self.retrieval}", version, 1.0 - self.explore)
+        source = CandidateSource(f"posterior-{self.retrieval}", self._version, 1.0 - self.explore)
         return RetrievedDecision(int(ids[place]), ids, chances, source, marginal)
 
     def propensities(self, context: Context) -> Distribution:
@@ -216,6 +227,11 @@ class TwoStage(Policy):
         )
         other.decide(context)
         other.update(context, other.select_action(context), 0.0)
+
+    @property
+    def _version(self) -> str:
+        """Names what was searched, and what the retriever had learned."""
+        return f"{self._catalogue.version}.{self._retriever_version}"
 
     @property
     def _retriever_version(self) -> int:

@@ -138,8 +138,7 @@ class SeriesProjection(Projection):
             name = OTHERS
         products[name] = products.get(name, 0) + 1
         if isinstance(choice, ProductDecision) and choice.chances:
-            chance = (choice.mixture or choice.chances)[0]
-            weight = 1.0 / (chance * (len(choice.propensities) // 8))
+            weight = 1.0 / (choice.overall_chances[0] * choice.n_products)
             self.series.weights += weight
             self.series.squares += weight * weight
         self._open[_key(row)] = (row.time, choice.arm)

@@ -1,29 +1,28 @@
-"""Tasks of arms in a decision on products: what each has to fill from what, and what is answered in the end."""
+"""Tasks of arms in a decision on products: what each has to fill from what."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.model import product_ids
 from zoosim.ranking.caps import GroupCap
-from zoosim.serving.bodies import DecisionAnswer, Shown
+from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool
 from zoosim.serving.catalogue import RequestCandidates
-from zoosim.serving.current import ServedArm
-from zoosim.serving.endpoints.base import answered_arm
-from zoosim.serving.events import AppliedRules, ProductDecision, unpack_floats
-from zoosim.serving.places import Slot
+from zoosim.serving.clock import Clock
+from zoosim.serving.current import Current, ServedArm
+from zoosim.serving.events import AppliedRules
+from zoosim.serving.ids import user_id_of
+from zoosim.serving.places import Slot, can_fill, check_slots
 from zoosim.serving.ranker import Drawn
-from zoosim.serving.shop_rules.candidates import RuledCandidates
-
-
-class Offer(NamedTuple):
-    """Candidates that an arm may show, and the names of those of the request that it cannot."""
-
-    candidates: RequestCandidates
-    ignored: list[str]
+from zoosim.serving.shop_rules.candidates import RuledCandidates, VisitorPast, apply_rules, with_request
+from zoosim.serving.shop_rules.settings import ShopRules
 
 
 class EncodedVisitor(NamedTuple):
@@ -33,14 +32,40 @@ class EncodedVisitor(NamedTuple):
     by_slot: list[FloatArray]
 
 
-class ArmTask(NamedTuple):
-    """The slots that an arm has to fill, from what, and for whom: the visitor's features `(d_u,)`."""
+class Page(NamedTuple):
+    """What a request wants filled, and under which rules; the same for all arms."""
+
+    body: DecideBody
+    slots: Sequence[SlotBody]
+    visitor: EncodedVisitor
+    rules: ShopRules
+    past: VisitorPast
+
+
+@dataclass(frozen=True)
+class ArmTask:
+    """The slots that an arm has to fill, from what, and for whom.
+
+    Attributes:
+        arm: The arm.
+        offer: The candidates.
+        page: What the request wants.
+        slots: The slots.
+        ruled: What the rules of the shop leave; None where there are none.
+        pool: The products of which one may be drawn to the top instead, where the candidates were retrieved; else None.
+    """
 
     arm: ServedArm
     offer: Offer
-    visitor: FloatArray
+    page: Page
     slots: list[Slot]
     ruled: RuledCandidates | None = None
+    pool: Pool | None = None
+
+    @property
+    def visitor(self) -> FloatArray:
+        """The visitor's features `(d_u,)`."""
+        return self.page.visitor.features
 
     @property
     def caps(self) -> Sequence[GroupCap]:
@@ -55,47 +80,140 @@ class ArmTask(NamedTuple):
         applied = msgspec.structs.replace(self.ruled.applied, pinned=pinned, closed=drawn.closed)
         return None if applied == AppliedRules() else applied
 
+    def led_by(self, product: str) -> "ArmTask":
+        """Return the same task with a product of the pool at the top: the one candidate of a page of one place."""
+        candidates = self.arm.catalogue.with_product(self.offer.candidates, product, alone=len(self.slots) == 1)
+        led = _task_among(self.arm, self.offer._replace(candidates=candidates), self.page)
+        first = led.slots[0]._replace(pin=candidates.names.index(product))
+        return ArmTask(self.arm, led.offer, self.page, [first, *led.slots[1:]], led.ruled)
 
-def places_among(products: Sequence[str], names: tuple[str, ...], other_names: tuple[str, ...]) -> list[int] | None:
-    """Return the places of products among `other_names`; None where these are not the same as `names`."""
-    if other_names != names and set(other_names) != set(names):
-        return None
-    return [other_names.index(product) for product in products]
+
+class TaskMaker:
+    """Makes the tasks of arms from what a request holds."""
+
+    def __init__(self, current: Current, clock: Clock) -> None:
+        """Make tasks by what a service decides by now, at the times of its clock."""
+        self._current = current
+        self._clock = clock
+
+    def tasks(
+        self, sources: Mapping[str, CandidateSource | PolicyError], body: DecideBody, slots: Sequence[SlotBody]
+    ) -> tuple[dict[str, ArmTask], dict[str, PolicyError]]:
+        """Return what each arm has to fill from what, or why it cannot, by its name."""
+        page = self._page(body, slots)
+        tasks = {}
+        refusals = {}
+        for name, source in sources.items():
+            try:
+                tasks[name] = self._task(self._current.arms[name], source, page)
+            except PolicyError as error:
+                refusals[name] = error
+        return tasks, refusals
+
+    def check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
+        """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
+        check_slots(_slots(body, slots, self._encoded(body, slots), names), len(names))
+
+    def _page(self, body: DecideBody, slots: Sequence[SlotBody]) -> Page:
+        """Return what a request wants filled."""
+        rules = with_request(self._current.settings.shop_rules, body.pins, body.forbidden)
+        past = VisitorPast()
+        if rules.are_set:
+            past = self._current.history.past(body.visitor_id, self._clock.now())
+        # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
+        return Page(body, slots, self._encoded(body, slots), rules, past)
+
+    def _task(self, arm: ServedArm, source: CandidateSource | PolicyError, page: Page) -> ArmTask:
+        """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
+        if isinstance(source, PolicyError):
+            raise source
+        user_id = user_id_of(page.body.visitor_id)
+        offer = source.offer(page.visitor.features, user_id, tuple(page.rules.pinned.values()))
+        if not offer.candidates.names:
+            raise PolicyError("candidates: got none, expected at least one product that may be shown")
+        task = _task_among(arm, offer, page)
+        return task if offer.retrieved is None else self._with_pool(task)
+
+    def _with_pool(self, task: ArmTask) -> ArmTask:
+        """Return a task whose candidates were retrieved, with what exploration draws from instead."""
+        settings = self._current.settings
+        if settings.mode != "online":
+            reason = f"in the mode {settings.mode} the shop's own choice is shown, the first of them"
+            raise PolicyError(f"candidates: got none, expected those of the shop; {reason}")
+        assert task.offer.retrieved is not None
+        retrieval, ids = task.offer.retrieved
+        rules = task.page.rules
+        barred = {*rules.forbidden_products, *rules.pinned.values(), *task.page.past.shown, *task.page.past.bought}
+        share = 1.0 - (1.0 - settings.exploration) * (1.0 - retrieval.spread)
+        pins = task.ruled.pins if task.ruled else {}
+        # Where pinned products below it may close the top to some groups of products by caps on the page, nobody knows
+        # how many products are left without a look at all of them.
+        is_open = 0 not in pins and not (pins and task.caps)
+        pool = Pool.of(ids, barred, share if is_open else 0.0)
+        known = np.zeros(len(task.offer.candidates.names))
+        known[: len(retrieval.propensities)] = retrieval.propensities
+        first = task.slots[0]._replace(known=known, explores=pool.share == 0.0)
+        return ArmTask(task.arm, task.offer, task.page, [first, *task.slots[1:]], task.ruled, pool)
+
+    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> EncodedVisitor:
+        """Encode the visitor of a request by the schema that all arms have."""
+        encoder = self._current.model.fitted.visitors
+        by_slot = [frozen(encoder.encode_one({**body.visitor, **slot.visitor})) for slot in slots]
+        return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
 
 
-def trial_candidates(arm: ServedArm) -> Iterator[RequestCandidates]:
-    """Yield a few products, then all of them; of an arm without a catalogue two that are made up."""
-    everything = arm.catalogue.everything()
-    if not everything.names:
-        names = ("a", "b")
+def _task_among(arm: ServedArm, offer: Offer, page: Page) -> ArmTask:
+    """Return what an arm has to fill from candidates, under the rules of the shop."""
+    to_fill = _slots(page.body, page.slots, page.visitor, offer.candidates.names)
+    if not page.rules.are_set:
+        return ArmTask(arm, offer, page, to_fill)
+    ruled = _ruled(arm, offer.candidates, page, to_fill)
+    if not page.slots:
+        to_fill = [slot._replace(pin=ruled.pins.get(number)) for number, slot in enumerate(to_fill[: ruled.most])]
+    return ArmTask(arm, offer._replace(candidates=ruled.candidates), page, to_fill, ruled)
+
+
+def _ruled(arm: ServedArm, candidates: RequestCandidates, page: Page, to_fill: Sequence[Slot]) -> RuledCandidates:
+    """Return what rules leave of candidates; raises `PolicyError` where slots that differ cannot follow them."""
+    encoder = arm.model.fitted.products
+    if not page.slots:
+        return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past)
+    if page.rules.per_page or page.rules.pinned:
+        raise PolicyError("slots: got slots that differ, for which per_page and pinned cannot hold; leave these out")
+    return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past, partial(can_fill, to_fill))
+
+
+def _slots(body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str]) -> list[Slot]:
+    """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
+
+    Where candidates of the request are ignored, fewer products are shown than it asked for; slots that differ all have
+    to be filled.
+    """
+    count = len(slots) or body.count
+    candidates = names if body.candidates is None else body.candidates
+    if count > (len(names) if slots else len(candidates)):
+        raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
+    user_id = user_id_of(body.visitor_id)
+    if not slots:
+        return [Slot(visitor.features, user_id=user_id)] * min(count, len(names))
+    places = {name: place for place, name in enumerate(names)}
+    to_fill = []
+    for slot, features in zip(slots, visitor.by_slot, strict=True):
+        excluded_places = tuple(places[name] for name in slot.excluded if name in places)
+        to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
+    return to_fill
+
+
+def has_same_products(names: tuple[str, ...], other_names: tuple[str, ...]) -> bool:
+    """Return whether candidates are the same products, in whichever order."""
+    return other_names == names or set(other_names) == set(names)
+
+
+def trial_candidates(arm: ServedArm) -> RequestCandidates:
+    """Return a few products; of an arm without a catalogue two that are made up."""
+    names = arm.catalogue.names()[:2]
+    if not names:
+        made_up = ("a", "b")
         features = frozen(np.zeros((2, arm.model.fitted.products.width)))
-        yield RequestCandidates(frozen(np.array([-1, -2])), names, product_ids(names), features)
-        return
-    yield arm.catalogue.candidates(everything.versions[:2].tolist())
-    yield everything
-
-
-def answer_of(decision_id: str, decision: ProductDecision, names: Sequence[str] | None) -> DecisionAnswer:
-    """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
-    propensities = unpack_floats(decision.propensities).tolist()
-    if names is None:
-        pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
-    else:
-        pairs = list(zip(names, propensities, strict=True))
-    shown_products = zip(decision.products, decision.chances, strict=True)
-    rules = decision.rules or AppliedRules()
-    barred = (
-        {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
-    )
-    return DecisionAnswer(
-        decision_id=decision_id,
-        shown=[Shown(name, chance) for name, chance in shown_products],
-        propensities=dict(pairs),
-        model=decision.model,
-        state=decision.state,
-        ignored=decision.ignored,
-        arm=answered_arm(decision),
-        pinned=[number + 1 for number in rules.pinned],
-        barred=barred,
-        lifted=rules.lifted,
-    )
+        return RequestCandidates(frozen(np.array([-1, -2])), made_up, product_ids(made_up), features)
+    return arm.catalogue.candidates([version for name in names if (version := arm.catalogue.version_of(name))])

@@ -8,25 +8,18 @@ import msgspec
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import unknown
-from zoosim.core.types import frozen
-from zoosim.policies.base import Policy
 from zoosim.serving.arms import mixture_of
-from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, SlotBody, Value, hash_of
-from zoosim.serving.catalogue import RequestCandidates
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, ProductBody, Shown, SlotBody, Value, hash_of
+from zoosim.serving.candidate_sources import CandidateSource, Listed
 from zoosim.serving.clipped import ClippedColumns
 from zoosim.serving.current import ServedArm
 from zoosim.serving.described import Contents
-from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts
-from zoosim.serving.endpoints.product_tasks import (
-    ArmTask,
-    EncodedVisitor,
-    Offer,
-    answer_of,
-    places_among,
-    trial_candidates,
-)
+from zoosim.serving.endpoints.base import TRIAL, Endpoint, ServiceParts, answered_arm
+from zoosim.serving.endpoints.product_pages import Asked, DrawnPage, draw_page, page_chances
+from zoosim.serving.endpoints.product_tasks import ArmTask, TaskMaker, has_same_products, trial_candidates
 from zoosim.serving.events import (
     CHAMPION,
+    AppliedRules,
     Choice,
     Kind,
     Product,
@@ -36,16 +29,15 @@ from zoosim.serving.events import (
     pack_unexpressed,
     pack_whole,
     unpack,
+    unpack_floats,
     unpack_whole,
 )
 from zoosim.serving.fresh import EXPLORATION
-from zoosim.serving.ids import product_id, user_id_of
+from zoosim.serving.ids import product_id
 from zoosim.serving.inputs import KnownDescriptions, RequestInputs, refuse
-from zoosim.serving.places import Slot, can_fill, check_slots
 from zoosim.serving.products import ProductFinder
-from zoosim.serving.ranker import Drawn, Units, chances_of, draw
-from zoosim.serving.shop_rules.candidates import RuledCandidates, apply_rules, check_pins, with_request
-from zoosim.serving.shop_rules.settings import ShopRules
+from zoosim.serving.ranker import Drawn, Units, draw
+from zoosim.serving.shop_rules.candidates import check_pins
 from zoosim.serving.unexpressed import unexpressed_in
 
 TRIAL_VALUE = "2024-01-01T12:00:00Z"
@@ -71,6 +63,7 @@ class ProductEndpoint(Endpoint):
         self._clipped = ClippedColumns(parts.counts)
         self._known = KnownDescriptions()
         self._products = ProductFinder(parts.current, parts.writer, parts.clock, self.check_model)
+        self._maker = TaskMaker(parts.current, parts.clock)
 
     async def decide(
         self,
@@ -94,10 +87,10 @@ class ProductEndpoint(Endpoint):
         contents = Contents(body.candidates)
         if self._current.settings.strict and not takes_any_columns:
             self._refuse_deviations(self._inputs(body, slots, contents))
-        offers = await self._offers(body, slots, contents)
+        sources = await self._sources(body, slots, contents)
         # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
         inputs = self._inputs(body, slots, contents)
-        decision, answer = self._decide_among(offers, slots, inputs, body, request, decision_id)
+        decision, answer = self._decide_among(sources, slots, inputs, body, request, decision_id)
         self._clipped.note(self._current.model.fitted.visitors, inputs.visitors)
         if not self._current.is_warming_up:
             self.inputs.note(inputs.deviations)
@@ -119,50 +112,53 @@ class ProductEndpoint(Endpoint):
         """Describe what of a request the model was not made for."""
         return inputs.warnings(self._parts.grows()) if inputs.deviations else []
 
-    async def _offers(
+    async def _sources(
         self, body: DecideBody, slots: Sequence[SlotBody], contents: Contents
-    ) -> dict[str, Offer | PolicyError]:
-        """Return among what each arm can decide, once the log holds it, or why it cannot."""
+    ) -> dict[str, CandidateSource | PolicyError]:
+        """Return where each arm's candidates come from, once the log holds those of the request, or why it has none."""
         if body.candidates is None:
-            return {name: Offer(arm.catalogue.everything(), []) for name, arm in self._current.deciding.items()}
+            return {name: arm.source for name, arm in self._current.deciding.items()}
         while True:
             origins = self._current.origins
-            offers: dict[str, Offer | PolicyError] = {}
+            sources: dict[str, CandidateSource | PolicyError] = {}
             for name, arm in self._current.deciding.items():
                 try:
-                    usable = await self._products.usable(arm, contents, partial(self._check_slots, body, slots))
-                    offers[name] = Offer(arm.catalogue.candidates(usable.versions), usable.ignored)
+                    usable = await self._products.usable(arm, contents, partial(self._maker.check_slots, body, slots))
+                    sources[name] = Listed(arm.catalogue.candidates(usable.versions), usable.ignored)
                 except PolicyError as error:
-                    offers[name] = error
+                    sources[name] = error
             if self._current.origins == origins:  # else another model may decide, which reads other features
-                return offers
+                return sources
 
     def _decide_among(
         self,
-        offers: Mapping[str, Offer | PolicyError],
+        sources: Mapping[str, CandidateSource | PolicyError],
         slots: Sequence[SlotBody],
         inputs: RequestInputs,
         body: DecideBody,
         request: bytes,
         decision_id: str,
     ) -> tuple[ProductDecision, DecisionAnswer]:
-        """Return the record and the answer of a decision among candidates; moves no state, and stores nothing.
+        """Return the record and the answer of a decision; moves no state, and stores nothing.
 
         Args:
-            offers: What each arm may show, by its name, or why it cannot decide.
+            sources: Where the candidates of each arm come from, by its name, or why it cannot decide.
             inputs: What the request holds, beside the schema, which all arms have.
             slots, body, request, decision_id: As in `decide`.
         """
-        tasks, refusals = self._tasks(offers, body, slots)
+        tasks, refusals = self._maker.tasks(sources, body, slots)
         units = Units(self._parts.secret, decision_id)
 
-        def decide(arm: ServedArm) -> Drawn:
-            return draw(*self._asked(tasks[arm.name]), units, tasks[arm.name].caps)
+        def decide(arm: ServedArm) -> DrawnPage:
+            return draw_page(tasks[arm.name], self._asked(arm), units)
 
-        arm, drawn = self.decided(body, decision_id, decide, refusals)
-        task = tasks[arm.name]
+        arm, page = self.decided(body, decision_id, decide, refusals)
+        assigned = self._current.assignment.arm_for(body.visitor_id, decision_id)
+        weight, mixture = self._mixture(tasks, arm, page, assigned)
+        task = page.task
+        drawn = page.drawn
         candidates = task.offer.candidates
-        products = [candidates.names[place] for place in drawn.shown]
+        are_retrieved = any(each.pool is not None for each in tasks.values())
         decision = ProductDecision(
             request=request,
             model=arm.start.model,
@@ -177,59 +173,53 @@ class ProductEndpoint(Endpoint):
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in task.slots] if slots else [],
             unexpressed=pack_unexpressed(unexpressed_in(inputs, candidates.names, self._current.is_warming_up)),
-            products=products,
+            products=page.products,
             turn=arm.start.turn,
             excluded=drawn.excluded,
             baseline=drawn.baseline,
             agrees=self._agrees(task, drawn, units),
             ignored=list(task.offer.ignored),
             arm=arm.name,
-            mixture=self._mixture(
-                tasks, arm, products, drawn.chances, self._current.assignment.arm_for(body.visitor_id, decision_id)
-            ),
+            mixture=mixture,
             rules=task.rules_applied(drawn),
+            source=page.source(weight) if are_retrieved else None,
+            marginals=page.marginals if are_retrieved else [],
         )
         return decision, answer_of(decision_id, decision, candidates.names)
 
     def _mixture(
-        self,
-        tasks: Mapping[str, ArmTask],
-        decided: ServedArm,
-        products: Sequence[str],
-        chances: list[float],
-        assigned: str,
-    ) -> list[float]:
-        """Return how likely what was shown was before the arm was drawn, each product given those above it.
+        self, tasks: Mapping[str, ArmTask], decided: ServedArm, page: DrawnPage, assigned: str
+    ) -> tuple[float, list[float]]:
+        """Return how likely the arm was to decide, and how likely its page was before an arm was drawn.
 
-        Only arms count that would have decided among the same candidates, as the log has no others; empty where no
-        other arm would.
+        Each product given those above it; empty where no other arm would have decided. Where all candidates come from
+        the request, only arms count that would have decided among the same ones, as the log has no others.
 
         Args:
             tasks: What each arm had to fill.
             decided: The arm that decided.
-            products, chances: What it showed, and how likely each was.
+            page: What it showed.
             assigned: The arm that was drawn, which failed where another one decided.
         """
-        candidates = tasks[decided.name].offer.candidates.names
-        by_arm = {decided.name: chances}
+        candidates = page.task.offer.candidates.names
+        are_retrieved = any(task.pool is not None for task in tasks.values())
+        by_arm = {decided.name: page.marginals if are_retrieved else page.drawn.chances}
         able = [decided.name]
         for name, task in tasks.items():
             if name in (decided.name, assigned):
                 continue
-            places = places_among(products, candidates, task.offer.candidates.names)
-            has_same = places is not None
             try:
-                own_chances = chances_of(places or [-1] * len(products), *self._asked(task), task.caps)
+                own_chances = page_chances(task, page.products, self._asked(task.arm))
             except Exception:  # it would have left the decision to the champion
                 continue
             able.append(name)
-            if has_same:
+            if are_retrieved or has_same_products(candidates, task.offer.candidates.names):
                 by_arm[name] = own_chances
-        if len(by_arm) == 1:
-            return []
         # Arms that would have decided among other candidates are able, too: they leave nothing to the champion.
         weights = self._current.assignment.weights(able)
-        return mixture_of({name: weights[name] for name in by_arm}, by_arm)
+        if len(by_arm) == 1:
+            return weights[decided.name], []
+        return weights[decided.name], mixture_of({name: weights[name] for name in by_arm}, by_arm)
 
     async def answer_again(
         self, decision_id: str, choice: ProductDecision, body: DecideBody | None = None
@@ -288,15 +278,17 @@ class ProductEndpoint(Endpoint):
         """Decide among a few products, and among all of them."""
         visitor: dict[str, Value] = dict.fromkeys(self._current.model.fitted.visitors.names, TRIAL_VALUE)
         arms = self._current.takers
-        trials = [trial_candidates(arm) for arm in arms.values()]
-        for candidates in zip(*trials, strict=False):
-            names = candidates[0].names
-            body = DecideBody(visitor, list(names), count=min(2, len(names)))
-            offers = {name: Offer(each, []) for name, each in zip(arms, candidates, strict=True)}
-            inputs = self._inputs(body, (), Contents(body.candidates))
-            record, answer = self._decide_among(offers, (), inputs, body, hash_of(body), TRIAL)
-            pack(record)
-            msgspec.json.encode(answer)
+        few = {name: Listed(trial_candidates(arm), []) for name, arm in arms.items()}
+        names = trial_candidates(self._current.champion).names
+        self._try(few, DecideBody(visitor, list(names), count=min(2, len(names))))
+        if self._current.catalogue.names():
+            self._try({name: arm.source for name, arm in arms.items()}, DecideBody(visitor, count=min(2, len(names))))
+
+    def _try(self, sources: Mapping[str, CandidateSource], body: DecideBody) -> None:
+        inputs = self._inputs(body, (), Contents(body.candidates))
+        record, answer = self._decide_among(sources, (), inputs, body, hash_of(body), TRIAL)
+        pack(record)
+        msgspec.json.encode(answer)
 
     async def _names_in(self, decision: ProductDecision) -> Sequence[str] | None:
         """Return the names of a decision's candidates, None where they are not known.
@@ -311,7 +303,7 @@ class ProductEndpoint(Endpoint):
         for version in versions:
             if version not in arm.catalogue:
                 arm.take_version(await self._current.ask(self._parts.reader.row, version), version)
-        return arm.catalogue.candidates(versions).names if arm.catalogue.has_all(versions) else None
+        return arm.catalogue.names_of(versions) if arm.catalogue.has_all(versions) else None
 
     async def _earlier_names(self, versions: Sequence[int]) -> list[str] | None:
         """Return the names of products that came with requests to an earlier model, None where one is not known."""
@@ -336,103 +328,37 @@ class ProductEndpoint(Endpoint):
             return None
         return own_draw.shown[0] == drawn.baseline
 
-    def _tasks(
-        self, offers: Mapping[str, Offer | PolicyError], body: DecideBody, slots: Sequence[SlotBody]
-    ) -> tuple[dict[str, ArmTask], dict[str, PolicyError]]:
-        """Return what each arm has to fill from what, or why it cannot, by its name."""
-        # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
-        visitor = self._encoded(body, slots)
-        tasks = {}
-        refusals = {}
-        for name, offer in offers.items():
-            try:
-                tasks[name] = self._task(self._current.arms[name], offer, body, slots, visitor)
-            except PolicyError as error:
-                refusals[name] = error
-        return tasks, refusals
-
-    def _task(
-        self,
-        arm: ServedArm,
-        offer: Offer | PolicyError,
-        body: DecideBody,
-        slots: Sequence[SlotBody],
-        visitor: EncodedVisitor,
-    ) -> ArmTask:
-        """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
-        if isinstance(offer, PolicyError):
-            raise offer
-        if not offer.candidates.names:
-            raise PolicyError("candidates: got none, expected at least one product that may be shown")
-        to_fill = self._slots(body, slots, visitor, offer.candidates.names)
-        rules = with_request(self._current.settings.shop_rules, body.pins, body.forbidden)
-        if not rules.are_set:
-            return ArmTask(arm, offer, visitor.features, to_fill)
-        ruled = self._ruled(rules, arm, offer.candidates, body, slots, to_fill)
-        if not slots:
-            to_fill = [slot._replace(pin=ruled.pins.get(number)) for number, slot in enumerate(to_fill[: ruled.most])]
-        return ArmTask(arm, offer._replace(candidates=ruled.candidates), visitor.features, to_fill, ruled)
-
-    def _ruled(
-        self,
-        rules: ShopRules,
-        arm: ServedArm,
-        candidates: RequestCandidates,
-        body: DecideBody,
-        slots: Sequence[SlotBody],
-        to_fill: Sequence[Slot],
-    ) -> RuledCandidates:
-        """Return what rules leave of candidates; raises `PolicyError` where slots that differ cannot follow them."""
-        encoder = arm.model.fitted.products
-        past = self._current.history.past(body.visitor_id, self._parts.clock.now())
-        if not slots:
-            return apply_rules(rules, candidates, encoder, len(to_fill), past)
-        if rules.per_page or rules.pinned:
-            raise PolicyError(
-                "slots: got slots that differ, for which per_page and pinned cannot hold; leave these out"
-            )
-        return apply_rules(rules, candidates, encoder, len(to_fill), past, partial(can_fill, to_fill))
-
-    def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
-        """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
-        check_slots(self._slots(body, slots, self._encoded(body, slots), names), len(names))
-
-    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> EncodedVisitor:
-        """Encode the visitor of a request by the schema that all arms have."""
-        encoder = self._current.model.fitted.visitors
-        by_slot = [frozen(encoder.encode_one({**body.visitor, **slot.visitor})) for slot in slots]
-        return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
-
-    def _slots(
-        self, body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str]
-    ) -> list[Slot]:
-        """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
-
-        Where candidates of the request are ignored, fewer products are shown than it asked for; slots that differ all
-        have to be filled.
-        """
-        count = len(slots) or body.count
-        candidates = names if body.candidates is None else body.candidates
-        if count > (len(names) if slots else len(candidates)):
-            raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
-        user_id = user_id_of(body.visitor_id)
-        if not slots:
-            return [Slot(visitor.features, user_id=user_id)] * min(count, len(names))
-        places = {name: place for place, name in enumerate(names)}
-        to_fill = []
-        for slot, features in zip(slots, visitor.by_slot, strict=True):
-            excluded_places = tuple(places[name] for name in slot.excluded if name in places)
-            to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
-        return to_fill
-
-    def _asked(self, task: ArmTask) -> tuple[Policy | None, Sequence[Slot], RequestCandidates, float]:
-        """Return what `draw` takes of an arm: who decides on what, and the share of draws that is even."""
+    def _asked(self, arm: ServedArm) -> Asked:
+        """Return who decides for an arm, and the share of draws that is even."""
         exploration = self._current.settings.exploration
-        policy: Policy | None = task.arm.model.policy
         if self._current.settings.mode != "online":
-            policy = None
-            exploration = 0.0
-        elif self._current.is_warming_up:
-            policy = None
-            exploration = max(exploration, EXPLORATION)
-        return policy, task.slots, task.offer.candidates, exploration
+            return Asked(None, 0.0)
+        if self._current.is_warming_up:
+            return Asked(None, max(exploration, EXPLORATION))
+        return Asked(arm.model.policy, exploration)
+
+
+def answer_of(decision_id: str, decision: ProductDecision, names: Sequence[str] | None) -> DecisionAnswer:
+    """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
+    propensities = unpack_floats(decision.propensities).tolist()
+    if names is None:
+        pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
+    else:
+        pairs = list(zip(names, propensities, strict=True))
+    shown_products = zip(decision.products, decision.chances, strict=True)
+    rules = decision.rules or AppliedRules()
+    barred = (
+        {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}
+    )
+    return DecisionAnswer(
+        decision_id=decision_id,
+        shown=[Shown(name, chance) for name, chance in shown_products],
+        propensities=dict(pairs),
+        model=decision.model,
+        state=decision.state,
+        ignored=decision.ignored,
+        arm=answered_arm(decision),
+        pinned=[number + 1 for number in rules.pinned],
+        barred=barred,
+        lifted=rules.lifted,
+    )

@@ -60,9 +60,12 @@ class ProductScoring(Scoring):
         is_capped = choice.rules is not None and bool(choice.rules.per_page)
         if any(choice.is_pinned(part) for part in range(parts)) or (is_list and (is_capped or choice.slots)):
             return None
-        n_open = len(choice.versions) // 8 - len(choice.excluded)
+        # What is retrieved is explored by products of the whole shop, at the top alone.
+        if is_list and choice.source is not None:
+            return None
+        n_open = choice.source.products if choice.source else len(choice.versions) // 8 - len(choice.excluded)
         weight = 1.0
-        for part, chance in enumerate(choice.chances[:parts]):
+        for part, chance in enumerate((choice.marginals or choice.chances)[:parts]):
             own = max(chance - exploration / (n_open - part), 0.0) / (1.0 - exploration)
             weight *= own / chance
         return weight

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from zoosim.core.blame import one_line
+from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.serving.arm_replica import origin_of
 from zoosim.serving.endpoints.base import endpoint_class
 from zoosim.serving.events import unpack_unexpressed
@@ -141,6 +142,8 @@ class Watch:
             return "the setting grow is false"
         if not service.model.policy.learns_from_rewards or not endpoint_class(service.model).schema_grows:
             return "the policy learns from logs alone; train another on a new log"
+        if isinstance(service.model.policy, RetrievingPolicy):
+            return "its policy retrieves, from products that would all have to be encoded anew; train another model"
         return ""
 
     async def _grow(self, due: list[str]) -> None:

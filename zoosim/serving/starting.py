@@ -9,6 +9,7 @@ import msgspec
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.errors import ConfigError
 from zoosim.policies.model import Model
+from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.serving.arm_replica import WARM_UP
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
@@ -113,6 +114,9 @@ def check_arm(name: str, role: str, model: Model, champion: Model) -> None:
         if each.action_space != PRODUCTS or WARM_UP in each.facts:
             kind = "none yet" if WARM_UP in each.facts else f"one of {each.action_space}"
             raise ConfigError(f"shadow {name}: {whose} model is {kind}, expected one of products; launch it instead")
+        if isinstance(each.policy, RetrievingPolicy):
+            reason = "would show others than the log's candidates, by which shadows are judged"
+            raise ConfigError(f"shadow {name}: {whose} model retrieves and {reason}; launch it, or use zoosim evaluate")
 
 
 def check_alike(name: str, model: Model, champion: Model) -> None:

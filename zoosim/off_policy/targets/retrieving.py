@@ -6,6 +6,7 @@ from zoosim.core.distributions import Distributions
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import POOL, BoolArray, Context, Distribution, FloatArray, IntArray, Progress, frozen
 from zoosim.logs.log import Log
+from zoosim.logs.sources import REQUEST
 from zoosim.off_policy.targets.products import PolicyTarget
 from zoosim.policies.base import Policy
 from zoosim.policies.requests import places_among
@@ -15,7 +16,8 @@ class RetrievingTarget(PolicyTarget):
     """A policy that is asked about all products of the log, whose candidates were found by something else.
 
     Weights are its probabilities by the log's own from wherever candidates may have come (`Log.marginals`), a mixture
-    over the log's sources: what multiple importance sampling calls the balance heuristic (Veach & Guibas 1995). Where
+    over the log's sources: what multiple importance sampling calls the balance heuristic (Veach & Guibas 1995). In rows
+    whose request named the candidates it chooses among these. Where
     no source of the log is drawn from all products, what the policy shows beside a row's candidates is `missed`.
     """
 
@@ -30,6 +32,8 @@ class RetrievingTarget(PolicyTarget):
                 "marginal_propensity to weigh it by; log it, or judge by the log's candidates alone"
             )
         self._shows_any = sources is not None and any(name == POOL for name, _ in sources.names)
+        named = () if sources is None else sources.names
+        self._of_request = np.array([name == REQUEST for name, _ in named], bool)
         self._products = frozen(np.array(log.products))
         self._available = frozen(np.ones(log.n_actions, bool))
         self._missed = 0.0
@@ -58,6 +62,8 @@ class RetrievingTarget(PolicyTarget):
             available = self._available
             if log.candidates.are_lacking and len(listed):
                 available = frozen(np.isin(np.arange(log.n_actions), listed, invert=True))
+            elif self._is_of_request(log, row):
+                available = frozen(np.isin(np.arange(log.n_actions), listed))
             answer = self._answer(log, row, available)
             products = places_among(log.product_ids, answer.ids)
             even = answer.spread / available.sum()
@@ -72,6 +78,11 @@ class RetrievingTarget(PolicyTarget):
             self._countdown.report(self._n_asked)
         places = np.arange(stop - start)
         return Distributions.over(log.actions[start:stop], places, np.ones(stop - start, np.int64), chances)
+
+    def _is_of_request(self, log: Log, row: int) -> bool:
+        """Return whether a row's request named the candidates, so that nothing else could be shown."""
+        sources = log.candidate_sources
+        return sources is not None and bool(self._of_request[sources.source[row]])
 
     def _answer(self, log: Log, row: int, available: BoolArray) -> Distribution:
         user: FloatArray = np.array(log.features[row])

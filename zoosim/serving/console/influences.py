@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ZoosimError
-from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.core.types import POOL, Context, FloatArray, frozen
 from zoosim.policies.requests import dense_propensities
 from zoosim.serving.console.texts import amount
 from zoosim.serving.current import Current, ServedArm
@@ -35,6 +35,8 @@ def what_moved(current: Current, choice: Choice) -> str:
     """Say in words which columns of a visitor moved what was shown most, and what the policy expects of it."""
     if not isinstance(choice, ProductDecision) or choice.is_forgotten:
         return "of such a decision that is not said"
+    if choice.source is not None and choice.source.name == POOL:
+        return f"nothing: it was drawn from all {choice.source.products:,} products, each with the same chance"
     arm = current.arm_of(choice)
     if arm is None or choice.model != arm.start.model or not arm.catalogue.has_all(_versions(choice)):
         return "the model that decided cannot be asked any more"

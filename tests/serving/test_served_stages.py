@@ -21,7 +21,7 @@ from zoosim.api.served import export_log
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.types import POOL
 from zoosim.logs.parse import read_log
-from zoosim.policies.model import Catalogue, Model, load_model, save_model
+from zoosim.policies.model import Model, load_model, save_model
 from zoosim.policies.products.shared_linear import Greedy
 from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.retrieving import RetrievingPolicy
@@ -73,14 +73,13 @@ def trained() -> Model:
         return load_model(folder / "model.zoosim")
 
 
-def make_model(folder: Path, names: list[str] = NAMES, **params: Any) -> Path:
+def make_model(folder: Path, **params: Any) -> Path:
     """Write a model of the shop whose policy has other parameters; return its file."""
     source = trained()
     policy = TwoStage(source.policy.spec, np.random.default_rng(0), **{"candidates": 8, "alpha": 1.0, **params})
     policy.load_state_dict(source.policy.state_dict())
     folder.mkdir(exist_ok=True)
-    model = Model(policy, source.fitted, Catalogue(tuple(names), source.catalogue.features[: len(names)]), source.facts)
-    return save_model(model, folder / "model.zoosim")
+    return save_model(Model(policy, source.fitted, source.catalogue, source.facts), folder / "model.zoosim")
 
 
 def serve(folder: Path, model: Path, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
@@ -335,7 +334,8 @@ def test_the_exported_log_judges_another_retrieval(tmp_path: Path) -> None:
     for age in (-1.0, 0.0, 1.0):
         features = trained().fitted.visitors.encode_one({"age": age})
         retrieval = policy.retrieve(zoosim.Context(user_id=0, user=features))
-        places = [trained().catalogue.ids.tolist().index(id_) for id_ in retrieval.candidates.tolist()]
+        name_of = dict(zip(trained().catalogue.ids.tolist(), trained().catalogue.names, strict=True))
+        places = [NAMES.index(name_of[id_]) for id_ in retrieval.candidates.tolist()]
         rates = click_rates(age)
         value = (1 - retrieval.spread) * (retrieval.propensities @ rates[places]) + retrieval.spread * rates.mean()
         truth += float(value) * float((ages == age).mean())

@@ -1,5 +1,7 @@
 """S35: two stages over 1,000,000 products: retrieve 500 by the posterior, rank them, with exact propensities and not.
 
+Then the same behind HTTP (`served_stages.py`).
+
 Products have 64 features, visitors 8: a posterior over 9 x 65 numbers, which has learned 2,000 rewards. Milliseconds
 are processor time of one core; `ZOOSIM_PRODUCTS` sets another number of products.
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.speed import retrieval
+from benchmarks.speed import retrieval, served_stages
 from zoosim.core.types import Context, PolicySpec
 from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.products.two_stage_kernel import learn_rows, look
@@ -21,6 +23,12 @@ USERS, REWARDS, TIMED, SHARE = 8, 2_000, 100, 0.04
 
 
 def main() -> None:
+    """Print what a decision takes by each index, beside what scoring all products takes, and what a service adds."""
+    report_indexes()
+    served_stages.main()
+
+
+def report_indexes() -> None:
     """Print what a decision takes by each index, and beside it what scoring all products takes."""
     with threadpool_limits(1):
         vectors, _ = retrieval.draw_products(np.random.default_rng(1000))

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -63,7 +64,6 @@ class Catalogue:
 
     names: tuple[str, ...]
     features: FloatArray
-    ids: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse products that are not told apart, and features that are no finite numbers."""
@@ -76,13 +76,20 @@ class Catalogue:
             raise DataError("catalogue: got features that are missing or infinite, expected finite numbers")
         # A copy that nobody can change, so that policies know it again without looking at its values.
         object.__setattr__(self, "features", frozen(np.array(self.features, np.float64)))
-        object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
-        object.__setattr__(self, "ids", product_ids(self.names))
+
+    # What takes seconds of a million products is made when it is first asked for: who checks a file asks for neither.
+    @cached_property
+    def ids(self) -> IntArray:
+        """The numbers by which policies know the products `(K,)`, read-only."""
+        return product_ids(self.names)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def place(self, name: str) -> int | None:
         """Return where a product stands, None for one that is not in the catalogue."""
-        place: int | None = self._places.get(name)  # type: ignore[attr-defined]
-        return place
+        return self._places.get(name)
 
 
 @dataclass(repr=False)

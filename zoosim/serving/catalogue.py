@@ -1,8 +1,9 @@
 """The products of a service, and every version of each that it ever had."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -31,15 +32,29 @@ class RequestCandidates:
     `available (K,)` are those that may be shown: all of them, but where the rules of the shop keep some back.
     """
 
-    __slots__ = ("_groups", "available", "features", "ids", "names", "versions")
+    __slots__ = ("_features", "_groups", "available", "ids", "names", "versions")
 
-    def __init__(self, versions: IntArray, names: tuple[str, ...], ids: IntArray, features: FloatArray) -> None:
+    def __init__(
+        self,
+        versions: IntArray,
+        names: tuple[str, ...],
+        ids: IntArray,
+        features: FloatArray | Callable[[], FloatArray],
+    ) -> None:
+        """Hold candidates; their features may be made when they are first asked for."""
         self.versions = versions
         self.names = names
         self.ids = ids
-        self.features = features
+        self._features = features
         self.available = frozen(np.ones(len(names), bool))
         self._groups: dict[tuple[int, int], IntArray] = {}
+
+    @property
+    def features(self) -> FloatArray:
+        """Their features `(K, d_p)`, read-only."""
+        if callable(self._features):
+            self._features = frozen(self._features())
+        return self._features
 
     def among(self, available: BoolArray) -> Self:
         """Return the same candidates, of which those alone may be shown that are `available (K,)`."""
@@ -249,13 +264,14 @@ class ServedCatalogue:
             self._sets.move_to_end(key)
             return earlier
         new = self._made(numbers)
+        _ = new.features  # the same array each time
         self._sets[key] = new
         if len(self._sets) > CANDIDATE_SETS:
             self._sets.popitem(last=False)
         return new
 
     def passing(self, versions: Sequence[int]) -> RequestCandidates:
-        """Return versions as candidates, whose arrays are not kept."""
+        """Return versions as candidates, whose arrays are not kept, and whose features are made if they are needed."""
         return self._made(versions)
 
     def with_product(self, candidates: RequestCandidates, name: str, alone: bool = False) -> RequestCandidates:
@@ -295,19 +311,25 @@ class ServedCatalogue:
         self._shown = {name: name not in hidden for name in self._shown}
 
     def _made(self, versions: Sequence[int]) -> RequestCandidates:
-        listed_places = [self._place_of[version] for version in versions]
-        names = tuple(self._names[place] for place in listed_places)
-        places = np.array(listed_places, np.int64)
-        is_first = places < self._n_first
-        ids = np.empty(len(places), np.int64)
-        features = np.empty((len(places), self._later_features.shape[1]))
-        for of_part, first, part_ids, part_features in (
-            (is_first, 0, self.model.ids, self.model.features),
-            (~is_first, self._n_first, self._later_ids, self._later_features),
-        ):
-            ids[of_part] = part_ids[places[of_part] - first]
-            features[of_part] = part_features[places[of_part] - first]
-        return RequestCandidates(frozen(np.array(versions, np.int64)), names, frozen(ids), frozen(features))
+        numbers = np.array(versions, np.int64)
+        # The model's products stand where their versions say; the others are few, and looked up.
+        places = -1 - numbers
+        for number in np.flatnonzero(numbers > 0).tolist():
+            places[number] = self._place_of[versions[number]]
+        names = tuple(map(self._names.__getitem__, places.tolist()))
+        ids = self._rows(places, self.model.ids, self._later_ids)
+        features = partial(self._rows, places, self.model.features, self._later_features)
+        return RequestCandidates(frozen(numbers), names, frozen(ids), features)
+
+    def _rows(self, places: IntArray, of_model: np.ndarray, of_later: np.ndarray) -> np.ndarray:
+        """Return the rows of versions at places, from those of the model's products and those of later versions."""
+        is_later = places >= self._n_first
+        if not is_later.any():
+            return np.asarray(of_model[places])
+        rows = np.empty((len(places), *of_later.shape[1:]), of_later.dtype)
+        rows[~is_later] = of_model[places[~is_later]]
+        rows[is_later] = of_later[places[is_later] - self._n_first]
+        return rows
 
     def _grow(self, room: int) -> None:
         ids = np.zeros(room, np.int64)
@@ -329,5 +351,8 @@ class _PlacesById:
         """Return the places of ids `(m,)`; where one is not there, any place, 0 at least."""
         if not len(self._order):
             return np.zeros(len(ids), np.int64)
-        found: IntArray = self._order[np.searchsorted(self._sorted, ids).clip(max=len(self._sorted) - 1)]
+        # In their order, as a search that goes on from the one before finds what it needs in the cache.
+        order = np.argsort(ids)
+        found = np.empty(len(ids), np.int64)
+        found[order] = self._order[np.searchsorted(self._sorted, ids[order]).clip(max=len(self._sorted) - 1)]
         return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.core.types import Context, frozen
+from zoosim.policies.base import Policy
 from zoosim.serving.events import ProductDecision, Row, unpack_floats, unpack_whole
 from zoosim.serving.ids import user_id_of
 from zoosim.serving.join import Closing
@@ -110,6 +111,8 @@ class ProductLearning(Learning):
             return
         of_ancestor = self._is_of_ancestor(decision)
         policy = self._arm.model.policy
+        if type(policy).note_decision is Policy.note_decision:
+            return  # which moves nothing, so that nobody need remember which products it has met
         versions = set() if of_ancestor else set(unpack_whole(decision.versions).tolist())
         are_known = self._known_versions.issuperset(versions)
         self._known_versions |= versions

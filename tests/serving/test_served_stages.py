@@ -47,7 +47,7 @@ FEATURES = np.random.default_rng(5).normal(size=(N_PRODUCTS, 3))
 WEIGHTS = np.array([[0.4, -0.3, 0.2], [1.0, 0.5, -0.8]])
 """Of the log odds of a click: [1, age] (x) a product's numbers."""
 
-VISITOR = {"age": 0.7}
+VISITOR: dict[str, Any] = {"age": 0.7}
 
 
 def click_rates(age: float) -> np.ndarray:
@@ -117,12 +117,12 @@ def marginals_of(service: Service, body: DecideBody) -> dict[str, float]:
     sources = {name: arm.source for name, arm in service.current.deciding.items()}
     tasks, _ = endpoint._maker.tasks(sources, body, ())
     weights = service.current.assignment.weights(tasks)
-    chances = Counter[str]()
+    chances = dict.fromkeys(service.catalogue.names(), 0.0)
     for name, task in tasks.items():
-        for product in service.catalogue.names():
+        for product in chances:
             (chance, *_) = page_chances(task, [product], endpoint._asked(task.arm))
             chances[product] += weights[name] * chance
-    return dict(chances)
+    return chances
 
 
 def test_frequencies_are_the_marginal_propensities_and_these_add_up_to_1(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_new_products_are_found_at_the_next_request_and_those_gone_never_again(t
         chances = marginals_of(service, body)
         assert likeliest not in chances
         assert sum(chances.values()) == pytest.approx(1.0)
-        like_it = {f"x{column}": float(FEATURES[NAMES.index(likeliest), column]) for column in range(3)}
+        like_it: dict[str, Any] = {f"x{column}": float(FEATURES[NAMES.index(likeliest), column]) for column in range(3)}
         await service.change_product("new", ProductBody(features=like_it))
         chances = marginals_of(service, body)
         assert sum(chances.values()) == pytest.approx(1.0)
@@ -295,7 +295,7 @@ def test_requests_with_candidates_are_ranked_among_these(tmp_path: Path) -> None
     async def use(service: Service) -> None:
         before = marginals_of(service, DecideBody(VISITOR))
         for number in range(20):
-            answer = await service.decide(DecideBody(VISITOR, NAMES[:5], decision_id=f"d{number}"))
+            answer = await service.decide(DecideBody(VISITOR, [*NAMES[:5]], decision_id=f"d{number}"))
             assert set(answer.propensities) == set(NAMES[:5])
             assert sum(answer.propensities.values()) == pytest.approx(1.0)
         assert marginals_of(service, DecideBody(VISITOR)) == before

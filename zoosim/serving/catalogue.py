@@ -96,6 +96,7 @@ class ServedCatalogue:
         self.epoch = 0
         self._take([], [], np.zeros((0, catalogue.features.shape[1])))
         self._shown.update({name: False for name in hidden if name in self._shown})
+        self._n_shown = sum(self._shown.values())
 
     def _take(self, names: list[str], versions: list[int], features: FloatArray) -> None:
         """Hold the products of the model, and versions of products beside them."""
@@ -120,6 +121,11 @@ class ServedCatalogue:
     def __len__(self) -> int:
         """Count the versions, those of the model included."""
         return len(self._names)
+
+    @property
+    def n_shown(self) -> int:
+        """Number of products that may be shown."""
+        return self._n_shown
 
     @property
     def n_later(self) -> int:
@@ -150,6 +156,7 @@ class ServedCatalogue:
         self._later_features[later_place] = unpack_floats(product.features)
         if version > self._current.get(product.name, version - 1):
             self._current[product.name] = version
+            self._n_shown += product.available - self._shown.get(product.name, False)
             self._shown[product.name] = product.available
             # Sets of versions stay as they are, since a version never changes; only what "all" means has changed.
             self._all = None
@@ -309,6 +316,7 @@ class ServedCatalogue:
         self._take([names[place] for place in places], [versions[place] for place in places], features[places])
         hidden = set(values["hidden"])
         self._shown = {name: name not in hidden for name in self._shown}
+        self._n_shown = sum(self._shown.values())
 
     def _made(self, versions: Sequence[int]) -> RequestCandidates:
         numbers = np.array(versions, np.int64)

@@ -379,7 +379,7 @@ class Service:
             "rewards": dict(self.model.fitted.weights),
             "arms": self._arms(),
             "exploration": self.settings.exploration,
-            "products": len(self.catalogue.names()),
+            "products": self.catalogue.n_shown,
             "state": self.current.state,
             "learned": dict(self.current.learned),
             "apprentice": self.agreement(),
@@ -414,7 +414,7 @@ class Service:
             return f"no model yet: one grows from the first {FIRST_REQUESTS} requests"
         names = ", ".join(f"{arm.name} {arm.share:.0%}" for arm in self.start.arms)
         beside = f"; beside it {names}" if names else ""
-        return f"{policy_name(type(self.model.policy))} knows {len(self.catalogue.names()):,} products{beside}"
+        return f"{policy_name(type(self.model.policy))} knows {self.catalogue.n_shown:,} products{beside}"
 
     def agreement(self) -> dict[str, Any]:
         """Return how many decisions an apprentice was asked about, and how often it would show the baseline, too.

@@ -281,7 +281,7 @@ class ProductEndpoint(Endpoint):
         few = {name: Listed(trial_candidates(arm), []) for name, arm in arms.items()}
         names = trial_candidates(self._current.champion).names
         self._try(few, DecideBody(visitor, list(names), count=min(2, len(names))))
-        if self._current.catalogue.names():
+        if self._current.catalogue.n_shown:
             self._try({name: arm.source for name, arm in arms.items()}, DecideBody(visitor, count=min(2, len(names))))
 
     def _try(self, sources: Mapping[str, CandidateSource], body: DecideBody) -> None:

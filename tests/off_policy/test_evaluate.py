@@ -14,11 +14,13 @@ from tests.off_policy.worlds import TableWorld
 from zoosim import Policy
 from zoosim.api.runs import write_log
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log
+from zoosim.models import linear_rewards
+from zoosim.off_policy.actions import product_weights
 from zoosim.off_policy.actions.products import DEFAULT, ESTIMATORS, NEED_MODEL
 from zoosim.off_policy.diagnostics import error_figures, weight_figures
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -397,6 +399,18 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
             sums = group_sums(clusters, Terms(weights))
             told.append((*error_figures(sums, None), *weight_figures(weights, clusters)))
     assert told[0] == told[1]
+
+
+def test_nothing_is_compiled_anew_for_logs_that_cannot_be_written_to() -> None:
+    """A log read from a file lies in read-only memory, one made in a program does not."""
+    log = drawn(TableWorld(0, 0.5), n=400)
+    evaluate(log, {"p": np.full(10, 0.1)})
+    kernels: list[Any] = [product_weights._sound, linear_rewards.model_terms, linear_rewards._add_moments]
+    compiled = [len(kernel.dispatcher.signatures) for kernel in kernels]
+    assert min(compiled) > 0
+    arrays = {name: frozen(getattr(log, name).copy()) for name in ("actions", "rewards", "features", "products")}
+    evaluate(replace(log, **arrays), {"p": frozen(np.full((400, 10), 0.1))})
+    assert [len(kernel.dispatcher.signatures) for kernel in kernels] == compiled
 
 
 def test_the_sequence_takes_rows_in_order_of_time() -> None:

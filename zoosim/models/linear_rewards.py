@@ -15,7 +15,7 @@ from zoosim.core.distributions import Distributions
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.threads import in_threads
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen_parts, frozen_view
 
 FOLDS = 5
 SHRINKAGES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
@@ -51,7 +51,7 @@ class RewardModel(NamedTuple):
     def predict(self, start: int, stop: int) -> FloatArray:
         """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
         out = np.empty((stop - start, self.coefficients.shape[2]))
-        _predict_rows(self, start, out)
+        _predict_rows(frozen_parts(self), start, out)
         return out if not len(self.columns) else np.asarray(out[:, self.columns])
 
 
@@ -191,7 +191,8 @@ def _block_of(rows: ScaledRows, block: slice) -> ScaledRows:
 
 def _add_block(parts: Sequence[FoldMoments], rows: ScaledRows, rewards: FloatArray, length: int) -> None:
     """Add the rows of a block to the sums of each part, so many rows to each."""
-    inputs, centre, scale, fold, actions = rows
+    inputs, centre, scale, fold, actions = frozen_parts(rows)
+    rewards = frozen_view(rewards)
 
     def add(number: int) -> None:
         piece = slice(number * length, (number + 1) * length)

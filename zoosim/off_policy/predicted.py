@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from zoosim.core.distributions import draw_products
+from zoosim.core.types import frozen_parts
 from zoosim.logs.log import Log
 from zoosim.off_policy.direct_method import ACTIONS_A_VISIT, DirectMethod
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -29,7 +30,8 @@ def predict_values(policies: Mapping[str, Policy], later: Log, earlier: Log | No
     values = {}
     for name, policy in policies.items():
         drawn = np.empty((len(visits), ACTIONS_A_VISIT), np.int64)
-        draw_products(PolicyTarget(policy, visits).distributions(visits, 0, len(visits)), method.uniforms, drawn)
+        asked = PolicyTarget(policy, visits).distributions(visits, 0, len(visits))
+        draw_products(frozen_parts(asked), method.uniforms, drawn)
         estimates = method.estimate(drawn)
         values[name] = float(estimates[0].terms.value)
     return values

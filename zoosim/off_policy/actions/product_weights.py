@@ -10,7 +10,7 @@ from zoosim.core.calls import no_progress
 from zoosim.core.distributions import Distributions, draw_products
 from zoosim.core.jit import jit
 from zoosim.core.threads import map_in_threads
-from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
+from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress, frozen_parts, frozen_view
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel, model_terms
 from zoosim.off_policy.direct_method import ACTIONS_A_VISIT
@@ -126,7 +126,7 @@ class _RowBlock:
         self._log = log.rows(rows) if log.is_streamed else log
         self._start = rows.start
         self._target = target
-        self._models = [model.of_rows(rows) for model in models]
+        self._models = [frozen_parts(model.of_rows(rows)) for model in models]
         self._visits = visits
         self._drawn = drawn
         self._features = features
@@ -150,12 +150,13 @@ class _RowBlock:
         """Check and weigh some rows of the block; return what the target gives each product `(K,)`."""
         log = self._log
         rows = slice(self._first + place.start, self._first + place.stop)
-        asked = self._target.distributions(log, rows.start, rows.stop)
+        asked = frozen_parts(self._target.distributions(log, rows.start, rows.stop))
         masks = np.zeros((0, 0), bool)
         mask_of = np.zeros(0, np.int64)
         if self._target.whole and asked.are_dense and not log.candidates.are_everything:
             masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
-        actions = log.actions[rows]
+        masks = frozen_view(masks)
+        actions = frozen_view(log.actions[rows])
         weights = self.weights[place]
         mass = np.zeros(log.n_actions)
         if not _sound(asked, actions, masks, mask_of, self._target.whole, TOLERANCE, weights, mass):
@@ -165,7 +166,7 @@ class _RowBlock:
         first, last = np.searchsorted(self._visits.rows, [start, self._start + place.stop])
         if last > first:
             chosen = self._visits.rows[first:last] - start
-            draw_products(asked.rows(chosen), self._visits.uniforms[first:last], self._drawn[first:last])
+            draw_products(frozen_parts(asked.rows(chosen)), self._visits.uniforms[first:last], self._drawn[first:last])
         if self._features.shape[1]:
             self.mean_shown[place] = asked.matrix(log.n_actions) @ self._features
         for model, (predicted, expected) in zip(self._models, self.predictions, strict=True):

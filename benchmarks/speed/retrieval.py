@@ -21,7 +21,7 @@ from zoosim.retrieval import IVF, Exact
 N = int(os.environ.get("ZOOSIM_PRODUCTS", "1000000"))
 WIDTH, KINDS, BEST = 64, 2_000, 500
 N_QUERIES, N_TIMED = 1_000, 40
-SHARES = (0.03, 0.05, 0.1)
+SHARES = (0.03, 0.04, 0.05, 0.1)
 """Of the blocks of an `IVF` that are looked at."""
 
 

@@ -148,10 +148,10 @@ def _crowded_delay(probe: Probe, order: IntArray, choices: ChoiceTerms, *, is_ne
     users = probe.users[order]
     residuals = probe.residuals[order]
     if is_next:  # seen from the end, the next row is the last one before
-        mirrored = map(frozen_view, (-times[::-1], users[::-1], residuals[::-1]))
-        errors = -_crowding_errors(*mirrored, delays)
-    else:
-        errors = _crowding_errors(*map(frozen_view, (times, users, residuals)), delays)
+        times, users, residuals = -times[::-1], users[::-1], residuals[::-1]
+    errors = _crowding_errors(frozen_view(times), frozen_view(users), frozen_view(residuals), delays)
+    if is_next:
+        errors = -errors
     worst = int(np.abs(errors).argmax())
     if abs(errors[worst]) < sure_errors(2 * len(delays)):
         return None

@@ -1,5 +1,6 @@
 """Compilation: what is cached on disk and what is not, and loops bound to kernels."""
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from zoosim.core import jit as jit_module
-from zoosim.core import kernel_cache
+from zoosim.core import kernel_cache, kernel_parts
 from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.private_folder import read_sealed, write_sealed
@@ -339,3 +340,27 @@ def test_a_bound_function_is_keyed_by_all_that_it_is_made_from() -> None:
     modules = {source.__module__ for source in outer._made_from}
     assert modules == {__name__, "zoosim.policies.products.random"}
     assert on_disk(outer) is None  # one part is not the package's own
+
+
+@pytest.mark.parametrize("thresholds", [(700, 10, 10), (0, 10, 10), (90_000, 5, 5)])
+def test_garbage_is_looked_for_seldom_while_functions_compile_and_then_as_before(
+    thresholds: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+    lower = kernel_parts._PartLowering.run_pass
+
+    def run_pass(step: Any, state: Any) -> bool:
+        seen.append(gc.get_threshold())
+        return lower(step, state)
+
+    monkeypatch.setattr(kernel_parts._PartLowering, "run_pass", run_pass)
+    loop = bind(_loop, "loop_of_other_sign", step=jit(step))
+    before = gc.get_threshold()
+    gc.set_threshold(*thresholds)
+    try:
+        assert loop(3) == 0.0
+        assert gc.get_threshold() == thresholds
+    finally:
+        gc.set_threshold(*before)
+    expected = max(thresholds[0], kernel_parts.FEWEST_NEW) if thresholds[0] else 0
+    assert seen == [(expected, *thresholds[1:])]

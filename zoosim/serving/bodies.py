@@ -26,7 +26,7 @@ class DecideBody(Body):
     Fields:
         visitor: What is known of the visitor and the request, by column; what is left out counts as missing.
         candidates: Ids of products, or mappings of an `id` and the columns of a product's features. Left out: all
-            products that may be shown.
+            products that may be shown, or what a policy that retrieves finds among them.
         count: How many to show, from the top.
         decision_id: The caller's own id, so that a repeated request gets the same answer; made where left out.
         visitor_id: Who the visitor is, so that visits of one are kept together, and can be deleted.

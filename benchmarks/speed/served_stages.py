@@ -117,5 +117,5 @@ def processor_seconds(process: int) -> float:
 
 def gigabytes(service: ServiceProcess) -> float:
     """Return the memory of a service and its learner."""
-    pages = [int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in (service.pid, service.learner)]
+    pages = [int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in (service.pid, service.learner())]
     return sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e9

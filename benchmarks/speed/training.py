@@ -1,4 +1,4 @@
-"""S13, second part: `zoosim train LOG --policy adaptive` on logs of shops with thousands of products, as a command."""
+"""S13, second part: `zoosim train LOG --policy NAME` on logs of shops with thousands of products, as a command."""
 
 import os
 import re
@@ -14,6 +14,7 @@ import polars as pl
 import zoosim
 
 ROWS, PRODUCTS = 100_000, (3_000, 30_000)
+POLICIES = "adaptive", "mixed-effects"
 TO_COMPILE = 2_000, 1_100
 """Rows and products of a first run, so that what takes long is compiled."""
 
@@ -35,23 +36,24 @@ def train_large(rows: int = ROWS, products: tuple[int, ...] = PRODUCTS) -> None:
     """Print how long training and judging take, what was told beforehand, and the most memory."""
     with tempfile.TemporaryDirectory() as folder:
         print("S13 zoosim train: compiling", file=sys.stderr, flush=True)
-        run_train(import_shop(Path(folder), *TO_COMPILE))
+        log = import_shop(Path(folder), *TO_COMPILE)
+        for policy in POLICIES:
+            run_train(log, policy)
         for n_products in products:
             print(f"S13 zoosim train: {n_products:,} products", file=sys.stderr, flush=True)
-            seconds, cpu, gigabytes, progress = run_train(import_shop(Path(folder), rows, n_products))
-            forecast = re.search(r"about (\d+) s", progress)
-            said = f"told beforehand: about {forecast[1]} s" if forecast else "told nothing beforehand"
+            log = import_shop(Path(folder), rows, n_products)
             size = f"{rows:,} rows of {n_products:,} products, visitors of 30 features, products of 55"
-            print(
-                f"S13 zoosim train --policy adaptive, {size}: {seconds:.1f} s ({said}; {cpu:.1f} s of processor time), "
-                f"{gigabytes:.2f} GB at most",
-                flush=True,
-            )
+            for policy in POLICIES:
+                seconds, cpu, gigabytes, progress = run_train(log, policy)
+                forecast = re.search(r"about (\d+) s", progress)
+                said = f"told beforehand: about {forecast[1]} s" if forecast else "told nothing beforehand"
+                times = f"{seconds:.1f} s ({said}; {cpu:.1f} s of processor time)"
+                print(f"S13 zoosim train --policy {policy}, {size}: {times}, {gigabytes:.2f} GB at most", flush=True)
 
 
-def run_train(log: Path) -> tuple[float, float, float, str]:
+def run_train(log: Path, policy: str) -> tuple[float, float, float, str]:
     """Train on a log in a process of its own; return seconds, those of processors, memory in GB, and its progress."""
-    command = [sys.executable, "-m", "zoosim", "train", str(log), "--policy", "adaptive"]
+    command = [sys.executable, "-m", "zoosim", "train", str(log), "--policy", policy]
     with (log.parent / "progress.txt").open("w+") as progress:
         began = time.perf_counter()
         process = subprocess.Popen(

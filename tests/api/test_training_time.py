@@ -37,6 +37,8 @@ def test_more_rows_products_features_and_policies_take_longer() -> None:
     assert seconds_of(drawn(20_000, 3_000, features=5), "adaptive") < seconds
     assert seconds_of(drawn(20_000, 3_000), "adaptive", "mixed-effects") > seconds
     assert seconds_of(drawn(20_000, 3_000), "adaptive", is_judged=False) < seconds
+    in_categories = replace(drawn(20_000, 3_000), products=np.eye(20)[np.arange(3_000) % 20])
+    assert seconds_of(in_categories, "adaptive") < seconds
 
 
 @pytest.mark.parametrize("expected", [4.9, 61.4])

@@ -23,6 +23,9 @@ A_PAIR, A_PAIR_OF_PAIRS, A_RANK = 6.6e-9, 0.06e-9, 1.4e-9
 """One posterior of a mixed model, for each product and pair of visitors' features: in any case, for each pair of
 products' features, and for each row that tells of a product."""
 
+A_PAIR_OF_FEW = 1.8e-9
+"""The same for each pair of features of a product that are not 0, where products are added up by these."""
+
 AN_OPERATION = 6e-11
 """To factor and invert the matrix of all pairs of visitors' and products' features, for its size cubed."""
 
@@ -54,7 +57,7 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
     from zoosim.off_policy.models.reward_model import n_columns
     from zoosim.policies.from_log.mixed_effects import rounds_for
     from zoosim.policies.from_log.traits import MOST_TRAITS
-    from zoosim.policies.kernel import KernelPolicy
+    from zoosim.policies.tabulating import tabulates
 
     features = earlier.features.shape[1]
     n_products = earlier.n_actions
@@ -76,8 +79,8 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
     seconds += n_rewards * A_SOLUTION * n_products * (1 + n_columns(features, n_products)) ** 2
     for policy in policies.values():
         a_request = A_REQUEST + n_products * (A_CANDIDATE + A_CANDIDATE_AND_FEATURE * features)
-        # Kernels run without the interpreter's lock, side by side; other policies are asked one request after another.
-        seconds += len(later) * a_request / (n_threads() if isinstance(policy, KernelPolicy) else 1)
+        # Many requests at once are answered without the interpreter's lock, side by side; others one after another.
+        seconds += len(later) * a_request / (n_threads() if tabulates(policy) else 1)
     return seconds
 
 
@@ -85,11 +88,17 @@ def _mixed_model(log: "Log", n_rows: int, columns: int, posteriors: int) -> floa
     """Return how long a mixed model of so many rows takes, of visitors described by so many columns."""
     from zoosim.core.threads import n_threads
     from zoosim.models.hierarchy import PRODUCTS_AT_ONCE
+    from zoosim.models.product_pairs import sparse_products
     from zoosim.policies.from_log.mixed_effects import MOST_COEFFICIENTS, traits_in_blocks
 
     seen = len(np.unique(log.actions))
-    traits = 1 + len(traits_in_blocks(log.products, MOST_COEFFICIENTS // columns - 1)[1])
+    described, _ = traits_in_blocks(log.products, MOST_COEFFICIENTS // columns - 1)
+    traits = 1 + described.weights.shape[1]
+    pairs = A_PAIR_OF_PAIRS * traits**2
+    sparse = sparse_products(log.products, described.mean, described.weights, columns)
+    if sparse is not None:
+        pairs = A_PAIR_OF_FEW * (len(sparse.values) / len(log.products)) ** 2 / 2.0
     rank = min(n_rows / seen, columns)
-    of_products = seen * columns**2 * (A_PAIR + A_PAIR_OF_PAIRS * traits**2 + A_RANK * rank)
+    of_products = seen * columns**2 * (A_PAIR + pairs + A_RANK * rank)
     threads = n_threads() if seen > 4 * PRODUCTS_AT_ONCE else 1
-    return posteriors * (of_products / threads + AN_OPERATION * (columns * traits) ** 3)
+    return float(posteriors * (of_products / threads + AN_OPERATION * (columns * traits) ** 3))

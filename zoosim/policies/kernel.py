@@ -518,6 +518,12 @@ def _distribution_above_floor(
     state: Any, candidates: Any, user_id: int, user: FloatArray, available: BoolArray, floor: float, out: FloatArray
 ) -> None:
     distribution(state, candidates, user_id, user, available, out)
+    raise_to_floor(available, floor, out)
+
+
+@jit
+def raise_to_floor(available: BoolArray, floor: float, out: FloatArray) -> None:
+    """Spread a share `floor` of the decisions of `out (K,)` evenly over what is available `(K,)`."""
     if floor > 0.0:
         out *= 1.0 - floor
         add_share(available, floor, out)

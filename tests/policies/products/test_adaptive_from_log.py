@@ -66,13 +66,13 @@ def warm() -> Adaptive:
     return trained()
 
 
-def request(row: int, log: Log = LOG) -> Context:
+def request(row: int, log: Log = LOG, available: Any = None) -> Context:
     return Context(
         user_id=0,
         user=log.features[row],
         product_ids=log.product_ids,
         products=log.products,
-        available=np.ones(log.n_actions, bool),
+        available=np.ones(log.n_actions, bool) if available is None else available,
     )
 
 
@@ -203,3 +203,20 @@ def test_every_field_of_a_mixed_model_is_kept(warm: Adaptive) -> None:
     mixed.fit(LOG)
     fields = set(mixed.state_dict()["model"]) - {"has_two_parts"}
     assert fields == set(LogModel._fields) - {"rows", "losses"}
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.1])
+def test_many_requests_are_answered_as_one_by_one(floor: float) -> None:
+    """To the bit, for more visitors and candidates than are asked about at once, of which some are not available."""
+    policy = trained() if floor == 0.0 else trained(floor=floor)
+    candidates = policy.attach_block(LOG.product_ids, LOG.products, 1)
+    n = 37
+    masks = np.ones((2, LOG.n_actions), bool)
+    masks[1, ::2] = False
+    mask_of = np.arange(n) % 3 // 2
+    out = np.zeros((n, LOG.n_actions))
+    [(state, candidates)] = policy.readers(candidates, 1)
+    policy.tabulate(state, candidates, np.zeros(n, np.int64), LOG.features[:n], masks, mask_of, out)
+    for row in range(n):
+        context = request(row, available=masks[mask_of[row]])
+        np.testing.assert_array_equal(out[row], policy.propensities(context))

@@ -32,14 +32,14 @@ from zoosim.core.id_table import UNKNOWN, capacity_for, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.state import saved_length
-from zoosim.core.types import Context, FloatArray, IntArray, PastLog, Progress
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress, frozen_view
 from zoosim.models.shrunk_effects import grown_effects, new_effects
 from zoosim.models.standard_scores import new_scales
 from zoosim.policies.from_log.traits import MOST_TRAITS
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.adaptive_explained import Explanation, explanation
 from zoosim.policies.products.adaptive_from_log import OWN, TEMPERATURE, LogModel, fit_log_model, new_log_model
-from zoosim.policies.products.adaptive_kernel import KERNEL, move_clocks
+from zoosim.policies.products.adaptive_kernel import KERNEL, distributions, move_clocks
 from zoosim.policies.products.adaptive_parts import PARTS
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
@@ -197,6 +197,19 @@ class Adaptive(KernelPolicy):
         self.state = self.state._replace(model=model)
         self._forget_candidates()
         return figures
+
+    def tabulate(
+        self,
+        state: Any,
+        candidates: Any,
+        user_ids: IntArray,
+        users: FloatArray,
+        masks: BoolArray,
+        mask_of: IntArray,
+        out: FloatArray,
+    ) -> None:
+        """Add the probability of each candidate at n requests to zeros; see `TabulatingPolicy`."""
+        distributions(state, candidates, frozen_view(users), frozen_view(masks), np.array(mask_of), self.floor, out)
 
     def explain(self, context: Context) -> Explanation:
         """Say what is believed of a request: which part speaks, what moved each candidate's score, how sure it is.

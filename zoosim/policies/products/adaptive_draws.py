@@ -117,6 +117,20 @@ def believe(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArr
     Those are the candidates of a category that is overdue, where there is one; after a log, those that are expected to
     earn nearly as much as the best; and where nothing is sampled, the best alone.
     """
+    with_sizes = state.sizes.several[0] > 0
+    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, with_sizes)
+    return believe_with(state, candidates, user, available, from_log)
+
+
+@jit
+def believe_with(
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    user: FloatArray,
+    available: BoolArray,
+    from_log: FloatArray,
+) -> Beliefs:
+    """Return the same by what the model of a log says of the candidates, `from_log (K,)`; empty without one."""
     renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
     renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
     weights = part_weights(state)
@@ -124,8 +138,6 @@ def believe(state: AdaptiveState, candidates: AdaptiveCandidates, user: FloatArr
     offer = offer_of(state, candidates, shares)
     unit = unit_row(state.scales, user, state.segments.binary)
     mean = expect(state, shares, unit, offer, candidates.own)
-    with_sizes = state.sizes.several[0] > 0
-    from_log = predict_rewards(state.model, candidates.weights, candidates.size_weights, user, with_sizes)
     log_weight = model_weight(state.model)
     cells = _cells_of(state, candidates, find(state.segments, user, room(state)), available)
     allowed = _without_overdue(state, candidates, weights[CELLS], cells, available, mean)

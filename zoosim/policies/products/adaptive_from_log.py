@@ -16,7 +16,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, IDS, NOT_NEGATIVE
 from zoosim.core.types import FloatArray, IntArray, PastLog, PolicySpec, Progress
-from zoosim.linear.dense import add_product
+from zoosim.linear.dense import add_matrix, add_product
 from zoosim.policies.from_log.mixed_effects import MixedEffects
 
 OWN, MODEL = 0, 1
@@ -30,6 +30,9 @@ LEAST_LIKELIHOOD = 1e-3
 
 LARGEST_LOG = 700.0
 """The logarithm of a size that is as good as infinite."""
+
+CANDIDATES_AT_ONCE = 512
+"""Candidates whose weights are read once for several visitors: so many stay in the processor's cache."""
 
 
 class LogModel(NamedTuple):
@@ -131,17 +134,67 @@ def predict_rewards(
 ) -> FloatArray:
     """Return the model's logit of a reward for each candidate `(K,)`; `with_sizes` the reward that it expects."""
     x = np.empty(user.shape[0] + 1)
-    x[0] = 1.0
-    for i in range(user.shape[0]):
-        x[1 + i] = (user[i] - model.centre[i]) * model.scale[i]
+    _fill_scaled(model, user, x)
     out = np.zeros(weights.shape[1])
     add_product(x, weights, out)
     if with_sizes:
         sizes = np.zeros(out.shape[0])
         add_product(x, size_weights, sizes)
-        for k in range(out.shape[0]):
-            out[k] = np.exp(min(sizes[k], LARGEST_LOG)) / (1.0 + np.exp(-out[k]))
+        _multiply_sizes(sizes, out)
     return out
+
+
+@jit
+def predict_for_many(
+    model: LogModel,
+    weights: FloatArray,
+    size_weights: FloatArray,
+    users: FloatArray,
+    with_sizes: bool,
+    out: FloatArray,
+) -> None:
+    """Write what `predict_rewards` says of visitors `(n, d_u)`, to the bit, to `out (n, K)`: weights are read once."""
+    n = users.shape[0]
+    x = np.empty((n, users.shape[1] + 1))
+    for i in range(n):
+        _fill_scaled(model, users[i], x[i])
+    for first in range(0, weights.shape[1], CANDIDATES_AT_ONCE):
+        logits = _times_some(x, weights, first)
+        if with_sizes:
+            sizes = _times_some(x, size_weights, first)
+            for i in range(n):
+                _multiply_sizes(sizes[i], logits[i])
+        for i in range(n):
+            for k in range(logits.shape[1]):
+                out[i, first + k] = logits[i, k]
+
+
+@jit
+def _times_some(x: FloatArray, weights: FloatArray, first: int) -> FloatArray:
+    """Return x times the weights of candidates from `first` on, `(n, K')`."""
+    width = min(CANDIDATES_AT_ONCE, weights.shape[1] - first)
+    some = np.empty((weights.shape[0], width))
+    for j in range(some.shape[0]):
+        for k in range(width):
+            some[j, k] = weights[j, first + k]
+    out = np.zeros((x.shape[0], width))
+    add_matrix(x, some, out)
+    return out
+
+
+@jit
+def _fill_scaled(model: LogModel, user: FloatArray, out: FloatArray) -> None:
+    """Write the scaled features of a visitor, after a leading 1, to `out (1 + d_u,)`."""
+    out[0] = 1.0
+    for i in range(user.shape[0]):
+        out[1 + i] = (user[i] - model.centre[i]) * model.scale[i]
+
+
+@jit
+def _multiply_sizes(sizes: FloatArray, logits: FloatArray) -> None:
+    """Make rewards of `logits (K,)`: chances times sizes, whose logarithms are `sizes (K,)`."""
+    for k in range(logits.shape[0]):
+        logits[k] = np.exp(min(sizes[k], LARGEST_LOG)) / (1.0 + np.exp(-logits[k]))
 
 
 @jit

@@ -10,9 +10,17 @@ from zoosim.models import change_filter
 from zoosim.models.shrunk_effects import FeatureRow, forget_product, learn_chance, learn_priors
 from zoosim.models.standard_scores import see_row, unit_row
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key
-from zoosim.policies.kernel import Kernel
-from zoosim.policies.products.adaptive_draws import believe, draw_best, per_category, prior_visits, room
-from zoosim.policies.products.adaptive_from_log import learn_weight
+from zoosim.policies.kernel import Kernel, raise_to_floor
+from zoosim.policies.products.adaptive_draws import (
+    Beliefs,
+    believe,
+    believe_with,
+    draw_best,
+    per_category,
+    prior_visits,
+    room,
+)
+from zoosim.policies.products.adaptive_from_log import learn_weight, predict_for_many
 from zoosim.policies.products.adaptive_parts import (
     CELLS,
     CHANCES,
@@ -43,6 +51,9 @@ well they predict. Where few pay, predictions tell less, and are kept for longer
 
 LEAST_INFORMATION = 0.02
 """Least that a visit tells, as a share of what it tells where half of the visits pay."""
+
+VISITORS_AT_ONCE = 16
+"""Visitors for whom the model of a log predicts at once."""
 
 NEAR = 0.7
 """Nearness from which on a visitor is as good as a landmark."""
@@ -90,11 +101,42 @@ def _distribution(
     available: BoolArray,
     out: FloatArray,
 ) -> None:
-    beliefs = believe(state, candidates, user, available)
+    _add_draws(state, believe(state, candidates, user, available), out)
+
+
+@jit
+def _add_draws(state: AdaptiveState, beliefs: Beliefs, out: FloatArray) -> None:
     chosen = np.empty(DRAWS, np.int64)
     draw_best(state, beliefs, posterior_key(state.key, state.updates), 0, chosen)
     for k in chosen:
         out[k] += 1.0 / DRAWS
+
+
+@jit
+def distributions(
+    state: AdaptiveState,
+    candidates: AdaptiveCandidates,
+    users: FloatArray,
+    masks: BoolArray,
+    mask_of: IntArray,
+    floor: float,
+    out: FloatArray,
+) -> None:
+    """Add the probabilities of many requests to zeros, the same ones as those of single requests; see `tabulate`.
+
+    The weights of a log's model, which are most of what a decision reads, are read once for several visitors.
+    """
+    with_sizes = state.sizes.several[0] > 0
+    from_log = np.empty((VISITORS_AT_ONCE, candidates.weights.shape[1]))
+    for start in range(0, users.shape[0], VISITORS_AT_ONCE):
+        stop = min(start + VISITORS_AT_ONCE, users.shape[0])
+        some = users[start:stop]
+        predict_for_many(state.model, candidates.weights, candidates.size_weights, some, with_sizes, from_log)
+        for i in range(start, stop):
+            available = masks[mask_of[i]]
+            beliefs = believe_with(state, candidates, users[i], available, from_log[i - start])
+            _add_draws(state, beliefs, out[i])
+            raise_to_floor(available, floor, out[i])
 
 
 @jit

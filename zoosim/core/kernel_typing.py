@@ -1,4 +1,4 @@
-"""Type the operators of compiled functions by what was found for the same types before: a seventh less compilation.
+"""Type the operators of compiled functions by what was found for the same types before: a tenth less compilation.
 
 For each `+`, `<` or `x[i]` numba goes through all ways that it knows, a score of them and twice each, until one takes
 the types at hand; and to look up what it has kept of these, it compares the options of the compiler one by one. Here:

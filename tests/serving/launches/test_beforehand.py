@@ -95,6 +95,12 @@ def test_a_launch_is_scored_by_the_visitors_until_it_found_what_it_was_set_to_fi
     assert (score_of_launch(drop, launch).outcome, score_of_launch(drop, launch).came) == (HELD, 300.0)
     late = replace(launch, visitors=2_001)
     assert score_of_launch(drop, late).outcome == MISSED
+    plan = {"metrics": [{"role": "success"}, {"reward": drop.reward, "role": "guardrail", "drop": 0.2}]}
+    smaller = replace(late, plan=plan, changes={drop.reward: -0.1})
+    assert score_of_launch(drop, smaller).outcome == UNKNOWN
+    assert score_of_launch(drop, smaller).reason == "the launch found a change of -10.0%, which is smaller"
+    assert score_of_launch(drop, replace(smaller, changes={drop.reward: -0.2})).outcome == MISSED
+    assert score_of_launch(drop, replace(smaller, visitors=300)).outcome == HELD
     lift = drop.model_copy(update={"about": "a lift of 10.0%"})
     assert score_of_launch(lift, late).outcome == UNKNOWN
     assert score_of_launch(lift, replace(late, verdict="ship")).outcome == MISSED

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from zoosim.core.forecasts import Forecast
 from zoosim.core.number_format import counted
-from zoosim.monitoring.launch import Verdict
+from zoosim.monitoring.launch import Role, Verdict
 from zoosim.serving.launches.state import Launch
 
 HELD, MISSED, EARLY, UNKNOWN = "held", "missed", "too early", "cannot be told"
@@ -91,7 +91,8 @@ def score_of_mean(forecast: Forecast, n: int, mean: float, error: float, per_day
 def score_of_launch(forecast: Forecast, launch: Launch) -> Score:
     """Return what came of a forecast of when a launch finds a drop or a lift of some size.
 
-    A larger one is found sooner. So it holds where the launch found one by the upper end of the interval.
+    A larger one is found sooner. So it holds where the launch found one by the upper end of the interval. A smaller one
+    is found later, which the forecast does not speak of.
 
     Args:
         forecast: The forecast.
@@ -102,8 +103,24 @@ def score_of_launch(forecast: Forecast, launch: Launch) -> Score:
     expected = Verdict.SHIP if "lift" in forecast.about else Verdict.ROLL_BACK
     if launch.verdict != expected:
         return Score(forecast.plain, UNKNOWN, launch.visitors, reason=f"the launch ended without it: {launch.reason}")
+    found = launch.changes.get(forecast.reward)
+    if launch.visitors > forecast.high and found is not None and abs(found) < _size_of(forecast, launch, expected):
+        reason = f"the launch found a change of {found:+.1%}, which is smaller"
+        return Score(forecast.plain, UNKNOWN, launch.visitors, reason=reason)
     outcome = HELD if launch.visitors <= forecast.high else MISSED
     return Score(forecast.plain, outcome, launch.visitors, float(launch.visitors))
+
+
+def _size_of(forecast: Forecast, launch: Launch, verdict: Verdict) -> float:
+    """Return which part of the champion's mean a launch was set to find; 0 where its plan tells no part."""
+    is_lift = verdict is Verdict.SHIP
+    role = Role.SUCCESS if is_lift else Role.GUARDRAIL
+    sizes = [
+        each.lift if is_lift else each.drop
+        for each in launch.checked_plan().metrics
+        if each.reward == forecast.reward and each.role is role and each.relative
+    ]
+    return max(sizes, default=0.0)
 
 
 def _needs(decisions: int, per_day: float) -> str:

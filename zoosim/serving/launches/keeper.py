@@ -93,7 +93,8 @@ class LaunchKeeper:
         if event is None or (event is not Event.HARMED and is_old):
             return
         why = SENTENCES.get(event) or _reason(event, report)
-        told = {"reason": why, "verdict": report.verdict, "visitors": report.visitors}
+        changes = {each.reward: each.difference / each.holdback for each in report.metrics if each.holdback}
+        told = {"reason": why, "verdict": report.verdict, "visitors": report.visitors, "changes": changes}
 
         def moved(start: Start) -> Start:
             # What it earned beside another champion says nothing. The learner tells more once it has read of this one.
@@ -124,7 +125,7 @@ class LaunchKeeper:
             start: The start before.
             seen: The launch when the event was found.
             event: The event.
-            told: Why, by which verdict, and of how many visitors, as fields of a launch.
+            told: Why, by which verdict, of how many visitors and what they earned, as fields of a launch.
         """
         launch = launch_in(start)
         if launch != seen:

@@ -32,6 +32,7 @@ class Launch(msgspec.Struct, frozen=True):
         model: The digest of its model.
         verdict: That of the metrics by which it was shipped or taken back; empty where they did not say so.
         visitors: Visitors that counted by then.
+        changes: By how much more the new model earned by then of each reward, as a part of the champion's mean.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Launch(msgspec.Struct, frozen=True):
     model: str = ""
     verdict: str = ""
     visitors: int = 0
+    changes: dict[str, float] = {}
 
     @property
     def is_running(self) -> bool:

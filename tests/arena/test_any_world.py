@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import zoosim
+from tests.caches import use_cache
 from zoosim.arena.loop import play
 from zoosim.core.errors import ConfigError, PolicyError, WorldError
 from zoosim.core.feedback import FeedbackTiming
@@ -50,7 +51,7 @@ class Tilt(BoostPolicy):
 @pytest.fixture(autouse=True)
 def few_visits_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(template_arms, "TRUTH_VISITS", 400)
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 def tilt(folder: Path) -> str:

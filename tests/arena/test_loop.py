@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.caches import use_cache
 from zoosim import Context, Policy, PolicySpec
 from zoosim.action_spaces.candidates import check_action
 from zoosim.arena import block
@@ -57,7 +58,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the models that `fit` trains out of the user's cache."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.plain import PlainStaticMLP
+from tests.caches import use_cache
 from zoosim.models import recommender
 from zoosim.models.recommender import TrainingSettings, Weights, load_or_train, train
 from zoosim.nets.network import LINEAR, RELU, count_weights, make_layers, new_workspace
@@ -39,7 +40,7 @@ class Calls:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
     return tmp_path / "cache" / "models"
 
 

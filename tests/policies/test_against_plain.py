@@ -21,6 +21,7 @@ from benchmarks.plain import (
     PlainNeuralLinearStable,
     PlainStaticMLP,
 )
+from tests.caches import use_cache
 from tests.models.embedding_parts import Network, network
 from tests.worlds.visits import visit_by
 from zoosim.core.config import EnvConfig
@@ -269,7 +270,7 @@ class Past:
 
 def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The choice of every user, from the weights that the cache keeps."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     world, rng = shop(n_users=60, n_products=30), np.random.default_rng(0)
     policy = cast(StaticMLP, made(StaticMLP, world, epochs=3, batch_size=64, learning_rate=0.01))
     n = 2_000
@@ -301,7 +302,7 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_static_mlp_knows_products_by_their_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log names products 70, 10, -40 and 20; then others come with them, in another order and number."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     rng, n = np.random.default_rng(0), 3_000
     ids, user_ids, actions = np.array([70, 10, -40, 20]), rng.integers(0, 4, n), rng.integers(0, 4, n)
     rewards = (user_ids == actions).astype(np.float64)

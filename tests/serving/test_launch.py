@@ -138,6 +138,9 @@ def test_a_worse_model_is_taken_back(tmp_path: Path, model: Path) -> None:
         assert "is worse than the champion by more than its margin" in (await shop.service.history())[0]["why"]
         told = shop.service.deployment()["launch"]
         assert told["report"]["metrics"][0]["difference"] < -0.2
+        ended = launch_in(shop.service.start)
+        assert ended is not None
+        assert ended.changes["objective"] < -0.4, "it earns a third, less what few visitors say"
         await shop.visits(20, {CHAMPION: 0.6})
 
     with_shop(tmp_path, model, use)

@@ -28,6 +28,7 @@ from studies.boost_curves.summary import ratios, share, shares
 from studies.held_out import boosts_reward, draw_held_out, open_shop
 from studies.rows import rows_where
 from studies.run import run_study
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_names import FEATURES, LIBRARY_NAMES, TEMPLATES
 from zoosim.policies.registry import find_class
@@ -44,7 +45,7 @@ SINGLE = single("vectors")
 
 def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Make the shop small, the searches short, and the learners few."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(folder))
+    use_cache(monkeypatch, folder)
     monkeypatch.setattr(optimum, "USUAL", optimum.SearchBudget(20, 30, 50))
     for module in (held_out_module, baselines):
         monkeypatch.setattr(module, "HELD_OUT_VISITS", 15)

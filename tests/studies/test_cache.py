@@ -9,6 +9,7 @@ import pytest
 
 from studies.cache import kept_array
 from studies.study import STUDIES
+from tests.caches import use_cache
 from zoosim.core import sources
 from zoosim.core.sources import closure_of, source_digest
 
@@ -33,7 +34,7 @@ def test_a_digest_covers_shared_modules_of_studies_and_the_package() -> None:
 def test_figures_are_made_anew_when_code_that_they_come_from_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "made_up_studies"
     package.mkdir()

@@ -7,13 +7,14 @@ import pytest
 
 from studies.cold_start import build_page, measure
 from studies.cold_start.runs import KNOWN, NEW, PERIOD, WINDOW, make_shop, result_of, visits_until_half
+from tests.caches import use_cache
 
 VISITS = 4_000
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 def test_new_products_come_in_the_middle_and_are_the_best_for_every_segment() -> None:

@@ -14,6 +14,7 @@ from studies.run import run_study
 from studies.search_logs import read_shifting_shop
 from studies.shops import SHOP, read_shop
 from studies.study import STUDIES
+from tests.caches import use_cache
 from zoosim import experiments
 from zoosim.core.errors import ConfigError
 
@@ -185,7 +186,7 @@ def test_shops_that_a_study_cannot_use_are_refused() -> None:
 def test_any_number_of_jobs_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = []
     for jobs in (1, 2):
-        monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / f"cache {jobs}"))  # nothing that the other one has kept
+        use_cache(monkeypatch, tmp_path / f"cache {jobs}")  # nothing that the other one has kept
         options: dict[str, Any] = {"seeds": 2, "policies": "random,greedy", "steps": 200}
         rows.append(run_study("late-rewards", tmp_path / f"{jobs}", jobs=jobs, **options).rows)
     assert rows[0] == rows[1]

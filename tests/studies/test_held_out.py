@@ -16,6 +16,7 @@ from studies.held_out import (
     spec_of,
     view_of,
 )
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
 from zoosim.policies.boosts.simple import ConstantBoosts
@@ -32,7 +33,7 @@ CHECKPOINTS = (5, 40)
 
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     monkeypatch.setattr(optimum, "USUAL", optimum.SearchBudget(40, 60, 100))
     monkeypatch.setattr(module, "HELD_OUT_VISITS", 20)
 

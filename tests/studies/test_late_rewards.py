@@ -8,11 +8,12 @@ import zoosim
 from studies.late_rewards import build_page, measure
 from studies.late_rewards.runs import TIMINGS
 from studies.rows import values_where
+from tests.caches import use_cache
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 def test_it_measures_what_runs_with_the_same_delay_reach(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from studies.leaderboard import build_page, measure
 from studies.result_files import read_results
 from studies.run import run_study
 from studies.session_axes import SHOCK_VISITOR, WORLDS, AxisWorld, Choose, enter
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
 
@@ -135,7 +136,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_learners_of_this_library_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
     enter_own = partial(measure_axes, seeds="3:5", jobs=1, visits=2_500, results=str(tmp_path))
     scores = enter_own(learners=["random", "linucb"], worlds=["base", "shock"])
     assert len(scores) == 8

@@ -9,6 +9,7 @@ from studies import search_logs
 from studies.ope_accuracy import build_page, measure, measuring
 from studies.ope_accuracy.measuring import NAMES, Accuracy, Place, logs_at, rows_of, values_at
 from studies.search_logs import SearchLogs
+from tests.caches import use_cache
 
 
 def accuracy(place: Place, seeds: tuple[int, ...]) -> list[Accuracy]:
@@ -18,7 +19,7 @@ def accuracy(place: Place, seeds: tuple[int, ...]) -> list[Accuracy]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     return tmp_path
 
 

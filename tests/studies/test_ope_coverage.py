@@ -11,6 +11,7 @@ from studies.ope_coverage import build_page, measure, measuring
 from studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
 from studies.ope_coverage.measuring import Covered, rows_of
 from studies.ope_coverage.page import band
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ def covered(number: int, cell: Cell, seeds: tuple[int, ...]) -> list[Covered]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     return tmp_path
 
 

@@ -10,6 +10,7 @@ from studies.ope_sessions import build_page, measure
 from studies.ope_sessions.measuring import Judged, summed
 from studies.ope_sessions.page import trusted_sentence
 from studies.session_logs import FAR, NEAR, TARGETS
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 from zoosim.off_policy.actions.lives import ESTIMATORS
 from zoosim.off_policy.verdict import TRUST, WEAK, WORDS
@@ -43,7 +44,7 @@ def test_the_page_says_whether_to_rely_on_the_verdict() -> None:
 
 @pytest.mark.slow
 def test_what_was_measured_is_summed_by_target_and_estimator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     rows = measure(seeds="0:2", visitors=200, jobs=1)
     assert [(row.target, row.estimator) for row in rows] == [(t, e) for t in TARGETS for e in ESTIMATORS]
     assert all(row.trust + row.weak + row.do_not_use == row.logs == 2 for row in rows)

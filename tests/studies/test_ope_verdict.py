@@ -8,12 +8,13 @@ import pytest
 from studies.ope_verdict import build_page, measure, measuring
 from studies.ope_verdict.cases import TOTAL, Case
 from studies.ope_verdict.measuring import Judged
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     return tmp_path
 
 
@@ -55,7 +56,7 @@ def test_what_was_measured_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPa
 def test_any_number_of_jobs_and_logs_at_a_time_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[str]()
     rows = measure(seeds=6, cases=2, jobs=2, progress=told.append)
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "another"))
+    use_cache(monkeypatch, tmp_path / "another")
     monkeypatch.setattr(measuring, "CHUNK", 4)
     assert measure(seeds=6, cases=2, jobs=1) == rows
     assert [line.partition(":")[0] for line in told] == ["1 of 2", "2 of 2"]

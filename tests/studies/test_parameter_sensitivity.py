@@ -9,12 +9,13 @@ from studies.parameter_sensitivity import build_page, measure
 from studies.parameter_sensitivity.page import verdict
 from studies.parameter_sensitivity.runs import DEFAULTS, settings_of
 from studies.rows import values_where
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 def test_every_number_is_halved_and_doubled_within_its_range() -> None:

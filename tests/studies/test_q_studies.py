@@ -37,6 +37,7 @@ from studies.q_sanity.fits import SEARCHES, TRUTH, End, Fit
 from studies.run import run_study
 from studies.shops import read_shop
 from studies.writing import extremes, told
+from tests.caches import use_cache
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 
 
@@ -203,7 +204,7 @@ def test_critics_are_measured_on_their_own_picks() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_overestimation_is_kept_and_ends_up_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
     first = run_study("overestimation", tmp_path / "out", seeds="0:2", jobs=1).rows
     monkeypatch.setattr(picks, "picks_of", None)
     assert picks.measure(seeds=2, jobs=1) == first

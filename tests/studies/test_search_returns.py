@@ -7,6 +7,7 @@ import pytest
 
 from studies.search_returns import build_page, measure
 from studies.search_returns.measuring import LAWS, Law, Segment, left_by_myopia, lives, return_chances
+from tests.caches import use_cache
 
 
 def test_a_life_is_worth_its_visits() -> None:
@@ -27,7 +28,7 @@ def test_segments_count_by_their_searchers() -> None:
 
 
 def test_a_small_run_ends_up_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     rows = measure(seeds="3:5", visits=100, jobs=1)
     assert {row.law for row in rows} == set(LAWS)
     assert all(0.0 < row.lowest <= row.highest < 1.0 for row in rows)

@@ -15,6 +15,7 @@ from studies.reward_kinds import STUDY as REWARDS
 from studies.rows import rows_where, values_where
 from studies.small_shops import Payment, payment_world, swapped_world
 from studies.swapped_personas import STUDY as SWAPPED
+from tests.caches import use_cache
 from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
 from zoosim.core.errors import ConfigError
@@ -23,7 +24,7 @@ from zoosim.policies.registry import make_entry
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("name", PAYMENTS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zoosim
+from tests.caches import use_cache
 from zoosim.core.config import EnvConfig, LabelledConfig, build
 from zoosim.core.errors import WorldError
 from zoosim.core.search_config import SearchConfig
@@ -58,7 +59,7 @@ WORLDS: dict[str, Callable[[int], World]] = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_our_worlds_keep_the_contract(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     monkeypatch.setattr(template_arms, "TRUTH_VISITS", 400)
     monkeypatch.setattr(module, "LONG", 600)
     results = check_worlds_of(type(WORLDS[name](0)), WORLDS[name])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.quality.search_shops import entry_of, open_search_shop, play
+from tests.caches import use_cache
 from zoosim.api.runs import run
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
@@ -68,7 +69,7 @@ def test_policies_are_scored_in_the_last_market() -> None:
 
 
 def test_an_experiment_runs_policies_of_both_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     monkeypatch.setattr(template_arms, "TRUTH_VISITS", 400)
     result = run(
         "search-shops",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.caches import use_cache
 from zoosim import Context, Policy, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.policies.checks.contract import Check, run_check
@@ -50,7 +51,7 @@ OF_THE_CLASS = ("makes", "acts", "inputs", "draws")
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the models that `fit` trains out of the user's cache."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    use_cache(monkeypatch, tmp_path / "cache")
 
 
 def _label(variant: tuple[str, dict[str, Any]]) -> str:

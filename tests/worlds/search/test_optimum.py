@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.caches import use_cache
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.search_names import TEMPLATES
@@ -21,7 +22,7 @@ SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     monkeypatch.setattr(module, "USUAL", module.SearchBudget(60, 200, 1_500))
 
 

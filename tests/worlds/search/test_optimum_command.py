@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import zoosim
+from tests.caches import use_cache
 from tests.test_cli import refusal
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError
@@ -23,7 +24,7 @@ SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.
 
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path_factory.mktemp("cache")))
+    use_cache(monkeypatch, tmp_path_factory.mktemp("cache"))
     monkeypatch.setattr(module, "USUAL", module.SearchBudget(30, 60, 300))
 
 

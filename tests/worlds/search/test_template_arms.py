@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.caches import use_cache
 from zoosim.arena.recording import catalogue_hash
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
@@ -24,7 +25,7 @@ SMALL = SearchConfig(n_products=80, n_users=50)
 @pytest.fixture(autouse=True)
 def few_truth_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "TRUTH_VISITS", 400)
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    use_cache(monkeypatch, tmp_path)
     module._world.cache_clear()
     module._all_earnings.cache_clear()
 

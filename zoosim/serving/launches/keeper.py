@@ -93,7 +93,7 @@ class LaunchKeeper:
         if event is None or (event is not Event.HARMED and is_old):
             return
         why = SENTENCES.get(event) or _reason(event, report)
-        changes = {each.reward: each.difference / each.holdback for each in report.metrics if each.holdback}
+        changes = {each.reward: each.difference / each.champion for each in report.metrics if each.champion}
         told = {"reason": why, "verdict": report.verdict, "visitors": report.visitors, "changes": changes}
 
         def moved(start: Start) -> Start:

@@ -59,7 +59,9 @@ def first_start(
     before = current.start if current.has_begun else Start(digest, packed_rules, number=0)
     model = digest if is_new else before.model
     arms = _arms(current, settings, before)
-    _check_arms(current, model, arms)
+    # A shadow of the log stays, whatever has become the champion beside it: it judges what it can.
+    stays = before.arms if model == before.model else []
+    _check_arms(current, model, [arm for arm in arms if arm.role != SHADOW or arm not in stays])
     if rules.shop_rules.are_set:
         check_shop_rules(rules.shop_rules, load_served_model(current.folder, model), settings.keep_days)
     forecasts = [] if model_file is None or not is_new else forecasts_of_file(model_file, digest)

@@ -31,10 +31,16 @@ def decision_lines(decisions: Sequence[tuple[Row, Choice]]) -> list[DecisionLine
             visitor=choice.visitor_id,
             arm=choice.arm,
             shown=next(iter(choice.names_shown), ""),
-            chance=f"{choice.chances[0]:.1%}" if isinstance(choice, ProductDecision) and choice.chances else "",
+            chance=_chance_of(choice),
         )
         for row, choice in decisions
     ]
+
+
+def _chance_of(choice: Choice) -> str:
+    """Return how likely what stands at the top was; empty where nobody knows."""
+    chances = (choice.marginals or choice.chances) if isinstance(choice, ProductDecision) else []
+    return f"{chances[0]:.1%}" if chances else ""
 
 
 def decisions_sentence(lines: Sequence[DecisionLine], visitor: str) -> str:

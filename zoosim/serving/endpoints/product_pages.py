@@ -95,7 +95,7 @@ def page_chances(task: ArmTask, products: Sequence[str], asked: Asked) -> list[f
     if task.pool is None:
         return _chances(task, products, asked)
     top = _overall_top_chance(task, products[0], asked)
-    if top == 0.0 or len(products) == 1:
+    if top == 0.0 or len(products) == 1 or len(task.slots) == 1:
         return [top] + [0.0] * (len(products) - 1)
     return [top, *_chances(task.led_by(products[0]), products, asked)[1:]]
 

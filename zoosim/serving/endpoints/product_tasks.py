@@ -17,7 +17,7 @@ from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
-from zoosim.serving.events import AppliedRules
+from zoosim.serving.events import CHAMPION, AppliedRules
 from zoosim.serving.ids import user_id_of
 from zoosim.serving.places import Slot, can_fill, check_slots
 from zoosim.serving.ranker import Drawn
@@ -83,7 +83,7 @@ class ArmTask:
     def led_by(self, product: str) -> "ArmTask":
         """Return the same task with a product of the pool at the top: the one candidate of a page of one place."""
         candidates = self.arm.catalogue.with_product(self.offer.candidates, product, alone=len(self.slots) == 1)
-        led = _task_among(self.arm, self.offer._replace(candidates=candidates), self.page)
+        led = _task_among(self.arm, self.offer._replace(candidates=candidates), self.page, len(self.slots))
         first = led.slots[0]._replace(pin=candidates.names.index(product))
         return ArmTask(self.arm, led.offer, self.page, [first, *led.slots[1:]], led.ruled)
 
@@ -108,6 +108,10 @@ class TaskMaker:
                 tasks[name] = self._task(self._current.arms[name], source, page)
             except PolicyError as error:
                 refusals[name] = error
+            except Exception as error:  # of a policy of the user's own that retrieves: the champion decides then
+                if name == CHAMPION:
+                    raise
+                refusals[name] = PolicyError(f"candidates: {type(error).__name__}: {error}")
         return tasks, refusals
 
     def check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
@@ -162,9 +166,9 @@ class TaskMaker:
         return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
 
 
-def _task_among(arm: ServedArm, offer: Offer, page: Page) -> ArmTask:
-    """Return what an arm has to fill from candidates, under the rules of the shop."""
-    to_fill = _slots(page.body, page.slots, page.visitor, offer.candidates.names)
+def _task_among(arm: ServedArm, offer: Offer, page: Page, count: int = 0) -> ArmTask:
+    """Return what an arm has to fill from candidates, under the rules of the shop: `count` places, 0 for as asked."""
+    to_fill = _slots(page.body, page.slots, page.visitor, offer.candidates.names, count)
     if not page.rules.are_set:
         return ArmTask(arm, offer, page, to_fill)
     ruled = _ruled(arm, offer.candidates, page, to_fill)
@@ -183,13 +187,15 @@ def _ruled(arm: ServedArm, candidates: RequestCandidates, page: Page, to_fill: S
     return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past, partial(can_fill, to_fill))
 
 
-def _slots(body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str]) -> list[Slot]:
+def _slots(
+    body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str], count: int = 0
+) -> list[Slot]:
     """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
 
     Where candidates of the request are ignored, fewer products are shown than it asked for; slots that differ all have
     to be filled.
     """
-    count = len(slots) or body.count
+    count = count or len(slots) or body.count
     candidates = names if body.candidates is None else body.candidates
     if count > (len(names) if slots else len(candidates)):
         raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")

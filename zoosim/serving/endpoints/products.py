@@ -345,7 +345,7 @@ def answer_of(decision_id: str, decision: ProductDecision, names: Sequence[str] 
         pairs = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
     else:
         pairs = list(zip(names, propensities, strict=True))
-    shown_products = zip(decision.products, decision.chances, strict=True)
+    shown_products = zip(decision.products, decision.marginals or decision.chances, strict=True)
     rules = decision.rules or AppliedRules()
     barred = (
         {} if names is None else {rule: [names[place] for place in places] for rule, places in rules.barred.items()}

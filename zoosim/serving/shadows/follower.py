@@ -16,6 +16,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, frozen
 from zoosim.monitoring.shadow import Judged, ShadowEvidence
 from zoosim.serving.arm_replica import ArmReplica, checked_rules
+from zoosim.serving.candidate_sources import CATALOGUE
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.deployment import frozen_since
 from zoosim.serving.events import (
@@ -101,6 +102,8 @@ class ShadowFollower(Projection):
         if self._is_broken or choice.is_forgotten or not isinstance(choice, ProductDecision):
             return
         if choice.rules is not None and 0 in choice.rules.pinned:  # nobody drew what stands at the top
+            return
+        if choice.source is not None and choice.source.name != CATALOGUE:  # a shadow would have chosen among others
             return
         is_champions = choice.arm == CHAMPION and choice.origin == self._champion_origin
         if is_champions and self._evidence.takes(_number_of(row, choice)):

@@ -81,3 +81,20 @@ def test_a_way_to_type_that_comes_later_is_found() -> None:
         return (lambda x, y: 10 * x + y) if isinstance(x, types.Integer) and isinstance(y, types.Integer) else None
 
     assert numba.njit(lambda x, y: x @ y)(2, 3) == 23
+
+
+def test_an_overload_of_other_options_is_not_taken() -> None:
+    """What `in` of two numbers means is compiled for each set of options, and noted by numba for the last one."""
+
+    @overload(operator.contains)
+    def exceeds(a, b):  # type: ignore[no-untyped-def]
+        return (lambda a, b: 1.0 / a > b) if isinstance(a, types.Float) and isinstance(b, types.Float) else None
+
+    def compiled(**options: Any) -> Any:
+        return numba.njit(**options)(lambda a, b: b in a)
+
+    with pytest.raises(ZeroDivisionError):
+        compiled()(0.0, 2.0)
+    assert compiled(error_model="numpy")(0.0, 2.0)
+    with pytest.raises(ZeroDivisionError):
+        compiled()(0.0, 2.0)

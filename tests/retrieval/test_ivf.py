@@ -99,6 +99,17 @@ def test_products_of_a_new_kind_are_found_at_once_and_removed_ones_never(
     np.testing.assert_array_equal(loaded.search(queries, 40).ids, index.search(queries, 40).ids)
 
 
+def test_blocks_that_were_emptied_are_looked_at_last() -> None:
+    """All products lie behind the query, so that nothing at all scores higher than any of them."""
+    products = np.abs(np.random.default_rng(4).normal(size=(N, WIDTH))).astype(np.float32)
+    index = IVF(np.arange(N), products, share=0.05)
+    longest = np.argsort(-np.linalg.norm(products, axis=1))[: N // 2]
+    index.remove(longest)
+    found = index.search(-np.ones(WIDTH), 10).ids[0]
+    assert (found >= 0).all()
+    assert not np.isin(found, longest).any()
+
+
 @pytest.mark.parametrize("n_allowed", [900, 40])
 def test_few_allowed_products_lose_nothing(
     clustered: tuple[np.ndarray, np.ndarray], index: IVF, n_allowed: int

@@ -153,6 +153,22 @@ def test_frequencies_are_the_marginal_propensities_and_these_add_up_to_1(tmp_pat
     assert sum(shown.values()) == 5_000
 
 
+def test_rules_may_leave_a_page_one_place_and_answers_tell_the_whole_probability(tmp_path: Path) -> None:
+    """However the top is drawn, from what was retrieved or from all products."""
+
+    async def use(service: Service) -> None:
+        for number in range(30):
+            body = DecideBody(VISITOR, count=2, forbidden=NAMES[1:], decision_id=f"d{number}")
+            assert [each.product for each in (await service.decide(body)).shown] == ["p0"]
+        for number in range(30):
+            answer = await service.decide(DecideBody(VISITOR, decision_id=f"e{number}"))
+            expected = marginals_of(service, DecideBody(VISITOR))
+            assert answer.shown[0].propensity == pytest.approx(expected[answer.shown[0].product])
+
+    model = make_model(tmp_path, explore=0.1, candidates=N_PRODUCTS)
+    serve(tmp_path / "service", model, use, exploration=0.5, frozen=True)
+
+
 def test_the_state_is_the_replay_of_the_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 

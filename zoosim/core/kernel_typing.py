@@ -39,11 +39,15 @@ def _get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         return _find(function, context, args, kws)
     # A function that gets another way to be typed, such as by a user's `overload`, becomes another one.
     key = (function, context, tuple(args), _Stack.top_or_none())
-    signature = _found.get(key)
-    if signature is None:
-        signature = _find(function, context, args, kws)
-        if signature is not None:
-            _found[key] = signature
+    found = _found.get(key)
+    if found is not None:
+        # Numba notes beside it which implementation is meant, and other options may have put theirs there since.
+        signature, implementation = found
+        function._impl_keys[signature.args] = implementation
+        return signature
+    signature = _find(function, context, args, kws)
+    if signature is not None and signature.args in function._impl_keys:
+        _found[key] = signature, function._impl_keys[signature.args]
     return signature
 
 

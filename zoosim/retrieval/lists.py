@@ -95,7 +95,8 @@ def choose_blocks(lists: Lists, spreads: FloatArray, norms: np.ndarray, queries:
             # Not by a product of matrices: libraries add up otherwise for one query than for many.
             direction = inner_product(lists.centres[j], queries[i]) + spreads[j] * norm
             for block in range(lists.first_blocks[j], lists.first_blocks[j + 1]):
-                expected[block] = norms[block] * direction
+                # A block whose vectors were all removed holds nothing, which is worse than any.
+                expected[block] = norms[block] * direction if norms[block] > 0.0 else -np.inf
         candidates = largest_places(expected, n_blocks)
         is_first = np.zeros(n_blocks, np.bool_)
         is_first[largest_places(expected[candidates], min(n_blocks, FIRST))] = True

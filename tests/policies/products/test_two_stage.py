@@ -249,3 +249,22 @@ def test_what_a_request_hides_is_hidden_in_that_request_alone(are_lasting: bool)
     policy.propensities(request(product_ids=arrays[0], products=arrays[1], available=arrays[2]))
     bare = policy.decide(Context(user_id=0, user=frozen(np.array([0.5, -1.0]))))
     assert hidden in bare.candidates
+
+
+def test_the_same_arrays_hide_the_same_products_after_a_request_without_any() -> None:
+    policy = taught(candidates=5, explore=0.5)
+    in_stock = frozen(np.arange(N_PRODUCTS) % 3 == 0)
+    policy.propensities(request(available=in_stock))
+    policy.decide(Context(user_id=0, user=frozen(np.array([0.5, -1.0]))))
+    assert (dense_propensities(policy, request(available=in_stock))[~in_stock] == 0.0).all()
+
+
+def test_a_product_of_the_index_is_learned_after_a_request_that_brought_others() -> None:
+    policy, other = taught(), taught()
+    alone = Context(user_id=0, user=frozen(np.array([0.5, -1.0])))
+    for each in (policy, other):
+        each.use_index(Exact(IDS, FEATURES))
+    policy.propensities(request(product_ids=IDS[:10], products=frozen(-FEATURES[:10]), available=ALL[:10]))
+    for each in (policy, other):
+        each.learn(alone, 7, 1.0)
+    np.testing.assert_array_equal(policy.ridge.theta, other.ridge.theta)

@@ -62,7 +62,7 @@ class RetrievingTarget(PolicyTarget):
             available = self._available
             if log.candidates.are_lacking and len(listed):
                 available = frozen(np.isin(np.arange(log.n_actions), listed, invert=True))
-            elif self._is_of_request(log, row):
+            elif not log.candidates.are_lacking and self._is_of_request(log, row):
                 available = frozen(np.isin(np.arange(log.n_actions), listed))
             answer = self._answer(log, row, available)
             products = places_among(log.product_ids, answer.ids)

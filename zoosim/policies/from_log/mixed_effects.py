@@ -82,10 +82,10 @@ class MixedEffects(FromLog):
         return np.asarray(special.expit(predicted) * np.exp(np.minimum(log_size, LARGEST_LOG)))
 
     def _in_order(self, weights: Mapping[str, FloatArray]) -> Weights:
-        sizes = weights["size_own"]
-        if not self._model["has_two_parts"] or ((sizes == sizes[0]).all() and not sizes[0, 1:].any()):
+        # Where all sizes are alike, too: chances near 1 are equal numbers where their log odds still differ.
+        if not self._model["has_two_parts"]:
             return super()._in_order(weights)
-        return Weights(weights["own"], sizes)
+        return Weights(weights["own"], weights["size_own"])
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         dim = self.spec.user_dim

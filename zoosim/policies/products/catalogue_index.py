@@ -57,6 +57,7 @@ class CatalogueIndex:
 
     def _use_given(self) -> None:
         self._uses_offered = self.given is None and self._offered is not None
+        self._seen = (None, None, None)  # the same arrays say again what is available
         self._allow(None)
 
     def follow(self, context: Context) -> None:

@@ -61,7 +61,7 @@ class Popularity(Policy):
         self.kinds = np.zeros((0, 2), np.int64)
         self.kind_counts = np.zeros((0, 2))
         self.totals = np.zeros(2)
-        self._grouped: tuple[Any, Any, dict[int, BoolArray]] = (None, None, {})
+        self._grouped: tuple[Any, Any, Any, dict[int, BoolArray]] = (None, None, None, {})
 
     def _segment_of(self, user: FloatArray) -> int:
         """Return the segment of a visitor."""
@@ -108,14 +108,15 @@ class Popularity(Policy):
 
     def _members(self, context: Context) -> dict[int, BoolArray]:
         """Return which candidates are of a category and available, by category; kept while arrays stay the same."""
-        ids, available, kept = self._grouped
-        if ids is context.product_ids and available is context.available:
+        arrays = (context.product_ids, context.available, context.get("categories"))
+        *seen, kept = self._grouped
+        if all(one is other for one, other in zip(seen, arrays, strict=True)):
             return kept
         available = np.asarray(context.available, bool)
         categories = self._categories_of(context)
         kept = {int(category): available & (categories == category) for category in np.unique(categories[available])}
-        if lasting(context.product_ids) is not None and lasting(context.available) is not None:
-            self._grouped = (context.product_ids, context.available, kept)
+        if all(array is None or lasting(array) is not None for array in arrays):
+            self._grouped = (*arrays, kept)
         return kept
 
     def _means_of(self, segment: int, categories: IntArray) -> FloatArray:

@@ -193,8 +193,9 @@ class TwoStage(RetrievingPolicy):
             PolicyError: the request or the reward is none.
             DataError: the index holds no such product.
         """
+        user = self._follow(context)  # before the index is asked: the last request may have brought products
         features = self._catalogue.index.vectors(np.array([product_id]))[0].astype(np.float64)
-        self._learn(self._checked_user(context), features, reward)
+        self._learn(user, features, reward)
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn the rewards of a log, one after another."""

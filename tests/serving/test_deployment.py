@@ -395,7 +395,7 @@ def test_a_product_that_waits_while_its_arm_gets_another_model_is_encoded_by_tha
         await changing
         expected = {name: arm.catalogue.state()[0] for name, arm in replayed(tmp_path).arms.items()}
         assert {name: arm.catalogue.state()[0] for name, arm in service.current.arms.items()} == expected
-        assert [len(arm["names"]) for arm in expected.values()] == [9, 9]
+        assert [arm["names"] for arm in expected.values()] == [["p5"], ["p5"]]
         assert all(arm["hidden"] == ["p5"] for arm in expected.values())
 
     with_service(tmp_path, model, use)

@@ -105,7 +105,7 @@ class BlockLine(str):
 
 @dataclass
 class _TrialSums:
-    """What a trial has done so far: sums by part of the run `(parts, 4)`, and how often each action was chosen."""
+    """Sums of a trial so far, by part of the run `(parts, 4)`, and how often each action was chosen."""
 
     sums: FloatArray
     decisions: int = 0

@@ -291,7 +291,7 @@ class ServedCatalogue:
 
     def names_of(self, versions: Iterable[int]) -> list[str]:
         """Return the names of the products that versions are of."""
-        return [self._names[self._place_of[version]] for version in versions]
+        return [self.name_of(version) for version in versions]
 
     def every_version(self) -> tuple[list[str], list[int], list[FloatArray]]:
         """Return the names, versions and features of all versions, those of the model first."""

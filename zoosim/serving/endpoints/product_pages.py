@@ -77,7 +77,7 @@ def draw_page(task: ArmTask, asked: Asked, units: Units) -> DrawnPage:
     unit = units(0)
     if unit >= pool.share:
         drawn = _drawn(task, asked, units, (unit - pool.share) / (1.0 - pool.share))
-        top = _top_chance(task, drawn.shown[0], drawn.chances[0])
+        top = _mixed(task, task.offer.candidates.names[drawn.shown[0]], drawn.chances[0])
         return DrawnPage(task, drawn, [top, *drawn.chances[1:]], pool)
     product = task.arm.catalogue.name_by_id(pool.product(unit / pool.share))
     led = task.led_by(product)
@@ -118,10 +118,6 @@ def _overall_top_chance(task: ArmTask, product: str, asked: Asked) -> float:
     """Return the probability that a product stands at the top, wherever its candidates may have come from."""
     (chance,) = _chances(task, [product], asked)
     return _mixed(task, product, chance)
-
-
-def _top_chance(task: ArmTask, place: int, chance: float) -> float:
-    return _mixed(task, task.offer.candidates.names[place], chance)
 
 
 def _mixed(task: ArmTask, product: str, chance: float) -> float:

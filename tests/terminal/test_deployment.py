@@ -31,7 +31,7 @@ def deployment(**launch: Any) -> dict[str, Any]:
         "since": 1_764_000_000_000_000,
     }
     names = Launch.__struct_fields__
-    ended = {"verdict": "", "visitors": 0}
+    ended: dict[str, Any] = {"verdict": "", "visitors": 0, "changes": {}}
     standing = {"number": 2, "arm": "new", "model": "b" * 32, "said": [], **ended, **fields}
     standing |= {"by_person": False, "reason": "", "report": REPORT, **launch}
     assert set(standing) == {*names, "report"}

@@ -82,7 +82,7 @@ Executor = Annotated[
     str | None,
     typer.Option(
         metavar="dask:ADDRESS|ray:ADDRESS",
-        help="Cluster whose workers compute the trials, with the same results [default: processes of this machine].",
+        help="Cluster whose workers compute, with the same results [default: this machine].",
     ),
 ]
 Over = Annotated[

@@ -16,6 +16,8 @@ from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.policies.files import MODEL, file_and_class, is_file
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import polars as pl
 
     from zoosim.core.types import Progress
@@ -45,6 +47,7 @@ def evaluate(
     a_max: float | None = None,
     train: bool = False,
     stream: bool | None = None,
+    executor: "Executor | str | None" = None,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     progress: "Progress | None" = automatic_progress,
@@ -68,6 +71,9 @@ def evaluate(
             evaluate all on the rest. Without it, policies that have not learned are refused.
         stream: Read the rows of a Parquet file of products in blocks, so that they need not fit in memory, with the
             same results. Default: where the file would take more memory than is left.
+        executor: Asks policies about blocks of rows of products, perhaps on other machines, with the same results to
+            the bit: any `concurrent.futures.Executor`, such as Dask's `client.get_executor()`, or the address of a
+            cluster, `dask:ADDRESS` or `ray:ADDRESS`. Default: this process.
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
@@ -90,11 +96,12 @@ def evaluate(
 
     from zoosim.action_spaces import find_action_space
     from zoosim.api.served import open_log
+    from zoosim.api.spread import open_spread
     from zoosim.core.action_space import RANKINGS
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
-    passed_on = ("log", "policies", "seed", "overlap", "earlier", "progress")
+    passed_on = ("log", "policies", "seed", "overlap", "earlier", "spread", "progress")
     further = [name for name in inspect.signature(evaluate_on).parameters if name not in passed_on]
     check_names("evaluate", options, further)
     if out is not None:
@@ -113,47 +120,53 @@ def evaluate(
     in_memory[logged_distributions] = logged_distributions in [
         policy for policy in given.values() if _is_column(policy)
     ]
-    if _is_streamed(log, stream, in_memory, given):
-        from zoosim.logs.stream import stream_log
+    is_streamed = _is_streamed(log, stream, in_memory, given)
+    with open_spread(executor) as spread:
+        if is_streamed:
+            from zoosim.logs.stream import stream_log
 
-        assert isinstance(log, str | os.PathLike)
-        loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
-    else:
-        loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
-    opened = {name: _opened(policy) for name, policy in given.items()}
-    kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
-    folder = None if out is None else writable_folder(Path(out).absolute(), "results")  # a policy may change folders
-
-    defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
-    changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-    are_rankings = find_action_space(loaded.action_space).shows_several
-    typed = {
-        **changed,
-        "train": train,
-        "a_max": a_max,
-        "data": data,
-        "skip_bad": skip_bad,
-        "rankings": are_rankings,
-        "stream": stream is True,
-        "out": out,
-    }
-    try:
-        with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
-            evaluation = evaluate_on(
-                kept_log,
-                made,
-                seed=seed,
-                overlap=folder is not None,
-                earlier=earlier,
-                progress=progress,
-                **options,
+            assert isinstance(log, str | os.PathLike)
+            loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
+        else:
+            loaded = open_log(
+                log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max
             )
-            evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
-    except EvaluationInterrupted as interrupted:
-        if folder is not None and interrupted.evaluation is not None:
-            finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
-            _write_evaluation(folder, interrupted.evaluation, finished, typed)
-        raise
+        opened = {name: _opened(policy) for name, policy in given.items()}
+        kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
+        # The whole path, as a policy may change the working directory.
+        folder = None if out is None else writable_folder(Path(out).absolute(), "results")
+
+        defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
+        changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
+        are_rankings = find_action_space(loaded.action_space).shows_several
+        typed = {
+            **changed,
+            "train": train,
+            "a_max": a_max,
+            "data": data,
+            "skip_bad": skip_bad,
+            "rankings": are_rankings,
+            "stream": stream is True,
+            "out": out,
+        }
+        try:
+            with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
+                evaluation = evaluate_on(
+                    kept_log,
+                    made,
+                    seed=seed,
+                    overlap=folder is not None,
+                    earlier=earlier,
+                    spread=spread,
+                    progress=progress,
+                    **options,
+                )
+                evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
+        except EvaluationInterrupted as interrupted:
+            if folder is not None and interrupted.evaluation is not None:
+                finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
+                _write_evaluation(folder, interrupted.evaluation, finished, typed)
+            raise
     evaluation = evaluation.with_notes(_keep_forecasts(evaluation, _model_files(given), kept_log))
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)

@@ -24,11 +24,20 @@ def run_files(plan: Plan, entries: Iterable[PolicyEntry]) -> dict[str, Path]:
     Returns:
         The whole path of each file, by what the run calls it.
     """
-    named = [plan.experiment.kind, *_texts(plan.params)]
+    return _files_named([plan.experiment.kind, *_texts(plan.params)]) | policy_files(entries)
+
+
+def policy_files(entries: Iterable[PolicyEntry]) -> dict[str, Path]:
+    """Return the files of policies alone; see `run_files`."""
+    named = []
     for entry in entries:
         named += [str(entry.source), getattr(entry, "saved_class", ""), *_texts(entry.params)]
+    return _files_named(named)
+
+
+def _files_named(texts: Iterable[str]) -> dict[str, Path]:
     found = {}
-    for text in named:
+    for text in texts:
         for name in _files_in(text):
             path = resolved(name)
             if path.suffix and path.is_file():

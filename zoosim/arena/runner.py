@@ -1,6 +1,5 @@
 """Run what a plan still lacks, on one or several processes, and let every finished trial stand."""
 
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,7 +17,7 @@ from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, DataError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
-from zoosim.policies.registry import PolicyEntry, make_entry
+from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
 """A policy and a seed."""
@@ -58,11 +57,7 @@ class TrialWork(Work[Task, TrialResult]):
 
     def stays(self, task: Task) -> bool:
         """Return whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
-        cls = task[0].source
-        if isinstance(cls, str):
-            return False
-        importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
-        return not importable or cls.__module__ == "__main__"
+        return task[0].lives_here
 
     def files(self, tasks: Sequence[Task]) -> Mapping[str, Path]:
         """Return the files of the world and of the policies."""
@@ -70,12 +65,7 @@ class TrialWork(Work[Task, TrialResult]):
 
     def fault(self, task: Task) -> str:
         """Return that a policy's class, which is found by its module, is another here; files come with the task."""
-        entry = task[0]
-        if isinstance(entry.source, str):
-            return ""
-        here = make_entry(entry.source, entry.name, entry.params).fingerprint
-        name = f"{entry.source.__module__}.{entry.source.__qualname__}"
-        return "" if here == entry.fingerprint else f"has another {name}; give it as FILE.py:Class, which is sent along"
+        return task[0].fault
 
 
 def run_plan(

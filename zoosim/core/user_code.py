@@ -46,6 +46,12 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
     return cls
 
 
+def file_source(cls: type) -> str | None:
+    """Return `FILE.py:Class` of a class that `class_in_file` found, None of any other."""
+    module: Any = sys.modules.get(cls.__module__)
+    return f"{module.__file__}:{cls.__name__}" if hasattr(module, "__source_digest__") else None
+
+
 def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     """Import a file once for each content that it has."""
     try:

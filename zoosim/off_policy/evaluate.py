@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
@@ -20,6 +20,9 @@ from zoosim.off_policy.propensities.deterministic import is_deterministic
 from zoosim.off_policy.propensities.estimate import estimate_propensities
 from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.targets.base import naming
+
+if TYPE_CHECKING:
+    from zoosim.off_policy.actions.product_weights import Spread
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -49,6 +52,7 @@ def evaluate(
     overlap: bool = False,
     compare: bool = True,
     earlier: Log | None = None,
+    spread: "Spread | None" = None,
     progress: Progress = lambda line: None,
 ) -> Evaluation:
     """Estimate the mean reward per visit that each policy would have earned, from a log of another policy.
@@ -86,6 +90,8 @@ def evaluate(
         compare: Also compare and rank the policies.
         earlier: Rows of the same products that policies learned from, which `log` does not hold: the mixed model of
             "dm" learns from them, too. Default: from one half of the log's users for the other half.
+        spread: Asks policies about blocks of rows in other processes (`zoosim.arena.backends.judging`); of logs of
+            products alone.
         progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
 
     Returns:
@@ -102,6 +108,11 @@ def evaluate(
     if LOGGED in policies:
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
     evaluator_class = evaluator_for(log)
+    if spread is not None and not evaluator_class.can_spread:
+        held = log.action_space if log.lives is None else "visitors who come back"
+        raise ConfigError(
+            f"executor: {log.source} is a log of {held}, and those of products alone are spread; leave it out"
+        )
     log = evaluator_class.units(log, gamma)
     options = read_options(
         log,
@@ -121,7 +132,7 @@ def evaluate(
         log = replace(log, propensities=estimated.values)
         if is_deterministic(log, estimated):
             options = options._replace(estimators=(DIRECT_METHOD,), is_deterministic=True)
-    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier)
+    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier, spread)
     # All are checked before the first one is judged, which may take long.
     prepared = {}
     for name, policy in policies.items():

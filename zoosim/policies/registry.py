@@ -1,6 +1,7 @@
 """Find policies: the built-in ones by name, a user's own by FILE.py:Class."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -107,6 +108,24 @@ class PolicyEntry:
     def past_visits(self) -> int:
         """Visits of a random past that the policy wants to learn from before a run; 0 for none."""
         return int(self.params.get("past_visits", self.cls.past_visits))
+
+    @property
+    def lives_here(self) -> bool:
+        """True where the class lives in this process alone: typed into a notebook, or made in a function."""
+        cls = self.source
+        if isinstance(cls, str):
+            return False
+        importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+        return not importable or cls.__module__ == "__main__"
+
+    @property
+    def fault(self) -> str:
+        """Says where the entry came from another machine that the class, found by its module, is another here."""
+        if isinstance(self.source, str):
+            return ""
+        name = f"{self.source.__module__}.{self.source.__qualname__}"
+        here = make_entry(self.source, self.name, self.params).fingerprint
+        return "" if here == self.fingerprint else f"has another {name}; give it as FILE.py:Class, which is sent along"
 
     def make(self, spec: PolicySpec, rng: np.random.Generator, schema: "FittedSchema | None" = None) -> Policy:
         """Make the policy for a task in which features are made by a `schema`, if by any."""

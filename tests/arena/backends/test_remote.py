@@ -6,6 +6,7 @@ import re
 import socket
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -363,3 +364,15 @@ def test_a_cluster_that_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPa
         open_executor("ray:auto"),
     ):
         pass
+
+
+def test_advice_on_large_tasks_is_not_passed_on(tmp_path: Path) -> None:
+    """Dask warns of arguments of more than 10 MB."""
+
+    class Advising(ThreadPoolExecutor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            warnings.warn("Sending large graph of size 28.61 MiB.\nThis may cause some slowdown.", stacklevel=2)
+            return super().submit(fn, *args, **kwargs)
+
+    execute(plan(["random"], 1), tmp_path, Remote(Advising(1)))
+    assert len(RunFolder(tmp_path).trials()) == 1

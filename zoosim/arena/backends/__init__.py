@@ -27,6 +27,10 @@ class Work(ABC, Generic[T, R]):
     def lost(self, task: T, reason: str) -> R:
         """Return the result of a task that whoever computed it has died of."""
 
+    def loaded(self, task: T) -> T:
+        """Return a task with all that it takes, where that is much to hold for all of them: when its turn comes."""
+        return task
+
     def stays(self, task: T) -> bool:
         """Return whether a task has to be computed in this process."""
         return False

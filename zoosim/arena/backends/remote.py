@@ -7,10 +7,11 @@ task needs goes along, and all that comes of it comes back. Nothing is shared bu
 import math
 import pickle
 import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 from zoosim.arena.backends import R, Report, T, Work
 from zoosim.arena.backends.worker import Answer, Parcel, answer, versions
@@ -23,7 +24,10 @@ TRIES = 5
 MOST_IN_FLIGHT = 1_000
 BYTES_IN_FLIGHT = 500_000_000
 LEAST_IN_FLIGHT = 16
-"""Tasks that are with the executor at once: each brings its parcel, which a scheduler holds in memory."""
+"""Tasks that are with the executor at once: each brings its parcel, which a scheduler holds in memory.
+
+What tasks bring of their own takes as many bytes at most.
+"""
 
 FIRST_ANSWER = 300.0
 """Seconds within which a worker has to answer: clusters that grow take minutes to start one."""
@@ -33,6 +37,14 @@ QUIET = 5.0
 
 UNFIT = (ImportError, AttributeError, TypeError, pickle.PickleError)
 """Errors of executors that cannot send a function, and of workers that lack it: another try brings the same."""
+
+
+class _Sent(NamedTuple, Generic[T]):
+    """A task that is with the executor, how often it was sent, and the bytes that it brings beside the parcel."""
+
+    task: T
+    tries: int
+    size: int
 
 
 class Remote:
@@ -92,16 +104,17 @@ class Remote:
         parcel = _parcel(work, tasks)
         most = min(MOST_IN_FLIGHT, max(LEAST_IN_FLIGHT, BYTES_IN_FLIGHT // len(parcel)))
         waiting = deque((task, 1) for task in tasks)
-        running: dict[Future[bytes], tuple[T, int]] = {}
+        running: dict[Future[bytes], _Sent[T]] = {}
         try:
             while waiting or running:
-                while waiting and len(running) < most:
+                while waiting and len(running) < most and _has_room(running):
                     task, tries = waiting.popleft()
-                    running[self._submit(parcel, _pickled(task))] = task, tries
+                    content = _pickled(work.loaded(task))
+                    running[self._submit(parcel, content)] = _Sent(task, tries, len(content))
                 # A timeout, so that an interrupt is heard on all systems.
                 done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in done:
-                    task, tries = running.pop(future)
+                    task, tries, _ = running.pop(future)
                     received = _received(future)
                     if isinstance(received, Answer):
                         for line in received.reports:
@@ -118,13 +131,21 @@ class Remote:
     def _submit(self, *content: bytes) -> Future[bytes]:
         """Hand a task to the executor; raises `ConfigError` where it takes none."""
         try:
-            return self._executor.submit(answer, versions(), *content)
+            with warnings.catch_warnings():
+                # Dask's advice to load large data on its workers: they may share no disk with this machine.
+                warnings.filterwarnings("ignore", "Sending large graph")
+                return self._executor.submit(answer, versions(), *content)
         except Exception as error:
             kind = type(self._executor).__name__
             raise ConfigError(
                 f"executor: {kind} takes no work ({reason_of(error)}); what is finished is kept, so repeat this with "
                 "one that does"
             ) from error
+
+
+def _has_room(running: Mapping[Future[bytes], _Sent[T]]) -> bool:
+    """Return whether what tasks bring along leaves memory for one more; two are always with the executor."""
+    return len(running) < 2 or sum(sent.size for sent in running.values()) < BYTES_IN_FLIGHT
 
 
 def _parcel(work: Work[T, R], tasks: Sequence[T]) -> bytes:

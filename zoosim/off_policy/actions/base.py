@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import check_class, visible_spec
 from zoosim.off_policy.verdict import KernelFigures, Verdict, VerdictLimits, judge_weighted
 from zoosim.policies.base import Policy
+
+if TYPE_CHECKING:
+    from zoosim.off_policy.actions.product_weights import Spread
 
 
 class VisitWeights:
@@ -185,6 +188,7 @@ class ActionSpaceEvaluator(ABC):
         bandwidth: The width of kernels, where the action space has them; None to choose it from the log.
         propensities: Where those of the log were estimated, what is known of it.
         earlier: Rows of the same products that the log does not hold, from which reward models may learn.
+        spread: Weighs blocks of rows in other processes; None to do it in this one.
     """
 
     estimators: ClassVar[tuple[str, ...]]
@@ -202,6 +206,9 @@ class ActionSpaceEvaluator(ABC):
     can_train: ClassVar[bool] = False
     """True where policies can learn from a part of the log before they are evaluated on the rest."""
 
+    can_spread: ClassVar[bool] = False
+    """True where policies can be asked about blocks of rows in other processes."""
+
     def __init__(
         self,
         log: Log,
@@ -210,6 +217,7 @@ class ActionSpaceEvaluator(ABC):
         bandwidth: float | None,
         propensities: EstimatedPropensities | None = None,
         earlier: Log | None = None,
+        spread: "Spread | None" = None,
     ) -> None:
         if bandwidth is not None:
             self._check_bandwidth(bandwidth)
@@ -219,6 +227,7 @@ class ActionSpaceEvaluator(ABC):
         self.bandwidth = bandwidth
         self.propensities = propensities
         self.earlier = earlier
+        self.spread = spread
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")

@@ -1,6 +1,8 @@
 """Importance weights and model predictions of each row of a log, for a target policy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +49,16 @@ class DrawnVisits(NamedTuple):
     rows: IntArray
     uniforms: FloatArray
 
+    def within(self, rows: slice) -> slice:
+        """Return which of the visits lie among some rows."""
+        first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
+        return slice(int(first), int(last))
+
+    def inside(self, rows: slice) -> "DrawnVisits":
+        """Return the visits among some rows, counted from the first of these."""
+        here = self.within(rows)
+        return DrawnVisits(self.rows[here] - rows.start, self.uniforms[here])
+
 
 def weigh_and_predict(
     log: Log,
@@ -55,13 +67,14 @@ def weigh_and_predict(
     visits: DrawnVisits | None = None,
     shown: FloatArray | None = None,
     progress: Progress = no_progress,
+    spread: "Spread | None" = None,
 ) -> list[WeightsAndPredictions]:
     """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
     Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
     without models, one of weights alone. For `visits` the target's choices are drawn, too. Of the products' features
     `shown (K, d)` the mean over the target's choices is returned. Of a log whose rows are read in blocks, what is
-    returned of all rows is, too.
+    returned of all rows is, too. `spread` has blocks weighed elsewhere.
     """
     n = len(log)
     k = log.n_actions
@@ -69,29 +82,97 @@ def weigh_and_predict(
     if visits is None or not target.whole:
         visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
     features = np.zeros((k, 0)) if shown is None else shown
+    weighing = Weighing(log, target, models, visits, features)
+    blocks = list(row_blocks(n))
     weights = empty_rows((n,), log.actions)
     mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
     predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
-    mass = np.zeros(k)
-    for rows in row_blocks(n):
-        block = _RowBlock(log, target, rows, models, visits, drawn, features)
-        block.weigh(mass)
-        weights[rows] = block.weights
-        if shown is not None:
-            mean_shown[rows] = block.mean_shown
-        for arrays, own in zip(predictions, block.predictions, strict=True):
-            for array, values in zip(arrays, own, strict=True):
-                array[rows] = values
-        if log.is_streamed and not isinstance(target, PolicyTarget):  # which tells itself
-            progress(f"judged {rows.stop:,} of {n:,} rows")
+    masses = empty_rows((len(blocks), k), log.actions)
+    with closing((spread or weigh_here)(weighing, blocks, progress)) as weighed_blocks:
+        for number, block in weighed_blocks:
+            rows = blocks[number]
+            weights[rows] = block.weights
+            if shown is not None:
+                mean_shown[rows] = block.mean_shown
+            for arrays, own in zip(predictions, block.predictions, strict=True):
+                for array, values in zip(arrays, own, strict=True):
+                    array[rows] = values
+            drawn[visits.within(rows)] = block.drawn
+            masses[number : number + 1] = block.mass[None]
     if isinstance(target, PolicyTarget):
         target.finish()
-    known_mass = mass if target.whole else None
+    known_mass = _sum_in_order(masses) if target.whole else None
     if not predictions:
         weighed = WeightsAndPredictions(weights, mass=known_mass, drawn=drawn, mean_shown=mean_shown)
         return [weighed._replace(missed=target.missed)]
     return [WeightsAndPredictions(weights, *arrays, known_mass, drawn) for arrays in predictions]
+
+
+def _sum_in_order(masses: Any) -> FloatArray:
+    """Return the sum over blocks of `masses (b, K)`, which has the same bits whoever was done first: `(K,)`."""
+    total = np.zeros(masses.shape[1])
+    for number in range(len(masses)):
+        total += masses[number]
+    return total
+
+
+class WeighedBlock(NamedTuple):
+    """What came of a block of m rows, as in `WeightsAndPredictions`.
+
+    For each reward model there are `predictions`, of logged products and expected ones `(m,)`; `drawn` is of the
+    block's own visits.
+    """
+
+    weights: FloatArray
+    predictions: list[tuple[FloatArray, FloatArray]]
+    mass: FloatArray
+    drawn: IntArray
+    mean_shown: FloatArray
+
+
+class Weighing(NamedTuple):
+    """What is asked about the rows of a log: see `weigh_and_predict`."""
+
+    log: Log
+    target: Target
+    models: Sequence[RewardModel]
+    visits: DrawnVisits
+    features: FloatArray
+
+    def weigh(self, rows: slice) -> WeighedBlock:
+        """Return what comes of a block of rows."""
+        log = self.log
+        if log.is_streamed:  # what is read in blocks is read once here, and asked about as a log of its own
+            log = log.rows(rows)
+            rows_in_log = slice(0, len(log))
+        else:
+            rows_in_log = rows
+        block = RowBlock(log, rows_in_log, self.models_of(rows), self.visits.inside(rows))
+        return block.weigh(self.target, self.features)
+
+    def models_of(self, rows: slice) -> list[RewardModel]:
+        """Return the reward models of some rows alone; those of different rewards see rows alike."""
+        if not self.models:
+            return []
+        own = self.models[0].of_rows(rows)
+        return [model._replace(inputs=own.inputs, fold=own.fold) for model in self.models]
+
+
+Weighed = Generator[tuple[int, WeighedBlock], None, None]
+"""Blocks of rows that are weighed, in any order: the number of each, and what came of it."""
+
+Spread = Callable[[Weighing, Sequence[slice], Progress], Weighed]
+"""Weighs blocks of rows, perhaps in other processes."""
+
+
+def weigh_here(weighing: Weighing, blocks: Sequence[slice], progress: Progress) -> Weighed:
+    """Weigh blocks of rows in this process, one after another: a `Spread`."""
+    tells_itself = isinstance(weighing.target, PolicyTarget)
+    for number, rows in enumerate(blocks):
+        yield number, weighing.weigh(rows)
+        if weighing.log.is_streamed and not tells_itself:
+            progress(f"judged {rows.stop:,} of {len(weighing.log):,} rows")
 
 
 def _pieces(widths: IntArray) -> list[slice]:
@@ -107,69 +188,66 @@ def _pieces(widths: IntArray) -> list[slice]:
     return pieces
 
 
-class _RowBlock:
-    """A block of a log's `rows`, their weights `(m,)` and for each reward model two arrays of predictions `(m,)`."""
+class RowBlock:
+    """A block of rows to be weighed.
 
-    def __init__(
-        self,
-        log: Log,
-        target: Target,
-        rows: slice,
-        models: Sequence[RewardModel],
-        visits: DrawnVisits,
-        drawn: IntArray,
-        features: FloatArray,
-    ) -> None:
-        m = rows.stop - rows.start
-        # What is read in blocks is read once here; the target is then asked about the block as a log of its own.
-        self._first = 0 if log.is_streamed else rows.start
-        self._log = log.rows(rows) if log.is_streamed else log
-        self._start = rows.start
-        self._target = target
-        self._models = [frozen_parts(model.of_rows(rows)) for model in models]
+    Args:
+        log: The log that holds them.
+        rows: Where they stand in it.
+        models: Reward models of these rows alone.
+        visits: The visits for which choices are drawn, counted from the block's first row.
+    """
+
+    def __init__(self, log: Log, rows: slice, models: Sequence[RewardModel], visits: DrawnVisits) -> None:
+        self._log = log
+        self._rows = rows
+        self._models = [frozen_parts(model) for model in models]
         self._visits = visits
-        self._drawn = drawn
-        self._features = features
-        self.weights = np.empty(m)
-        self.mean_shown = np.empty((m, features.shape[1]))
-        self.predictions = [(np.empty(m), np.empty(m)) for _ in models]
 
-    def weigh(self, mass: FloatArray) -> None:
-        """Ask for all rows, and add to `mass (K,)` what the target gives each product.
+    def weigh(self, target: Target, features: FloatArray) -> WeighedBlock:
+        """Ask a target for all rows, and average the products' `features (K, d)` over what it shows.
 
         Each piece has a sum of its own, added in order, so that the number of threads changes no bit.
         """
-        asked_for = slice(self._first, self._first + len(self.weights))
-        pieces = _pieces(self._target.widths(self._log, asked_for))
-        at_once = 1 if isinstance(self._target, PolicyTarget) else PIECES_AT_ONCE  # one object, asked in turn
+        m = self._rows.stop - self._rows.start
+        out = WeighedBlock(
+            weights=np.empty(m),
+            predictions=[(np.empty(m), np.empty(m)) for _ in self._models],
+            mass=np.zeros(self._log.n_actions),
+            drawn=np.empty((len(self._visits.rows), ACTIONS_A_VISIT), np.int64),
+            mean_shown=np.empty((m, features.shape[1])),
+        )
+        pieces = _pieces(target.widths(self._log, self._rows))
+        at_once = 1 if isinstance(target, PolicyTarget) else PIECES_AT_ONCE  # one object, asked in turn
+        mass = out.mass
         for first in range(0, len(pieces), at_once):
-            for added in map_in_threads(self._weigh_piece, pieces[first : first + at_once]):
+            for added in map_in_threads(partial(self._weigh, target, features, out), pieces[first : first + at_once]):
                 mass += added
+        return out
 
-    def _weigh_piece(self, place: slice) -> FloatArray:
+    def _weigh(self, target: Target, features: FloatArray, out: WeighedBlock, place: slice) -> FloatArray:
         """Check and weigh some rows of the block; return what the target gives each product `(K,)`."""
         log = self._log
-        rows = slice(self._first + place.start, self._first + place.stop)
-        asked = frozen_parts(self._target.distributions(log, rows.start, rows.stop))
+        rows = slice(self._rows.start + place.start, self._rows.start + place.stop)
+        asked = frozen_parts(target.distributions(log, rows.start, rows.stop))
         masks = np.zeros((0, 0), bool)
         mask_of = np.zeros(0, np.int64)
-        if self._target.whole and asked.are_dense and not log.candidates.are_everything:
+        if target.whole and asked.are_dense and not log.candidates.are_everything:
             masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
         masks = frozen_view(masks)
         actions = frozen_view(log.actions[rows])
-        weights = self.weights[place]
+        weights = out.weights[place]
         mass = np.zeros(log.n_actions)
-        if not _sound(asked, actions, masks, mask_of, self._target.whole, TOLERANCE, weights, mass):
-            check_probabilities(asked, log, rows.start, whole=self._target.whole)
-        weights /= self._target.logged(log)[rows]
-        start = self._start + place.start
-        first, last = np.searchsorted(self._visits.rows, [start, self._start + place.stop])
-        if last > first:
-            chosen = self._visits.rows[first:last] - start
-            draw_products(frozen_parts(asked.rows(chosen)), self._visits.uniforms[first:last], self._drawn[first:last])
-        if self._features.shape[1]:
-            self.mean_shown[place] = asked.matrix(log.n_actions) @ self._features
-        for model, (predicted, expected) in zip(self._models, self.predictions, strict=True):
+        if not _sound(asked, actions, masks, mask_of, target.whole, TOLERANCE, weights, mass):
+            check_probabilities(asked, log, rows.start, whole=target.whole)
+        weights /= target.logged(log)[rows]
+        here = self._visits.within(place)
+        visits = self._visits.inside(place)
+        if len(visits.rows):
+            draw_products(frozen_parts(asked.rows(visits.rows)), visits.uniforms, out.drawn[here])
+        if features.shape[1]:
+            out.mean_shown[place] = asked.matrix(log.n_actions) @ features
+        for model, (predicted, expected) in zip(self._models, out.predictions, strict=True):
             model_terms(model, place.start, actions, asked, predicted[place], expected[place])
         return mass
 

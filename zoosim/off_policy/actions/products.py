@@ -72,6 +72,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
     estimators = ESTIMATORS
     default = DEFAULT
     can_train = True
+    can_spread = True
     estimates_propensities = True
 
     def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
@@ -85,7 +86,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
         direct, notes = self._direct_or_note() if target.whole and DIRECT_METHOD in self.wanted else (None, ())
         visits = None if direct is None else DrawnVisits(direct.visits, direct.uniforms)
         models = self._models if needs_model else []
-        arrays = weigh_and_predict(self.log, target, models, visits, progress=progress)
+        arrays = weigh_and_predict(self.log, target, models, visits, progress=progress, spread=self.spread)
         rewards = ("", *self.log.other_rewards)  # the objective has no name of its own here
         by_reward = dict(zip(rewards, arrays if len(arrays) > 1 else cycle(arrays), strict=False))
         predicted = {}

@@ -1,13 +1,17 @@
 """Policies that answer many requests with the same candidates at once."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 
 class TabulatingPolicy(ABC):
     """A policy that gives the probabilities of many requests at once, the same ones as `propensities` one by one."""
+
+    at_once: ClassVar[Mapping[str, tuple[str, ...]]] = {"tabulate": ("propensities",)}
+    """Methods about many requests, each with those about a single one that it must say the same as."""
 
     @abstractmethod
     def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
@@ -44,13 +48,10 @@ class TabulatingPolicy(ABC):
 def tabulates(policy: Any) -> bool:
     """Return whether a policy's `tabulate` says the same as its `propensities`.
 
-    A class that overrides `propensities` alone may say something else there, and is to be asked itself.
+    A class that overrides a method about a single request alone may say something else there, and is to be asked
+    itself; see `TabulatingPolicy.at_once`.
     """
     if not isinstance(policy, TabulatingPolicy):
         return False
-    for cls in type(policy).__mro__:
-        if "tabulate" in vars(cls):
-            return True
-        if "propensities" in vars(cls):
-            return False
-    return False
+    depth = {name: place for place, cls in reversed([*enumerate(type(policy).__mro__)]) for name in vars(cls)}
+    return all(depth[many] <= depth[single] for many, singles in policy.at_once.items() for single in singles)

@@ -268,3 +268,22 @@ def test_many_requests_are_answered_as_one_by_one(kind: str) -> None:
         context = context_of(log, row, products=products, available=masks[mask_of[row]])
         np.testing.assert_array_equal(out[row], policy.propensities(context))
     assert len(np.unique(out.argmax(axis=1))) > 1
+
+
+def test_a_subclass_that_guesses_otherwise_is_judged_by_its_own_guesses() -> None:
+    log = described(600)
+
+    class Contrary(find_class("linear")):  # type: ignore[misc]
+        """Shows what the linear model takes for worst."""
+
+        name = "contrary"
+
+        def _guess(self, weights: Any, represented: FloatArray) -> FloatArray:
+            guesses: FloatArray = super()._guess(weights, represented)
+            return -guesses
+
+    policy = Contrary(spec_of(log), np.random.default_rng(0))
+    policy.fit(log)
+    answers = PolicyTarget(policy, log).distributions(log, 0, 20).matrix(20)
+    for row in range(20):
+        np.testing.assert_array_equal(answers[row], policy.propensities(context_of(log, row)))

@@ -33,6 +33,7 @@ class FromLog(AttachingPolicy, TabulatingPolicy):
 
     learns_online = False
     predicts = True
+    at_once: ClassVar = {"tabulate": ("propensities", "_guesses"), "_in_order": ("_guess",)}
     learned = ("_model", "rng")
     _model: Annotated[dict[str, np.ndarray], {"product_ids": (IDS,)}]
     past_visits: int = parameter(

@@ -10,9 +10,10 @@ from zoosim.retrieval import Index
 class RetrievingPolicy(Policy):
     """A policy that retrieves its candidates and ranks them, in a cost that does not grow with each product.
 
-    A request without products is about those of the index that `use_index` gave it. One that brings products is
-    answered among these alone, and leaves that index as it is. An index is no part of what was learned: it is given
-    again to a policy that was loaded.
+    A request without products is about those of the index that `use_index` gave it. It may name ids that must not be
+    shown, `barred (m,)`, and the `count` of products that its page has: none of the former is retrieved, and so many
+    are, where there are. A request that brings products is answered among these alone, and leaves that index as it is.
+    An index is no part of what was learned: it is given again to a policy that was loaded.
     """
 
     @property

@@ -91,15 +91,19 @@ def check_allowed(value: Any, ids: IntArray) -> BoolArray:
 
 def places_of(wanted: IntArray, ids: IntArray, label: str) -> IntArray:
     """Return where wanted ids `(m,)` stand among ascending ids `(n,)`; raises `DataError` for one that is not there."""
-    places = np.searchsorted(ids, wanted)
-    # An id beyond the last has the place n, which no id stands at.
-    is_held = np.zeros(len(wanted), bool)
-    within = places < len(ids)
-    is_held[within] = ids[places[within]] == wanted[within]
-    if not is_held.all():
-        missing = wanted[~is_held][0]
+    places = places_in(ids, wanted)
+    if (places < 0).any():
+        missing = wanted[places < 0][0]
         raise DataError(f"{label}: got the id {missing}, which the index does not hold; add it first, or leave it out")
     return places
+
+
+def places_in(ids: IntArray, wanted: IntArray) -> IntArray:
+    """Return where wanted ids `(m,)` stand among ascending ids `(n,)`, -1 for those that are not there."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    places = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+    return np.where(ids[places] == wanted, places, -1)
 
 
 def _check_finite(label: str, array: np.ndarray) -> None:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.retrieval.checks import check_allowed, check_matches, check_queries
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.retrieval.checks import check_allowed, check_ids, check_matches, check_queries, places_in
 from zoosim.retrieval.scan import read_slots, search_in_threads, search_slots
 from zoosim.retrieval.vectors import Vectors
 
@@ -51,6 +51,19 @@ class Index(ABC):
     @abstractmethod
     def version(self) -> str:
         """Names what the index holds and how it searches, in hexadecimal digits: equal versions find the same."""
+
+    def without(self, ids: Any) -> BoolArray:
+        """Return which products a search may find that is to find all but these `(m,)`: a mask over `ids (n,)`.
+
+        Ids that the index does not hold change nothing.
+
+        Raises:
+            DataError: ids are no whole numbers, or one comes twice.
+        """
+        mask = np.ones(len(self.ids), bool)
+        places = places_in(self.ids, check_ids("ids", ids))
+        mask[places[places >= 0]] = False
+        return mask
 
     def search(self, queries: Any, k: int, allowed: Any = None) -> Matches:
         """Return the k products with the largest inner products for each query.

@@ -268,3 +268,38 @@ def test_a_product_of_the_index_is_learned_after_a_request_that_brought_others()
     for each in (policy, other):
         each.learn(alone, 7, 1.0)
     np.testing.assert_array_equal(policy.ridge.theta, other.ridge.theta)
+
+
+@pytest.mark.parametrize("retrieval", ["mean", "draws"])
+def test_what_a_request_bars_is_neither_retrieved_nor_drawn(retrieval: str) -> None:
+    """It decides as if those products were out of stock, and still finds as many as the page has places."""
+    policy = taught(candidates=10, explore=0.1, retrieval=retrieval)
+    policy.use_index(Exact(IDS, FEATURES))
+    alone = Context(user_id=0, user=np.array([0.5, -1.0]))
+    free = policy.retrieve(alone).candidates
+    closing = Context(**alone, barred=np.append(free, 9_999), count=30)
+    found = policy.retrieve(closing)
+    assert len(found.candidates) == len(set(found.candidates.tolist())) == 30
+    assert not np.isin(found.candidates, free).any()
+    assert found.propensities.sum() == pytest.approx(1.0)
+    for number in range(100):
+        assert policy.decide(closing, (number + 0.5) / 100).product_id not in free
+    answer = policy.propensities(closing)
+    expected = policy.propensities(request(available=frozen(np.isin(IDS, free, invert=True))))
+    assert answer.ids.tolist() == expected.ids.tolist()
+    np.testing.assert_array_equal(answer.probabilities, expected.probabilities)
+    assert policy.retrieve(alone).candidates.tolist() == free.tolist()
+
+
+@pytest.mark.parametrize("retrieval", ["mean", "draws"])
+def test_where_nothing_is_found_a_line_says_so(retrieval: str) -> None:
+    policy = taught(retrieval=retrieval, explore=0.5)
+    policy.use_index(Exact(IDS, FEATURES))
+    nothing = Context(user_id=0, user=np.array([0.5, -1.0]), barred=IDS)
+    for ask in (policy.retrieve, policy.decide, policy.propensities, policy.recommend, policy.select_action):
+        for _ in range(3):  # a draw may be of either stage
+            with pytest.raises(PolicyError, match="candidates: got none, expected a product that may be shown"):
+                ask(nothing)
+    policy.use_index(Exact(IDS[:0], FEATURES[:0]))
+    with pytest.raises(PolicyError, match="candidates: got none"):
+        policy.retrieve(Context(user_id=0, user=np.array([0.5, -1.0])))

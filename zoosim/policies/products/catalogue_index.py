@@ -30,7 +30,7 @@ class CatalogueIndex:
         self._seen: tuple[Any, Any, Any] = (None, None, None)
         self._order: IntArray | None = None
         self.allowed: BoolArray | None = None
-        self.allowed_ids: IntArray = np.zeros(0, np.int64)
+        self._allowed_ids: IntArray | None = None
 
     @property
     def index(self) -> Index:
@@ -39,6 +39,14 @@ class CatalogueIndex:
         if index is None:
             raise PolicyError("the policy knows no products; give it an index, or requests with product_ids")
         return index
+
+    @property
+    def allowed_ids(self) -> IntArray:
+        """Ids of the products that the last request may show, ascending; raises `PolicyError` where there are none."""
+        if self._allowed_ids is None:
+            ids = self.index.ids
+            self._allowed_ids = some_of(ids if self.allowed is None else ids[self.allowed])
+        return self._allowed_ids
 
     @property
     def version(self) -> str:
@@ -55,15 +63,15 @@ class CatalogueIndex:
         self._given_version = ""
         self._use_given()
 
-    def _use_given(self) -> None:
+    def _use_given(self, barred: Any = ()) -> None:
         self._uses_offered = self.given is None and self._offered is not None
         self._seen = (None, None, None)  # the same arrays say again what is available
-        self._allow(None)
+        self._allow(self.index.without(barred) if len(barred) else None)
 
     def follow(self, context: Context) -> None:
         """Hold what a request offers, and note what of it is available; without products it is about those given."""
         if "product_ids" not in context:
-            self._use_given()
+            self._use_given(context.get("barred", ()))
             return
         ids, products, available = self._seen
         if context.product_ids is not ids or context.products is not products:
@@ -102,9 +110,14 @@ class CatalogueIndex:
 
     def _allow(self, mask: BoolArray | None) -> None:
         self.allowed = None if mask is None or mask.all() else mask
-        if self.given is None and self._offered is None:
-            return  # a request finds out that there are no products
-        self.allowed_ids = self.index.ids if self.allowed is None else self.index.ids[self.allowed]
+        self._allowed_ids = None
+
+
+def some_of(ids: IntArray) -> IntArray:
+    """Return ids of products that may be shown `(m,)`; raises `PolicyError` where there are none."""
+    if not len(ids) or ids[0] < 0:
+        raise PolicyError("candidates: got none, expected a product that may be shown; add some, or bar fewer of them")
+    return ids
 
 
 def _follow(index: Index, ids: IntArray, products: Any) -> None:

@@ -35,7 +35,7 @@ from zoosim.linear.joint import new_joint_ridge
 from zoosim.policies.base import FIT_CHUNK
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key
 from zoosim.policies.kernel import new_draws
-from zoosim.policies.products.catalogue_index import CatalogueIndex
+from zoosim.policies.products.catalogue_index import CatalogueIndex, some_of
 from zoosim.policies.products.two_stage_kernel import View, best_by_draw, draw_deviations, learn_rows, look
 from zoosim.policies.requests import (
     LARGEST,
@@ -129,7 +129,7 @@ class TwoStage(RetrievingPolicy):
 
     def retrieve(self, context: Context) -> Retrieval:
         """Return the candidates of a request and the shares of draws that rank each first; moves no state."""
-        ids, best = self._best_by_draw(self._follow(context))
+        ids, best = self._best_by_draw(self._follow(context), context.get("count", 1))
         chances = np.bincount(best, minlength=len(ids)) / DRAWS
         return Retrieval(ids, chances, f"posterior-{self.retrieval}", self._version, self.explore)
 
@@ -290,30 +290,38 @@ class TwoStage(RetrievingPolicy):
     def _number_of(self, draw: float) -> int:
         return draw_number((draw - self.explore) / (1.0 - self.explore))
 
-    def _best_by_draw(self, user: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return the candidates of a visitor, ids `(c,)`, and the place of the best of them by each draw `(256,)`."""
+    def _best_by_draw(self, user: FloatArray, count: int = 1) -> tuple[IntArray, IntArray]:
+        """Return the candidates of a visitor, ids `(c,)`, and the place of the best of them by each draw `(256,)`.
+
+        There are at least `count` of them where so many products may be shown.
+        """
         view = look(self.ridge, user)
         deviations = self._deviations(view, 0, PAIRS)
         if self.retrieval == "draws":
             weights = both_draws(view.mean, deviations)
             matches = self._catalogue.index.search(weights, 1, self._catalogue.allowed)
-            ids, best = np.unique(matches.ids[:, 0], return_inverse=True)
+            ids, best = np.unique(some_of(matches.ids[:, 0]), return_inverse=True)
+            if len(ids) < count:
+                further, _ = self._catalogue.index.retrieve(view.mean, count, self._catalogue.allowed)
+                ids = np.append(ids, further[np.isin(further, ids, invert=True)][: count - len(ids)])
             return ids, best.reshape(-1)
-        ids, vectors = self._retrieve(user, view)
+        ids, vectors = self._retrieve(user, view, count)
         return ids, best_by_draw(view.mean, deviations, vectors)
 
     def _deviations(self, view: View, first: int, count: int) -> FloatArray:
         key = np.uint64(posterior_key(self.key, self.updates))
         return draw_deviations(view, self.alpha, key, first, count)
 
-    def _retrieve(self, user: FloatArray, view: View) -> tuple[IntArray, np.ndarray]:
+    def _retrieve(self, user: FloatArray, view: View, count: int = 1) -> tuple[IntArray, np.ndarray]:
         """Return ids and vectors of the candidates, those that the mean scores highest first: `(c,)`, `(c, d_p)`."""
         query = self._retriever_mean(user, view)
-        return self._catalogue.index.retrieve(query, self.candidates, self._catalogue.allowed)
+        wanted = max(self.candidates, count)
+        ids, vectors = self._catalogue.index.retrieve(query, wanted, self._catalogue.allowed)
+        return some_of(ids), vectors
 
     def _best_of_all(self, query: FloatArray) -> int:
         """Return the id of the product that may be shown with the largest inner product."""
-        return int(self._catalogue.index.search(query, 1, self._catalogue.allowed).ids[0, 0])
+        return int(some_of(self._catalogue.index.search(query, 1, self._catalogue.allowed).ids[0])[0])
 
 
 def both_draws(mean: FloatArray, deviations: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 import zoosim
 from tests.serving.mock_time import MockTime
@@ -34,9 +35,11 @@ from zoosim.serving.endpoints.product_pages import page_chances
 from zoosim.serving.endpoints.products import ProductEndpoint
 from zoosim.serving.events import Kind, ProductDecision, unpack, unpack_floats, unpack_whole
 from zoosim.serving.folder import load_served_model
+from zoosim.serving.forecasts.scoring import ProductScoring
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
+from zoosim.serving.shop_rules.settings import ShopRules
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
@@ -305,6 +308,88 @@ def test_rules_hold_for_what_is_retrieved_and_for_what_is_drawn_from_all(tmp_pat
         assert decision.source.products == N_PRODUCTS - 2
         assert decision.chances[0] == 1.0
         assert decision.marginals[1:] == decision.chances[1:]
+
+
+def likeliest(service: Service, count: int) -> list[str]:
+    """Return the products that a page is likeliest to begin with."""
+    chances = marginals_of(service, DecideBody(VISITOR))
+    return sorted(chances, key=lambda name: -chances[name])[:count]
+
+
+@pytest.mark.parametrize("retrieval", ["mean", "draws"])
+def test_other_products_are_retrieved_in_place_of_those_that_rules_bar(tmp_path: Path, retrieval: str) -> None:
+    """All that the policy would retrieve is forbidden, and the page is longer than what it retrieves of itself."""
+
+    async def use(service: Service) -> None:
+        free = likeliest(service, 20)
+        body = DecideBody(VISITOR, count=10, forbidden=free)
+        chances = marginals_of(service, body)
+        assert sum(chances.values()) == pytest.approx(1.0)
+        assert not any(chances[name] for name in free)
+        assert max(chances.values()) > 2 * min(chance for chance in chances.values() if chance)
+        for number in range(30):
+            body = DecideBody(VISITOR, count=10, forbidden=free, decision_id=f"d{number}")
+            answer = await service.decide(body)
+            products = [shown.product for shown in answer.shown]
+            assert len(set(products)) == 10
+            assert not set(products) & set(free)
+        assert len((await service.decide(DecideBody(VISITOR, count=N_PRODUCTS))).shown) == N_PRODUCTS
+        with pytest.raises(PolicyError, match=f"count: got 61, expected at most the {N_PRODUCTS} candidates"):
+            await service.decide(DecideBody(VISITOR, count=N_PRODUCTS + 1))
+        with pytest.raises(PolicyError, match="candidates: got none, expected at least one product that may be shown"):
+            await service.decide(DecideBody(VISITOR, forbidden=NAMES))
+
+    serve(tmp_path / "service", make_model(tmp_path, candidates=4, retrieval=retrieval), use, exploration=0.2)
+
+
+def test_caps_of_a_visitor_are_lifted_where_no_product_at_all_is_left(tmp_path: Path) -> None:
+    """A visitor goes through all products: those retrieved are others each time, and forecasts weigh by 1 in all."""
+    spent: list[str] = []
+    chances_before: list[dict[str, float]] = []
+
+    async def use(service: Service) -> None:
+        for number in range(N_PRODUCTS):
+            body = DecideBody(VISITOR, visitor_id="v", decision_id=f"d{number}")
+            chances = marginals_of(service, body)
+            assert sum(chances.values()) == pytest.approx(1.0)
+            assert not any(chances[name] for name in spent)
+            answer = await service.decide(body)
+            assert not answer.lifted
+            chances_before.append(chances)
+            spent.append(answer.shown[0].product)
+        assert set(spent) == set(NAMES)
+        body = DecideBody(VISITOR, visitor_id="v", decision_id="again")
+        free = marginals_of(service, DecideBody(VISITOR, visitor_id="another"))
+        assert marginals_of(service, body) == free
+        assert (await service.decide(body)).lifted == ["shown"]
+
+    serve(tmp_path / "service", make_model(tmp_path), use, exploration=0.2, shop_rules={"most_shown": 1})
+    # Where a product could be retrieved that exploration never draws, its weight would be too low.
+    scoring = ProductScoring()
+    for decision, chances in zip(decisions_in(tmp_path / "service"), chances_before, strict=False):
+        likely = [chance for chance in chances.values() if chance]
+        weights = [scoring.weight(replace(decision, marginals=[chance]), 0.2, False) for chance in likely]
+        assert np.dot(likely, np.array(weights, float)) == pytest.approx(1.0)
+
+
+def test_what_is_pinned_takes_no_place_of_what_is_retrieved(tmp_path: Path) -> None:
+    async def use(service: Service) -> None:
+        best, *others = likeliest(service, N_PRODUCTS)
+        body = DecideBody(VISITOR, count=2, pinned={"2": best})
+        chances = marginals_of(service, body)
+        assert chances[best] == 0.0
+        assert sum(chances.values()) == pytest.approx(1.0)
+        answer = await service.decide(body)
+        assert [shown.product for shown in answer.shown][1] == best
+        # Of a page without that place it is a candidate as any other.
+        service.current.settings = service.settings.model_copy(update={"shop_rules": ShopRules(pinned={2: best})})
+        assert marginals_of(service, DecideBody(VISITOR))[best] == max(
+            marginals_of(service, DecideBody(VISITOR)).values()
+        )
+        alone = DecideBody(VISITOR, count=2, pinned={"2": best}, forbidden=others)
+        assert [shown.product for shown in (await service.decide(alone)).shown] == [best]
+
+    serve(tmp_path / "service", make_model(tmp_path, candidates=1), use, exploration=0.2)
 
 
 def test_requests_with_candidates_are_ranked_among_these(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ class Slot(NamedTuple):
         excluded: Places of candidates that it must not show.
         user_id: The number by which policies know the visitor.
         pin: The place of the candidate that it shows whatever the policy says; None where there is none.
-        known: What is known beforehand of how likely the policy shows each candidate in it, where all of them are
-            available `(K,)`; None for nothing.
+        known: What is known beforehand of how likely the policy shows each candidate in it `(K,)`, where those that it
+            would show are available; None for nothing.
         explores: Whether it may show any candidate; else exploration is that of the source of candidates.
     """
 

@@ -134,7 +134,7 @@ def _fill(
 
 def _distribution(policy: Policy | None, slot: Slot, candidates: RequestCandidates, available: BoolArray) -> FloatArray:
     """Return how likely a policy shows each candidate `(K,)` in a slot, of those that are available."""
-    if slot.known is not None and available.all():
+    if slot.known is not None and not slot.known[~available].any():
         return slot.known
     if policy is None:
         return _certain(_baseline(slot, available), available)

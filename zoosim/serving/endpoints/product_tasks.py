@@ -13,7 +13,7 @@ from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.model import product_ids
 from zoosim.ranking.caps import GroupCap
 from zoosim.serving.bodies import DecideBody, SlotBody
-from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool
+from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool, Sought
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
@@ -40,6 +40,12 @@ class Page(NamedTuple):
     visitor: EncodedVisitor
     rules: ShopRules
     past: VisitorPast
+
+    @property
+    def sought(self) -> Sought:
+        """What it seeks candidates for."""
+        user_id = user_id_of(self.body.visitor_id)
+        return Sought(self.visitor.features, user_id, len(self.slots) or self.body.count, self.rules, self.past)
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ class TaskMaker:
 
     def check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
-        check_slots(_slots(body, slots, self._encoded(body, slots), names), len(names))
+        check_slots(_slots(body, slots, self._encoded(body, slots), names, len(names)), len(names))
 
     def _page(self, body: DecideBody, slots: Sequence[SlotBody]) -> Page:
         """Return what a request wants filled."""
@@ -131,8 +137,7 @@ class TaskMaker:
         """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
         if isinstance(source, PolicyError):
             raise source
-        user_id = user_id_of(page.body.visitor_id)
-        offer = source.offer(page.visitor.features, user_id, tuple(page.rules.pinned.values()))
+        offer = source.offer(page.sought)
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         task = _task_among(arm, offer, page)
@@ -145,17 +150,17 @@ class TaskMaker:
             reason = f"in the mode {settings.mode} the shop's own choice is shown, the first of them"
             raise PolicyError(f"candidates: got none, expected those of the shop; {reason}")
         assert task.offer.retrieved is not None
-        retrieval, ids = task.offer.retrieved
-        rules = task.page.rules
-        barred = {*rules.forbidden_products, *rules.pinned.values(), *task.page.past.shown, *task.page.past.bought}
+        retrieval, pool = task.offer.retrieved
         share = 1.0 - (1.0 - settings.exploration) * (1.0 - retrieval.spread)
         pins = task.ruled.pins if task.ruled else {}
         # Where pinned products below it may close the top to some groups of products by caps on the page, nobody knows
         # how many products are left without a look at all of them.
-        is_open = 0 not in pins and not (pins and task.caps)
-        pool = Pool.of(ids, barred, share if is_open else 0.0)
-        known = np.zeros(len(task.offer.candidates.names))
-        known[: len(retrieval.propensities)] = retrieval.propensities
+        is_open = 0 not in pins and not (pins and task.caps) and pool.size > 0
+        known = None
+        if is_open:
+            pool = pool._replace(share=share)
+            known = np.zeros(len(task.offer.candidates.names))
+            known[: len(retrieval.propensities)] = retrieval.propensities
         first = task.slots[0]._replace(known=known, explores=pool.share == 0.0)
         return ArmTask(task.arm, task.offer, task.page, [first, *task.slots[1:]], task.ruled, pool)
 
@@ -168,7 +173,7 @@ class TaskMaker:
 
 def _task_among(arm: ServedArm, offer: Offer, page: Page, count: int = 0) -> ArmTask:
     """Return what an arm has to fill from candidates, under the rules of the shop: `count` places, 0 for as asked."""
-    to_fill = _slots(page.body, page.slots, page.visitor, offer.candidates.names, count)
+    to_fill = _slots(page.body, page.slots, page.visitor, offer.candidates.names, offer.n_products, count)
     if not page.rules.are_set:
         return ArmTask(arm, offer, page, to_fill)
     ruled = _ruled(arm, offer.candidates, page, to_fill)
@@ -188,17 +193,22 @@ def _ruled(arm: ServedArm, candidates: RequestCandidates, page: Page, to_fill: S
 
 
 def _slots(
-    body: DecideBody, slots: Sequence[SlotBody], visitor: EncodedVisitor, names: Sequence[str], count: int = 0
+    body: DecideBody,
+    slots: Sequence[SlotBody],
+    visitor: EncodedVisitor,
+    names: Sequence[str],
+    n_products: int,
+    count: int = 0,
 ) -> list[Slot]:
     """Return what is to be filled from candidates of these names; raises `PolicyError` for too many slots.
 
-    Where candidates of the request are ignored, fewer products are shown than it asked for; slots that differ all have
-    to be filled.
+    Where candidates of the request are ignored, or rules leave fewer of the `n_products` that could be candidates,
+    fewer products are shown than it asked for; slots that differ all have to be filled.
     """
     count = count or len(slots) or body.count
-    candidates = names if body.candidates is None else body.candidates
-    if count > (len(names) if slots else len(candidates)):
-        raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates that can be shown")
+    most = n_products if body.candidates is None else len(body.candidates)
+    if count > (len(names) if slots else most):
+        raise PolicyError(f"count: got {count}, expected at most the {n_products} candidates that can be shown")
     user_id = user_id_of(body.visitor_id)
     if not slots:
         return [Slot(visitor.features, user_id=user_id)] * min(count, len(names))

@@ -1,6 +1,6 @@
 """Apply the rules of a shop to candidates of a request: what is left, what is pinned, and what a page may hold."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +131,17 @@ def apply_rules(
     pins = _pins_within(pins, min(count, int(available.sum())))
     caps = _page_caps(rules, candidates, encoder, pins, left, applied)
     return RuledCandidates(candidates.among(available), pins, caps, applied)
+
+
+def barred_products(rules: ShopRules, past: VisitorPast) -> Iterator[frozenset[str]]:
+    """Yield the products that may not be shown, whatever the candidates; each time with fewer caps, as they are lifted.
+
+    Args:
+        rules: The rules.
+        past: What the visitor saw and bought.
+    """
+    for kept_back in ({*past.shown, *past.bought}, past.bought, ()):
+        yield rules.forbidden_products.union(kept_back)
 
 
 def _pins_within(pins: Mapping[int, int], length: int) -> dict[int, int]:

@@ -20,7 +20,7 @@ from tests.serving.shop import running
 from tests.serving.state_digest import state_digest
 from zoosim.api.served import export_log
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.types import POOL
+from zoosim.core.types import POOL, Retrieval
 from zoosim.logs.parse import read_log
 from zoosim.policies.model import Model, load_model, save_model
 from zoosim.policies.products.shared_linear import Greedy
@@ -118,7 +118,7 @@ def marginals_of(service: Service, body: DecideBody) -> dict[str, float]:
     endpoint = service._endpoints.current
     assert isinstance(endpoint, ProductEndpoint)
     sources = {name: arm.source for name, arm in service.current.deciding.items()}
-    tasks, _ = endpoint._maker.tasks(sources, body, ())
+    tasks = endpoint._maker.tasks(sources, body, ()).tasks
     weights = service.current.assignment.weights(tasks)
     chances = dict.fromkeys(service.catalogue.names(), 0.0)
     for name, task in tasks.items():
@@ -390,6 +390,53 @@ def test_what_is_pinned_takes_no_place_of_what_is_retrieved(tmp_path: Path) -> N
         assert [shown.product for shown in (await service.decide(alone)).shown] == [best]
 
     serve(tmp_path / "service", make_model(tmp_path, candidates=1), use, exploration=0.2)
+
+
+def test_a_retrieval_that_fails_or_is_slow_counts_as_a_call_of_its_arm(tmp_path: Path) -> None:
+    """A challenger leaves its decisions to the champion; a champion's failing retrieval is the decision's error."""
+    model = make_model(tmp_path)
+    time = MockTime()
+
+    async def run() -> None:
+        async with running(tmp_path / "service", model, time.clock(), arms=[f"rival={model}:0.5"]) as service:
+            calls = service.current.calls.by_arm
+            rival: Any = service.current.arms["rival"].model.policy
+            champion: Any = service.model.policy
+            found: Callable[[zoosim.Context], Retrieval] = rival.retrieve
+
+            def retrieve_slowly(context: zoosim.Context) -> Retrieval:
+                time.pass_by(2.0)
+                return found(context)
+
+            def retrieve_what_is_not_there(context: zoosim.Context) -> Retrieval:
+                return found(context)._replace(candidates=np.arange(8))
+
+            def fail(context: zoosim.Context) -> Retrieval:
+                raise ValueError("no connection")
+
+            async def decide(name: str) -> list[str]:
+                made = [await service.decide(DecideBody(VISITOR, decision_id=f"{name} {n}")) for n in range(20)]
+                return [answer.arm for answer in made]
+
+            rival.retrieve = retrieve_slowly
+            n_rival = (await decide("slow")).count("rival")
+            assert (calls["rival"].decided, calls["rival"].failed) == (n_rival, 0)
+            assert calls["rival"].seconds >= 2.0 * n_rival > 0.0
+            for way in (retrieve_what_is_not_there, fail):
+                before = calls["rival"].decided
+                rival.retrieve = way
+                assert set(await decide(way.__name__)) == {"champion"}
+                assert calls["rival"].decided > before
+                assert calls["rival"].failed == calls["rival"].decided - n_rival
+            assert calls["champion"].failed == 0
+            rival.retrieve = found
+            champion.retrieve = fail
+            with pytest.raises(ValueError, match="no connection"):
+                await decide("of the champion")
+            assert calls["champion"].failed == 1
+            assert await service.upkeep.check_writing() == ""
+
+    asyncio.run(run())
 
 
 def test_requests_with_candidates_are_ranked_among_these(tmp_path: Path) -> None:

@@ -1,10 +1,20 @@
 """The contract of policies that find their candidates themselves, in an index of products."""
 
 from abc import abstractmethod
+from typing import Any
 
-from zoosim.core.types import Context, Retrieval, RetrievedDecision
+import numpy as np
+
+from zoosim.core.arrays import as_floats
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import shown
+from zoosim.core.types import Context, FloatArray, IntArray, Retrieval, RetrievedDecision
 from zoosim.policies.base import Policy
 from zoosim.retrieval import Index
+from zoosim.retrieval.checks import places_in
+
+TOLERANCE = 1e-6
+"""Largest error of the sum of a retrieval's probabilities."""
 
 
 class RetrievingPolicy(Policy):
@@ -48,3 +58,57 @@ class RetrievingPolicy(Policy):
         Raises:
             PolicyError: the request or the draw is none, or there are no products.
         """
+
+
+def checked_retrieval(answer: Any, ids: IntArray, barred: IntArray) -> Retrieval:
+    """Return what a policy retrieved for a request without products.
+
+    Args:
+        answer: What its `retrieve` returned.
+        ids: Ids of the products of its index, ascending `(n,)`.
+        barred: Those that the request bars `(m,)`.
+
+    Raises:
+        PolicyError: it is no retrieval, holds an id that it must not hold, or no probabilities.
+    """
+    if not isinstance(answer, Retrieval):
+        raise PolicyError(f"retrieve: got {shown(answer)}, expected a Retrieval (zoosim.core.types)")
+    candidates = _checked_candidates(answer.candidates, ids, barred)
+    chances = _checked_chances(answer.propensities, len(candidates))
+    spread = answer.spread
+    if isinstance(spread, bool) or not isinstance(spread, int | float | np.number) or not 0.0 <= spread <= 1.0:
+        raise PolicyError(f"retrieve: got spread {shown(spread)}, expected the share of decisions, from 0 to 1")
+    if not isinstance(answer.name, str) or not answer.name or not isinstance(answer.version, str):
+        got = f"got name {shown(answer.name)} and version {shown(answer.version)}"
+        raise PolicyError(f"retrieve: {got}, expected texts that name the retrieval in the log")
+    return answer._replace(candidates=candidates, propensities=chances, spread=float(spread))
+
+
+def _checked_candidates(value: Any, ids: IntArray, barred: IntArray) -> IntArray:
+    candidates = np.asarray(value)
+    if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or not len(candidates):
+        raise PolicyError(f"retrieve: got candidates {shown(value)}, expected ids of products (c,), at least one")
+    is_unknown = places_in(ids, candidates) < 0
+    if is_unknown.any():
+        unknown = f"got the id {candidates[is_unknown][0]}, expected ids of the {len(ids):,} products of the index"
+        raise PolicyError(f"retrieve: {unknown}; search the one that use_index gave")
+    is_barred = np.isin(candidates, barred)
+    if is_barred.any():
+        raise PolicyError(f"retrieve: got the id {candidates[is_barred][0]}, which the request bars; leave it out")
+    ascending = np.sort(candidates)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    if len(repeated):
+        raise PolicyError(f"retrieve: got the id {repeated[0]} twice, expected each candidate once")
+    return candidates
+
+
+def _checked_chances(value: Any, count: int) -> FloatArray:
+    try:
+        chances = as_floats(value)
+    except (TypeError, ValueError):
+        chances = np.zeros(0)
+    # Not `chances < 0`, which is false of NaN.
+    if chances.shape != (count,) or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) <= TOLERANCE:
+        expected = f"expected a probability for each of the {count:,} candidates, which add up to 1"
+        raise PolicyError(f"retrieve: got propensities {shown(value)}, {expected}")
+    return chances

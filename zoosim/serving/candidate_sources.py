@@ -10,7 +10,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, FloatArray, IntArray, Retrieval
 from zoosim.policies.base import Policy
 from zoosim.policies.model import Catalogue, Model, product_ids
-from zoosim.policies.retrieving import RetrievingPolicy
+from zoosim.policies.retrieving import RetrievingPolicy, checked_retrieval
 from zoosim.retrieval import IVF, Exact, Index
 from zoosim.retrieval.checks import places_in
 from zoosim.serving.catalogue import RequestCandidates, ServedCatalogue
@@ -174,7 +174,7 @@ class RetrievedCandidates(CandidateSource):
         if len(barred) == len(ids):
             return Offer(self._catalogue.passing([]), [])
         request = Context(user_id=sought.user_id, user=sought.visitor, barred=barred, count=sought.n_places)
-        retrieval = self._policy.retrieve(request)
+        retrieval = checked_retrieval(self._policy.retrieve(request), ids, barred)
         versions = self._catalogue.versions_by_id(retrieval.candidates)
         candidates = self._catalogue.passing(self._with_pinned(versions, sought.pinned.values()))
         return Offer(candidates, [], Retrieved(retrieval, pool))

@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 logger = logging.getLogger("zoosim.serving")
 
 NO_REFUSALS: Mapping[str, PolicyError] = {}
+NO_SECONDS: Mapping[str, float] = {}
 
 TRIAL = "trial"
 """The id of a made-up decision."""
@@ -147,6 +148,7 @@ class Endpoint(ABC):
         decision_id: str,
         decide: Callable[[ServedArm], Result],
         refusals: Mapping[str, PolicyError] = NO_REFUSALS,
+        seconds: Mapping[str, float] = NO_SECONDS,
     ) -> tuple[ServedArm, Result]:
         """Return the arm that decides on a request, and what it decides.
 
@@ -157,6 +159,7 @@ class Endpoint(ABC):
             decision_id: The id of the decision.
             decide: Returns what an arm decides.
             refusals: Why arms cannot decide, as far as that is known.
+            seconds: How long arms took already.
 
         Raises:
             PolicyError: the champion would have to decide, and cannot; or what its policy raised.
@@ -165,19 +168,21 @@ class Endpoint(ABC):
         arm = self._current.arms[name]
         if name != CHAMPION and name not in refusals:
             try:
-                return arm, self._counted(arm, decide, decision_id)
+                return arm, self._counted(arm, decide, decision_id, seconds)
             except Exception as error:
                 if self._throttle.allows():
                     logger.warning("arm %s leaves a decision to the champion: %s", name, one_line(error))
         if CHAMPION in refusals:
             raise refusals[CHAMPION]
         if name == CHAMPION:
-            return arm, self._counted(arm, decide, decision_id)
+            return arm, self._counted(arm, decide, decision_id, seconds)
         return self._current.champion, decide(self._current.champion)
 
-    def _counted(self, arm: ServedArm, decide: Callable[[ServedArm], Result], decision_id: str) -> Result:
+    def _counted(
+        self, arm: ServedArm, decide: Callable[[ServedArm], Result], decision_id: str, seconds: Mapping[str, float]
+    ) -> Result:
         """Return what the arm that was drawn decides, and count how long that took, and whether it failed."""
-        began = self._parts.clock.passed()
+        began = self._parts.clock.passed() - seconds.get(arm.name, 0.0)
         has_failed = True
         try:
             result = decide(arm)

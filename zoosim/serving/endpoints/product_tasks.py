@@ -17,7 +17,7 @@ from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool, Sough
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.clock import Clock
 from zoosim.serving.current import Current, ServedArm
-from zoosim.serving.events import CHAMPION, AppliedRules
+from zoosim.serving.events import AppliedRules
 from zoosim.serving.ids import user_id_of
 from zoosim.serving.places import Slot, can_fill, check_slots
 from zoosim.serving.ranker import Drawn
@@ -94,6 +94,22 @@ class ArmTask:
         return ArmTask(self.arm, led.offer, self.page, [first, *led.slots[1:]], led.ruled)
 
 
+class ArmTasks(NamedTuple):
+    """What arms have to do for a request, each by the name of the arm.
+
+    Attributes:
+        tasks: The tasks.
+        refusals: Why others cannot decide on such a request.
+        failures: What went wrong where others looked for candidates.
+        seconds: How long each that looked for candidates took.
+    """
+
+    tasks: dict[str, ArmTask]
+    refusals: dict[str, PolicyError]
+    failures: dict[str, Exception]
+    seconds: dict[str, float]
+
+
 class TaskMaker:
     """Makes the tasks of arms from what a request holds."""
 
@@ -104,21 +120,28 @@ class TaskMaker:
 
     def tasks(
         self, sources: Mapping[str, CandidateSource | PolicyError], body: DecideBody, slots: Sequence[SlotBody]
-    ) -> tuple[dict[str, ArmTask], dict[str, PolicyError]]:
-        """Return what each arm has to fill from what, or why it cannot, by its name."""
+    ) -> ArmTasks:
+        """Return what each arm has to fill from what, or why it cannot."""
         page = self._page(body, slots)
-        tasks = {}
-        refusals = {}
+        sought = page.sought
+        made = ArmTasks({}, {}, {}, {})
         for name, source in sources.items():
+            if isinstance(source, PolicyError):
+                made.refusals[name] = source
+                continue
+            began = self._clock.passed()
             try:
-                tasks[name] = self._task(self._current.arms[name], source, page)
+                offer = source.offer(sought)
+            except Exception as error:  # a policy of the user's own that retrieves may raise anything
+                made.failures[name] = error
+                continue
+            finally:
+                made.seconds[name] = self._clock.passed() - began
+            try:
+                made.tasks[name] = self._task(self._current.arms[name], offer, page)
             except PolicyError as error:
-                refusals[name] = error
-            except Exception as error:  # of a policy of the user's own that retrieves: the champion decides then
-                if name == CHAMPION:
-                    raise
-                refusals[name] = PolicyError(f"candidates: {type(error).__name__}: {error}")
-        return tasks, refusals
+                made.refusals[name] = error
+        return made
 
     def check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
@@ -133,11 +156,8 @@ class TaskMaker:
         # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
         return Page(body, slots, self._encoded(body, slots), rules, past)
 
-    def _task(self, arm: ServedArm, source: CandidateSource | PolicyError, page: Page) -> ArmTask:
-        """Return what an arm has to fill from what; raises `PolicyError` where it cannot."""
-        if isinstance(source, PolicyError):
-            raise source
-        offer = source.offer(page.sought)
+    def _task(self, arm: ServedArm, offer: Offer, page: Page) -> ArmTask:
+        """Return what an arm has to fill from candidates; raises `PolicyError` where it cannot."""
         if not offer.candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         task = _task_among(arm, offer, page)

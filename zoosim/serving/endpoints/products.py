@@ -146,13 +146,16 @@ class ProductEndpoint(Endpoint):
             inputs: What the request holds, beside the schema, which all arms have.
             slots, body, request, decision_id: As in `decide`.
         """
-        tasks, refusals = self._maker.tasks(sources, body, slots)
+        made = self._maker.tasks(sources, body, slots)
+        tasks = made.tasks
         units = Units(self._parts.secret, decision_id)
 
         def decide(arm: ServedArm) -> DrawnPage:
+            if arm.name in made.failures:
+                raise made.failures[arm.name]
             return draw_page(tasks[arm.name], self._asked(arm), units)
 
-        arm, page = self.decided(body, decision_id, decide, refusals)
+        arm, page = self.decided(body, decision_id, decide, made.refusals, made.seconds)
         assigned = self._current.assignment.arm_for(body.visitor_id, decision_id)
         weight, mixture = self._mixture(tasks, arm, page, assigned)
         task = page.task

@@ -445,7 +445,7 @@ def test_a_model_is_prepared_as_often_as_arms_have_it(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def use(service: Service) -> None:
-        models, digest = service.current._models, service.start.model
+        models, digest = service.current.models, service.start.model
         models.prepare([digest, digest])
         assert models.are_prepared([digest, digest])
         assert not models.are_prepared([digest] * 3)

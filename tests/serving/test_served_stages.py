@@ -27,6 +27,7 @@ from zoosim.policies.products.shared_linear import Greedy
 from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.retrieval import Exact
+from zoosim.serving import folder as folder_of_models
 from zoosim.serving.bodies import DecideBody, DeploymentBody, FeedbackBody, ProductBody
 from zoosim.serving.client import Client
 from zoosim.serving.console.influences import what_moved
@@ -497,6 +498,37 @@ def test_the_exported_log_judges_another_retrieval(tmp_path: Path) -> None:
     # By the probabilities given the candidates it would be off, as most of what it shows was in none of them.
     assert log.marginals is not None
     assert (log.propensities > 2 * log.marginals).mean() > 0.3
+
+
+def test_a_start_loads_each_model_and_builds_each_index_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start, with a file of each arm and rules that are checked against the model, and the next ones."""
+    model = make_model(tmp_path)
+    other = make_model(tmp_path / "other", alpha=2.0)
+    loaded: list[Path] = []
+    built: list[int] = []
+    load = load_model
+    build = Exact.__init__
+
+    def counted_load(path: Path) -> Model:
+        loaded.append(path)
+        return load(path)
+
+    def counted_build(index: Exact, ids: Any, vectors: Any) -> None:
+        built.append(len(ids))
+        build(index, ids, vectors)
+
+    async def use(service: Service) -> None:
+        await service.decide(DecideBody(VISITOR))
+
+    monkeypatch.setattr(folder_of_models, "load_model", counted_load)
+    monkeypatch.setattr(Exact, "__init__", counted_build)
+    for _ in range(2):
+        loaded.clear()
+        built.clear()
+        arms = [f"rival={other}:0.5"]
+        serve(tmp_path / "service", model, use, arms=arms, shop_rules={"forbidden": ["p1"]})
+        assert len(loaded) == 2
+        assert built.count(N_PRODUCTS) == 2
 
 
 def test_what_cannot_be_right_yet_is_refused(tmp_path: Path) -> None:

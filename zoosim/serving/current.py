@@ -165,6 +165,7 @@ class Current(Projection):
         calls: Calls of the arms by this service.
         launch_reported_at: When that came, by the clock's `passed`.
         shadow_reports: What shadows would have earned, by the learner's newest reports, by the name of the arm.
+        models: The models in its folder.
         history: What visitors were shown and bought, as far as the rules of the shop ask for it.
         figures: What the console shows of the log, by the learner's newest message.
         waiting: How many wait for an answer of the store.
@@ -197,7 +198,7 @@ class Current(Projection):
         self._store = store
         self._reader = reader
         self._clock = clock
-        self._models = Models(self.folder, store)
+        self.models = Models(self.folder, store)
         self.arms: dict[str, ServedArm] = {}
         self.assignment: Assignment
         self._complaint = ""
@@ -206,7 +207,7 @@ class Current(Projection):
         self._reading = asyncio.Lock()
         self._switching = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
-        self._replica = newest_snapshot(self.folder, reader, self._models)
+        self._replica = newest_snapshot(self.folder, reader, self.models)
         if self.has_begun:
             self._take_arms(self._replica.position)
             self._take_settings()
@@ -286,6 +287,11 @@ class Current(Projection):
     def changes(self) -> dict[str, Any]:
         """Values that the log keeps beside models and rules, by part, such as changed settings."""
         return dict(json.loads(self.start.changes)) if self.has_begun else {}
+
+    def model_to_look_at(self, digest: str) -> Model:
+        """Return a model of the folder: that of an arm that decides by it where there is one, not to be changed."""
+        own = [arm.model for arm in self.arms.values() if arm.start.model == digest]
+        return own[0] if own else self.models.look(digest)
 
     def learns_from(self, decision: Choice) -> bool:
         """Return whether a decision was made by the model of an arm, or by one that this grew from."""
@@ -451,7 +457,7 @@ class Current(Projection):
 
     def _shared_snapshot(self) -> Replica:
         self._store.fetch(self.folder)
-        return newest_snapshot(self.folder, self._reader, self._models)
+        return newest_snapshot(self.folder, self._reader, self.models)
 
     def _start_row(self, start: Start, number: int) -> NewRow:
         """Return the row of a start with a number."""
@@ -530,13 +536,13 @@ class Current(Projection):
         """Return the digests of the models of a start that have to be loaded first."""
         known_origins = {arm.origin for arm in self.arms.values()}
         new = [each.model for each in start.by_arm().values() if each.origin not in known_origins]
-        return [] if self._models.are_prepared(new) else new
+        return [] if self.models.are_prepared(new) else new
 
     async def _prepare(self, start: Start) -> None:
         """Load the models of a start while requests go on."""
         digests = self._models_needed(start)
         if digests:
-            await asyncio.to_thread(self._models.prepare, digests)
+            await asyncio.to_thread(self.models.prepare, digests)
 
     def apply(self, row: Row) -> None:
         """Read the next row, for models, rules and products: nothing is learned from it."""

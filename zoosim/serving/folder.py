@@ -167,12 +167,19 @@ def keep_model_file(folder: Path, model_file: Path) -> str:
         DataError: the file is no model.
         ConfigError: no service decides in its action space.
     """
-    space = find_action_space(load_model(model_file).action_space)
+    _served(model_file)
+    return _keep_file(folder, model_file)
+
+
+def _served(model_file: Path) -> Model:
+    """Return the model in a file; raises as `keep_model_file`."""
+    model = load_model(model_file)
+    space = find_action_space(model.action_space)
     if space.endpoint is None or space.learning is None:
         raise ConfigError(
             f"{model_file}: is a model of {space.name}, for which services have no endpoint; decide by it in Python"
         )
-    return _keep_file(folder, model_file)
+    return model
 
 
 def keep_model(folder: Path, model: Model) -> str:
@@ -183,14 +190,18 @@ def keep_model(folder: Path, model: Model) -> str:
 
 def _keep_file(folder: Path, model_file: Path) -> str:
     digest = model_digest(model_file)
-    path = model_path(folder, digest)
-    with contextlib.suppress(OSError):  # there is none yet, or one that cannot be read
-        # The whole files are compared: one in the folder may be damaged, and is then replaced by the sound one.
-        if file_digest(path) == file_digest(model_file):
-            return digest
-    with atomic(path) as temporary:
-        shutil.copyfile(model_file, temporary)
+    if not _is_kept(folder, digest, model_file):
+        with atomic(model_path(folder, digest)) as temporary:
+            shutil.copyfile(model_file, temporary)
     return digest
+
+
+def _is_kept(folder: Path, digest: str, model_file: Path) -> bool:
+    """Return whether a folder has this very file, whole: one in it may be damaged, and is to be replaced then."""
+    try:
+        return file_digest(model_path(folder, digest)) == file_digest(model_file)
+    except OSError:  # there is none yet, or one that cannot be read
+        return False
 
 
 def prepare_model(model: Model) -> None:
@@ -209,6 +220,26 @@ class Models:
         self._folder = folder
         self._store = store
         self._prepared: dict[str, list[Model]] = {}
+
+    def keep(self, model_file: Path) -> str:
+        """Copy a model into the folder, and return its digest; raises as `keep_model_file`.
+
+        It is loaded where the folder did not have it, and is then what `load` returns.
+        """
+        with contextlib.suppress(DataError):  # a file that is no model, as is said where it is loaded
+            digest = model_digest(model_file)
+            if _is_kept(self._folder, digest, model_file):
+                return digest
+        model = _served(model_file)
+        digest = _keep_file(self._folder, model_file)
+        self._prepared[digest] = [model]
+        return digest
+
+    def look(self, digest: str) -> Model:
+        """Return a model as its file holds it, to be looked at alone: `load` returns it, too."""
+        if not self._prepared.get(digest):
+            self._prepared[digest] = [self._loaded(digest)]
+        return self._prepared[digest][-1]
 
     def prepare(self, digests: Iterable[str]) -> None:
         """Load models that are needed soon, each as often as it is named, since what one arm learns is its own."""

@@ -14,7 +14,7 @@ from zoosim.serving.arm_replica import WARM_UP
 from zoosim.serving.clock import Gap
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import SHADOW, Arm, Start
-from zoosim.serving.folder import keep_model, keep_model_file, load_served_model
+from zoosim.serving.folder import keep_model
 from zoosim.serving.forecasts.kept import forecasts_of_file, with_forecasts
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.retention import GAPS, gaps_in, with_gaps
@@ -63,7 +63,7 @@ def first_start(
     stays = before.arms if model == before.model else []
     _check_arms(current, model, [arm for arm in arms if arm.role != SHADOW or arm not in stays])
     if rules.shop_rules.are_set:
-        check_shop_rules(rules.shop_rules, load_served_model(current.folder, model), settings.keep_days)
+        check_shop_rules(rules.shop_rules, current.model_to_look_at(model), settings.keep_days)
     forecasts = [] if model_file is None or not is_new else forecasts_of_file(model_file, digest)
     for setting, arm in zip(settings.arms or (), arms if settings.arms else (), strict=True):
         if arm not in before.arms:
@@ -92,7 +92,7 @@ def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
     by_name = {arm.name: arm for arm in before.arms}
     arms = []
     for setting in settings.arms:
-        digest = keep_model_file(current.folder, Path(setting.model))
+        digest = current.models.keep(Path(setting.model))
         same = setting.name in by_name and by_name[setting.name].model == digest
         turn = by_name[setting.name].turn if same else before.number + 1  # a number that no turn of the arm had before
         arms.append(Arm(setting.name, digest, setting.share, setting.role, turn, setting.sticky))
@@ -102,9 +102,9 @@ def _arms(current: Current, settings: Settings, before: Start) -> list[Arm]:
 def _check_arms(current: Current, champion: str, arms: Sequence[Arm]) -> None:
     if not arms:
         return
-    expected = load_served_model(current.folder, champion)
+    expected = current.model_to_look_at(champion)
     for arm in arms:
-        check_arm(arm.name, arm.role, load_served_model(current.folder, arm.model), expected)
+        check_arm(arm.name, arm.role, current.model_to_look_at(arm.model), expected)
 
 
 def check_arm(name: str, role: str, model: Model, champion: Model) -> None:
@@ -136,7 +136,7 @@ def check_alike(name: str, model: Model, champion: Model) -> None:
 def _kept_model(current: Current, model_file: Path | None) -> str:
     """Keep the model that a service is started with, and return its digest."""
     if model_file is not None:
-        return keep_model_file(current.folder, model_file)
+        return current.models.keep(model_file)
     if current.has_begun:
         return current.start.model
     return keep_model(current.folder, warm_up_model())  # which stands in until there is a schema

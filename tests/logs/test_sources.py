@@ -30,6 +30,7 @@ def frame(**changes: Any) -> pl.DataFrame:
         "source": ["nearest", "pool", "nearest", "nearest"],
         "source_version": [1, 1, 2, 1],
         "source_propensity": [0.9, 0.1, 0.9, 0.9],
+        "source_products": [4, 4, None, 3],
         **changes,
     }
     return pl.DataFrame(columns, strict=False)
@@ -39,9 +40,10 @@ def test_sources_and_distributions_are_read_and_go_with_their_rows() -> None:
     log = to_log(frame())
     assert log.candidate_sources is not None
     assert log.candidate_propensities is not None
-    names, source, propensities = log.candidate_sources
+    names, source, propensities, products = log.candidate_sources
     assert [names[number] for number in source] == [("nearest", "1"), ("pool", "1"), ("nearest", "2"), ("nearest", "1")]
     assert propensities.tolist() == [0.9, 0.1, 0.9, 0.9]
+    assert products.tolist() == [4, 4, 0, 3]
     np.testing.assert_allclose(log.candidate_propensities, [0.25, 0.75, 0.1, 0.4, 0.5, 0.25, 0.75, 1.0])
     part = log.rows(np.array([3, 1]))
     assert part.candidate_sources is not None
@@ -52,11 +54,31 @@ def test_sources_and_distributions_are_read_and_go_with_their_rows() -> None:
     assert (bare.candidate_sources, bare.candidate_propensities) == (None, None)
 
 
+def test_what_could_be_shown_is_told_where_the_log_knows_it() -> None:
+    """All products where as many could be shown as there are, the candidates of requests, and else nothing."""
+    log = to_log(frame())
+    masks = [log.could_be_shown(visit) for visit in range(4)]
+    assert [mask if mask is None else mask.tolist() for mask in masks] == [[True] * 4, [True] * 4, None, None]
+    named = to_log(frame(source=["request", "catalogue", "nearest", "nearest"]))
+    masks = [named.could_be_shown(visit) for visit in range(2)]
+    assert [np.flatnonzero(mask).tolist() for mask in masks if mask is not None] == [[0, 3], [1, 2, 3]]
+    gone = to_log(frame().select("action", "reward", unavailable=pl.Series([[1], [], [1, 2], [0]])))
+    masks = [gone.could_be_shown(visit) for visit in range(4)]
+    assert [np.flatnonzero(mask).tolist() for mask in masks if mask is not None] == [
+        [0, 2, 3],
+        [0, 1, 2, 3],
+        [0, 3],
+        [1, 2, 3],
+    ]
+    assert to_log(frame().drop("source", "candidate_propensities")).could_be_shown(0) is None
+
+
 def test_what_was_read_is_written_again() -> None:
     log = to_log(frame())
     named = zoosim.off_policy.Log(**{**vars(log), "names": tuple("abcd")})
     again, _ = records_of_log(named, {})
-    expected = frame().select("source", pl.col("source_version").cast(pl.String), "source_propensity", "candidates")
+    kept = ("source", pl.col("source_version").cast(pl.String), "source_propensity", "candidates")
+    expected = frame().select(*kept, pl.col("source_products").fill_null(0))
     assert again.select(expected.columns).cast({"candidates": pl.List(pl.Int64)}).equals(expected)
     assert again["candidate_propensities"].to_list()[1] == pytest.approx([0.1, 0.4, 0.5])
 
@@ -90,6 +112,8 @@ def test_a_row_of_another_length_hides_no_other_bad_row() -> None:
     [
         ({"source": ["a", "a", None, "a"]}, "row 2, column source: got nothing, expected a value"),
         ({"source_propensity": [1.0, 0.0, 1.0, 1.0]}, "row 1, column source_propensity: got 0.0, expected above 0"),
+        ({"source_products": [4, -1, 4, 4]}, "row 1, column source_products: got -1, expected 0 or more"),
+        ({"source_products": [4, 4, 0.5, 4]}, "column source_products holds values of type Float64, expected whole"),
         ({"source": [1, 2, 3, 4]}, "column source holds values of type Int64, expected words"),
         ({"candidate_propensities": [[0.25, 0.75], [1.0], [0.25, 0.75], [1.0]]}, "row 1, .* expected one number for"),
         (

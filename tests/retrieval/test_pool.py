@@ -172,7 +172,7 @@ def test_the_version_names_sources_and_rules() -> None:
     assert len(versions) == 5
     assert shop_pool().version == shop_pool().version
     assert shop_pool(never=[4, 3]).version == shop_pool(never=[3, 4]).version
-    assert shop_pool().source == ("pool", shop_pool().version, 1.0)
+    assert shop_pool().source[:3] == ("pool", shop_pool().version, 1.0)
 
 
 def test_rules_that_cannot_hold_are_one_line() -> None:

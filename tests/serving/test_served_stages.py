@@ -500,6 +500,32 @@ def test_the_exported_log_judges_another_retrieval(tmp_path: Path) -> None:
     assert (log.propensities > 2 * log.marginals).mean() > 0.3
 
 
+def test_judging_says_where_the_log_does_not_know_what_could_be_shown(tmp_path: Path) -> None:
+    """Where a product is hidden nothing in an export says which, and requests with candidates name all there is."""
+
+    async def use(service: Service) -> None:
+        for number in range(60):
+            if number == 45:
+                await service.change_product("p3", ProductBody(available=False))
+            candidates: Any = ["p1", "p2"] if number % 3 == 0 else None
+            await service.decide(DecideBody({"age": 0.1 * number}, candidates, decision_id=f"d{number}"))
+
+    def notes_on(log: Any) -> tuple[str, ...]:
+        policy = load_model(tmp_path / "model.zoosim").policy
+        return tuple(zoosim.evaluate(log, {"other": policy}, estimators=["ips"], progress=None).notes["other"])
+
+    serve(tmp_path / "service", make_model(tmp_path), use, exploration=0.5)
+    export_log(tmp_path / "service", tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet")
+    shown = [log.could_be_shown(visit) for visit in range(60)]
+    asked = [[] if mask is None else [int(mask.sum())] for mask in shown]
+    assert asked[:45] == [[2], [N_PRODUCTS], [N_PRODUCTS]] * 15
+    assert asked[45:] == [[2], [], []] * 5
+    assert notes_on(log.rows(np.arange(45))) == ()
+    (note,) = notes_on(log)
+    assert note == "in 16.7% of the rows it chose among all 60 products: the log does not say which could be shown"
+
+
 def test_a_start_loads_each_model_and_builds_each_index_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first start, with a file of each arm and rules that are checked against the model, and the next ones."""
     model = make_model(tmp_path)

@@ -12,7 +12,7 @@ from zoosim.core.feedback import FeedbackTiming
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.logs.lives import Lives
-from zoosim.logs.schema import LIFE, OWN_MARGINAL, SOURCE
+from zoosim.logs.schema import LIFE, OWN_MARGINAL, SOURCE, SOURCE_PRODUCTS
 from zoosim.worlds.base import Outcome, Truth, World
 
 BLOCK = 1_000
@@ -50,7 +50,7 @@ class Block(NamedTuple):
 RESERVED = {
     *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
     *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "candidates", "unavailable", "product_id"),
-    *("position", "propensity", "policy_version", *SOURCE, OWN_MARGINAL, *LIFE),
+    *("position", "propensity", "policy_version", *SOURCE, SOURCE_PRODUCTS, OWN_MARGINAL, *LIFE),
 }
 """Columns of rows and of logs, after which no part of a reward may be called."""
 

@@ -17,7 +17,7 @@ from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import CLICK, CandidateSource, IntArray
-from zoosim.logs.schema import ACTION_SPACE, LISTED, OWN_MARGINAL, REWARDS, SCHEMA_VERSION, SOURCE
+from zoosim.logs.schema import ACTION_SPACE, LISTED, OWN_MARGINAL, REWARDS, SCHEMA_VERSION, SOURCE, SOURCE_PRODUCTS
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.requests import places_among
@@ -121,7 +121,7 @@ def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
                 "zoosim.CandidateSource with a propensity above 0 and at most 1, in all contexts or none"
             )
     candidates = [_rows_of(listed, products, are_shown=True) for products in could]
-    by_column = zip(SOURCE, zip(*sources, strict=True), strict=True)
+    by_column = zip((*SOURCE, SOURCE_PRODUCTS), zip(*sources, strict=True), strict=True)
     columns = {
         "candidates": pl.Series(candidates, dtype=pl.List(pl.Int32)),
         **{name: list(values) for name, values in by_column},

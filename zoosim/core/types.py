@@ -111,11 +111,13 @@ class CandidateSource(NamedTuple):
         name: What the source is called, such as a retrieval, or a pool that is drawn from for exploration.
         version: Which one, of a model or an index.
         propensity: The probability with which this request took these candidates from it, above 0 and at most 1.
+        products: How many products could be shown, these candidates included; 0 where it does not say.
     """
 
     name: str
     version: str
     propensity: float
+    products: int = 0
 
 
 POOL = "all-products"

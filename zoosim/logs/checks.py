@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, REQUIRED, SOURCE
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, REQUIRED, SOURCE, SOURCE_PRODUCTS
 
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that times lie in: Python knows no others."""
@@ -81,7 +81,9 @@ LIFE_TYPES = {
 }
 """Those of a log of visitors who come back."""
 
-SOURCE_TYPES = dict(zip(SOURCE, ("words", "words or whole numbers", "numbers"), strict=True))
+SOURCE_TYPES = dict(
+    zip((*SOURCE, SOURCE_PRODUCTS), ("words", "words or whole numbers", "numbers", "whole numbers"), strict=True)
+)
 """Those of a log that says where candidates came from."""
 
 

@@ -181,6 +181,18 @@ class Log:
         """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""
         return self.candidates.masks(self.candidate_set[start:stop])
 
+    def could_be_shown(self, visit: int) -> BoolArray | None:
+        """Return what a policy with candidates of its own could have shown in a visit `(K,)`.
+
+        None where the log does not say: of candidates that a source proposed, it counts at most what else there was.
+        """
+        sources = self.candidate_sources
+        if self.candidates.are_lacking or (sources is not None and sources.lists_all(visit)):
+            return np.asarray(self.available(visit, visit + 1)[0])
+        if sources is not None and sources.products[visit] == self.n_actions:
+            return np.ones(self.n_actions, bool)
+        return None
+
     def candidate_lists(self, start: int, stop: int) -> CandidateLists:
         """Return the candidates that rows `start` to `stop - 1` list, in the log's order; see `CandidateSets.lists`."""
         return self.candidates.lists(self.candidate_set[start:stop])

@@ -18,6 +18,7 @@ policy, such as a retrieval or a pool that is drawn from for exploration, `sourc
 one (of a model or an index), and `source_propensity` is the probability with which this decision took its candidates
 from it. `propensity` is then that of the action given the candidates; with `source_propensity` it multiplies to that of
 source and action together. A source may draw its candidates; `source_propensity` is then that of these ones.
+`source_products` (optional) counts the products that could be shown, whatever the source proposed; 0 for unknown.
 `marginal_propensity` (optional) is the probability of the action wherever its candidates may have come from: what a
 policy that looks at other candidates is weighed by.
 
@@ -42,8 +43,11 @@ CANDIDATE_PROPENSITIES = "candidate_propensities"
 SOURCE = ("source", "source_version", "source_propensity")
 """The columns that say where candidates came from, read where a log has all three."""
 
+SOURCE_PRODUCTS = "source_products"
+"""The column that counts the products that could be shown, beside those three."""
+
 READ = (
-    *("decision_id", "time", "user_id", "user", "catalogue", *LISTED, CANDIDATE_PROPENSITIES, *SOURCE),
+    *("decision_id", "time", "user_id", "user", "catalogue", *LISTED, CANDIDATE_PROPENSITIES, *SOURCE, SOURCE_PRODUCTS),
     *("position", "propensity", *REQUIRED, *LIFE),
 )
 """The columns that training and evaluation read."""

@@ -8,7 +8,7 @@ import polars as pl
 
 from zoosim.core.types import Float32Array, FloatArray, IntArray
 from zoosim.logs.checks import Fault, bad_probabilities, floats
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE
+from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE, SOURCE_PRODUCTS
 
 SUM_TOLERANCE, OWN_TOLERANCE = 1e-5, 1e-4
 """Largest errors of the sum of a row's distribution, and, as a share of `propensity`, of its entry for the action."""
@@ -18,17 +18,26 @@ ROWS_AT_ONCE = 10_000
 REQUEST = "request"
 """Name of the source of candidates that a request brought: nothing else could have been shown."""
 
+CATALOGUE = "catalogue"
+"""Name of the source of candidates that are all products which may be shown."""
+
 
 class CandidateSources(NamedTuple):
     """Sources of the candidates of n visits.
 
     `names` are the sources that occur, each with its version, and `source (n,)` says which each visit had;
-    `propensities (n,)` are the probabilities with which the visit's candidates came from that source.
+    `propensities (n,)` are the probabilities with which the visit's candidates came from that source. `products (n,)`
+    counts the products that could be shown to the visitor, 0 where the log does not say.
     """
 
     names: tuple[tuple[str, str], ...]
     source: IntArray
     propensities: FloatArray
+    products: IntArray
+
+    def lists_all(self, visit: int) -> bool:
+        """Return whether a visit's candidates are all that could be shown."""
+        return self.names[self.source[visit]][0] in (REQUEST, CATALOGUE)
 
 
 def has_sources(frame: pl.DataFrame) -> bool:
@@ -42,6 +51,8 @@ def source_faults(frame: pl.DataFrame) -> Iterator[Fault]:
         for name in SOURCE:
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
         yield Fault(SOURCE[2], "above 0 and at most 1", bad_probabilities(frame[SOURCE[2]]))
+        if SOURCE_PRODUCTS in frame.columns:
+            yield Fault(SOURCE_PRODUCTS, "0 or more", (frame[SOURCE_PRODUCTS] < 0).fill_null(False).to_numpy())
 
 
 def sources_of(visits: pl.DataFrame) -> CandidateSources | None:
@@ -52,7 +63,10 @@ def sources_of(visits: pl.DataFrame) -> CandidateSources | None:
     distinct = pairs.unique(maintain_order=True).with_row_index("number")
     numbers = pairs.join(distinct, on=SOURCE[:2], how="left", maintain_order="left")["number"]
     names = tuple(distinct.select(SOURCE[:2]).iter_rows())
-    return CandidateSources(names, numbers.cast(pl.Int64).to_numpy(), floats(visits[SOURCE[2]]))
+    products = np.zeros(visits.height, np.int64)
+    if SOURCE_PRODUCTS in visits.columns:
+        products = visits[SOURCE_PRODUCTS].fill_null(0).cast(pl.Int64).to_numpy()
+    return CandidateSources(names, numbers.cast(pl.Int64).to_numpy(), floats(visits[SOURCE[2]]), products)
 
 
 def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:

@@ -11,7 +11,15 @@ from zoosim.core.digests import short_digest
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, CANDIDATES, OWN_MARGINAL, REWARDS, SCHEMA_VERSION, SOURCE
+from zoosim.logs.schema import (
+    CANDIDATE_PROPENSITIES,
+    CANDIDATES,
+    OWN_MARGINAL,
+    REWARDS,
+    SCHEMA_VERSION,
+    SOURCE,
+    SOURCE_PRODUCTS,
+)
 from zoosim.schema.schema import FittedSchema
 
 VERSION = {"schema_version": SCHEMA_VERSION}
@@ -64,7 +72,7 @@ def to_records(log: Log, by_visit: Mapping[str, Sequence[str]]) -> tuple[pl.Data
         name = "unavailable" if log.candidates.are_lacking else "candidates"
         columns[name] = _lists(log)
     if log.candidate_sources is not None:
-        names, source, columns["source_propensity"] = log.candidate_sources
+        names, source, columns[SOURCE[2]], columns[SOURCE_PRODUCTS] = log.candidate_sources
         for name, values in zip(SOURCE[:2], zip(*names, strict=True), strict=True):
             columns[name] = pl.Series(values, dtype=pl.String)[source]
     if log.marginals is not None and log.marginals.ndim == 1:

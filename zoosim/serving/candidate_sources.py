@@ -17,9 +17,6 @@ from zoosim.serving.catalogue import RequestCandidates, ServedCatalogue
 from zoosim.serving.shop_rules.candidates import VisitorPast, barred_products
 from zoosim.serving.shop_rules.settings import ShopRules
 
-CATALOGUE = "catalogue"
-"""Name of the source of candidates that are all products which may be shown."""
-
 MOST_EXACT = 200_000
 """Products up to which an exact search takes some milliseconds at most; more are searched by an inverted file."""
 

@@ -213,7 +213,8 @@ class _Arrays:
         sources = [visit.source or FROM_REQUEST for visit in self._visits]
         numbers: dict[tuple[str, str], int] = {}
         source = [numbers.setdefault((each.name, each.version), len(numbers)) for each in sources]
-        return CandidateSources(tuple(numbers), np.array(source), np.array([each.propensity for each in sources]))
+        propensities = np.array([each.propensity for each in sources])
+        return CandidateSources(tuple(numbers), np.array(source), propensities, np.array([s.products for s in sources]))
 
     def _marginals(self) -> FloatArray | None:
         """Return how likely what was shown was over all sources of candidates `(n,)`, as `_sources`."""

@@ -93,7 +93,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
         if direct is not None and arrays[0].drawn is not None:
             predicted = dict(zip(rewards, direct.estimate(arrays[0].drawn), strict=True))
         evaluation = ProductEvaluation(self.log, self.clusters, by_reward, self.propensities, predicted)
-        evaluation.notes = notes
+        evaluation.notes = (*notes, *target.notes)
         if self.propensities is not None and target.whole:
             planned = target.distributions(self.log, 0, n_planned_rows(self.log))
             evaluation.chances = planned.matrix(self.log.n_actions)

@@ -63,6 +63,11 @@ class Target(ABC):
         """The share of its choices that could not be shown in the rows asked about; None where weights tell."""
         return None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on what was asked, once it was."""
+        return ()
+
     def logged(self, log: Log) -> FloatArray:
         """Return the log's probabilities of its actions that the target's are weighed by `(n,)`."""
         return log.propensities

@@ -154,11 +154,11 @@ class TwoStage(RetrievingPolicy):
         if settled < self.explore:
             product_id = self._pool_product(settled)
             marginal = (1.0 - self.explore) * float(chances[ids == product_id].sum()) + self.explore / n_allowed
-            source = CandidateSource(POOL, self._catalogue.version, self.explore / n_allowed)
+            source = CandidateSource(POOL, self._catalogue.version, self.explore / n_allowed, n_allowed)
             return RetrievedDecision(product_id, np.array([product_id]), np.ones(1), source, marginal)
         place = best[self._number_of(settled)]
         marginal = (1.0 - self.explore) * float(chances[place]) + self.explore / n_allowed
-        source = CandidateSource(f"posterior-{self.retrieval}", self._version, 1.0 - self.explore)
+        source = CandidateSource(f"posterior-{self.retrieval}", self._version, 1.0 - self.explore, n_allowed)
         return RetrievedDecision(int(ids[place]), ids, chances, source, marginal)
 
     def propensities(self, context: Context) -> Distribution:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zoosim.core.types import POOL
+from zoosim.logs.sources import CATALOGUE
 from zoosim.policies.base import Policy
 from zoosim.schema.values import product_key
-from zoosim.serving.candidate_sources import CATALOGUE, Pool
+from zoosim.serving.candidate_sources import Pool
 from zoosim.serving.endpoints.product_tasks import ArmTask
 from zoosim.serving.events import Source
 from zoosim.serving.ranker import Drawn, Units, chances_of, draw
@@ -58,7 +59,7 @@ class DrawnPage(NamedTuple):
         retrieval = self.task.offer.retrieved.retrieval
         if self.is_from_pool:
             return Source(POOL, retrieval.version, weight * pool.share / pool.size, pool.size)
-        n_products = pool.size if pool.share else self._n_open
+        n_products = self._n_open if self.task.slots[0].explores else pool.size
         return Source(retrieval.name, retrieval.version, weight * (1.0 - pool.share), n_products)
 
     @property

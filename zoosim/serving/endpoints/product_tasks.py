@@ -181,7 +181,7 @@ class TaskMaker:
             pool = pool._replace(share=share)
             known = np.zeros(len(task.offer.candidates.names))
             known[: len(retrieval.propensities)] = retrieval.propensities
-        first = task.slots[0]._replace(known=known, explores=pool.share == 0.0)
+        first = task.slots[0]._replace(known=known, explores=not is_open)
         return ArmTask(task.arm, task.offer, task.page, [first, *task.slots[1:]], task.ruled, pool)
 
     def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> EncodedVisitor:

@@ -14,9 +14,9 @@ import numpy as np
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, frozen
+from zoosim.logs.sources import CATALOGUE
 from zoosim.monitoring.shadow import Judged, ShadowEvidence
 from zoosim.serving.arm_replica import ArmReplica, checked_rules
-from zoosim.serving.candidate_sources import CATALOGUE
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.deployment import frozen_since
 from zoosim.serving.events import (

@@ -552,6 +552,7 @@ def train(
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
     propensity_model: option.PropensityModel = None,
+    stream: option.Stream = None,
     report: option.TrainingPage = None,
     skip_bad: option.SkipBad = False,
     wide: option.Wide = False,
@@ -575,6 +576,7 @@ def train(
             seed=seed,
             skip_bad=skip_bad,
             propensity_model=propensity_model,
+            stream=stream,
             report=report,
             progress=status.show,
         )

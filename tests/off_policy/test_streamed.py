@@ -115,7 +115,6 @@ def test_large_files_are_read_in_blocks_by_themselves(path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"train": True}, "stream: train goes with a log in memory alone"),
         ({"rankings": True}, "stream: rankings goes with a log in memory alone"),
         ({"propensity_model": "multinomial"}, "stream: propensity_model goes with a log in memory alone"),
     ],

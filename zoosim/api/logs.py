@@ -97,6 +97,7 @@ def evaluate(
     from zoosim.action_spaces import find_action_space
     from zoosim.api.served import open_log
     from zoosim.api.spread import open_spread
+    from zoosim.api.streaming import is_streamed
     from zoosim.core.action_space import RANKINGS
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
@@ -114,15 +115,16 @@ def evaluate(
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     columns = [name for name in columns if name != CANDIDATE_PROPENSITIES]  # which is read wherever it is
     action_space = RANKINGS if rankings else None
-    in_memory = {"train": train, "rankings": rankings, "a_max": a_max, "data": data}
+    in_memory = {"rankings": rankings, "a_max": a_max, "data": data}
     in_memory["propensity_model"] = options.get("propensity_model")
     logged_distributions = f"column:{CANDIDATE_PROPENSITIES}"
     in_memory[logged_distributions] = logged_distributions in [
         policy for policy in given.values() if _is_column(policy)
     ]
-    is_streamed = _is_streamed(log, stream, in_memory, given)
+    learners = {name: policy for name, policy in given.items() if train and _is_by_name(policy)}
+    is_by_blocks = is_streamed(log, stream, in_memory, given, learners)
     with open_spread(executor) as spread:
-        if is_streamed:
+        if is_by_blocks:
             from zoosim.logs.stream import stream_log
 
             assert isinstance(log, str | os.PathLike)
@@ -171,36 +173,6 @@ def evaluate(
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)
     return evaluation
-
-
-def _is_streamed(log: Any, stream: bool | None, in_memory: Mapping[str, Any], policies: Mapping[str, Any]) -> bool:
-    """Return whether to read a log in blocks; raises `ConfigError` where that is asked for and cannot be.
-
-    Args:
-        log: The log as it was given.
-        stream: Whether it is asked for; None to have large files read so.
-        in_memory: Options by name that go with logs in memory alone.
-        policies: What is judged, by name.
-    """
-    if stream is False:
-        return False
-    needs = [name for name, value in in_memory.items() if value not in (None, False)]
-    is_file_of_rows = isinstance(log, str | os.PathLike) and os.fspath(log).endswith(".parquet")
-    if stream:
-        if not is_file_of_rows:
-            raise ConfigError(f"stream: got {shown(log)}, expected a Parquet file of Records; leave it out")
-        if needs:
-            raise ConfigError(f"stream: {needs[0]} goes with a log in memory alone; leave out one of them")
-        return True
-    asks_by_rows = any(
-        hasattr(policy, "__array__") or (callable(policy) and not isinstance(policy, type))
-        for policy in policies.values()
-    )
-    if not is_file_of_rows or needs or asks_by_rows or not Path(log).is_file():
-        return False
-    from zoosim.logs.stream import is_too_large
-
-    return is_too_large(Path(log))
 
 
 def _keep_forecasts(evaluation: "Evaluation", files: Mapping[str, Path], log: "Log") -> dict[str, tuple[str, ...]]:
@@ -265,13 +237,13 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, Log | N
     """
     import numpy as np
 
-    from zoosim.core.blocks import mapped, row_blocks
+    from zoosim.core.blocks import count_rows, mapped
 
     known: Any = None
     notes: dict[str, tuple[str, ...]] = {}
     for name, model in _models_in(given).items():
         own = _trained_on(model, log)
-        count = sum(int(own[rows].sum()) for rows in row_blocks(len(log)))
+        count = count_rows(own)
         if count:
             known = own if known is None else mapped(np.logical_or, known, own, dtype=bool)
             equal = "" if log.times is not None and model.last is not None else ", or on equal ones"
@@ -279,7 +251,7 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, Log | N
     if known is None:
         return log, None, notes
     unknown = mapped(np.logical_not, known, dtype=bool)
-    if not any(unknown[rows].any() for rows in row_blocks(len(log))):
+    if not count_rows(unknown):
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
     return log.rows(unknown), log.rows(known), notes
 
@@ -291,8 +263,8 @@ def _trained_on(model: "Model", log: "Log") -> Any:
     """
     import numpy as np
 
-    from zoosim.core.blocks import mapped
-    from zoosim.off_policy.training import row_hashes, seen_rows
+    from zoosim.core.blocks import count_rows, mapped
+    from zoosim.off_policy.training import seen_rows
     from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last is not None:
@@ -302,16 +274,11 @@ def _trained_on(model: "Model", log: "Log") -> Any:
         find_log(log.source) is not None
     ):  # that of a service, whose rows all have times, so the model's, which had none, are others
         return np.zeros(len(log), bool)
-    if log.is_streamed:
-        raise DataError(
-            f"{log.source}: has no times to tell which rows {model.source} was trained on, and rows that are read in "
-            "blocks are not compared with its own; give a log with times, or leave out --stream"
-        )
     trained_on = model.seen[: model.rows]
-    seen = seen_rows(row_hashes(log), trained_on)
-    is_whole = seen.sum() == len(trained_on)
+    seen = seen_rows(log, trained_on)
+    n_seen = count_rows(seen)
     are_different = len(np.unique(trained_on)) >= DIFFERENT_ROWS * len(trained_on)
-    if seen.any() and not is_whole and not are_different:
+    if n_seen and n_seen < len(trained_on) and not are_different:
         raise DataError(
             f"{log.source}: has no times, and too many equal rows to tell which of them {model.source} was trained "
             "on; give a log with times"
@@ -327,8 +294,8 @@ def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]
 
 def _chosen_by(model: "Model", log: "Log") -> bool:
     """Return whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
-    from zoosim.core.blocks import extremes
-    from zoosim.off_policy.training import row_hashes, seen_rows
+    from zoosim.core.blocks import count_rows, extremes
+    from zoosim.off_policy.training import seen_rows
     from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last_judged is not None:
@@ -336,15 +303,19 @@ def _chosen_by(model: "Model", log: "Log") -> bool:
     if find_log(log.source) is not None:  # as above
         return False
     judged = model.seen[model.rows :]
-    return 2 * int(seen_rows(row_hashes(log), judged).sum()) > len(judged)
+    return 2 * count_rows(seen_rows(log, judged)) > len(judged)
 
 
 def _is_untrained(given: Any, made: Any) -> bool:
     """Return whether a policy learns, and was just made from a name or a class."""
     from zoosim.policies.base import Policy
 
-    by_name = isinstance(given, type) or (isinstance(given, str) and not is_file(given))
-    return by_name and isinstance(made, Policy) and made.learns
+    return _is_by_name(given) and isinstance(made, Policy) and made.learns
+
+
+def _is_by_name(given: Any) -> bool:
+    """Return whether a policy is given by its name or class."""
+    return isinstance(given, type) or (isinstance(given, str) and not is_file(given) and not _is_column(given))
 
 
 def _write_evaluation(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.action_spaces import ActionSpace
-    from zoosim.core.types import IntArray, Progress
+    from zoosim.core.types import Progress
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
     from zoosim.off_policy.training import Training
@@ -42,6 +42,7 @@ def train(
     seed: int = 0,
     skip_bad: bool = False,
     propensity_model: str | None = None,
+    stream: bool | None = None,
     report: str | os.PathLike[str] | None = None,
     progress: "Progress | None" = automatic_progress,
 ) -> "Training":
@@ -62,6 +63,8 @@ def train(
         seed: Seed of the policies and of the bootstrap.
         skip_bad: Leave bad rows out instead of refusing the log.
         propensity_model: "multinomial": estimate the propensities of a log that has none, as `evaluate` does.
+        stream: Read the rows of a Parquet file of products in blocks, so that they need not fit in memory, with the
+            same model. Default: where the file would take more memory than is left, and the policies can learn so.
         report: The page to write, ending in `.html`.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;
             None shows nothing.
@@ -77,6 +80,7 @@ def train(
     """
     assert progress is not None  # `public_call` sees to that
     from zoosim.api.logs import typed_policies
+    from zoosim.api.streaming import is_streamed
     from zoosim.core.checks import check_number, check_whole
     from zoosim.core.files import checked_file, write_text
     from zoosim.logs.load import action_space_of
@@ -93,11 +97,17 @@ def train(
     check_whole("seed", seed, 0, 2**63 - 1)
     sources = untrained(policies)
     by_name = with_parameters(sources, parameters or {})
-    space = action_space_of(log)
+    source = log
+    if is_streamed(log, stream, {"propensity_model": propensity_model}, {}, by_name):
+        from zoosim.logs.stream import stream_log
+
+        assert isinstance(log, str | os.PathLike)
+        source = stream_log(log, skip_bad=skip_bad, progress=progress)
+    space = action_space_of(source)
     if space.train is None:
         raise ConfigError(f"log: its actions are {space.name}, on which no policies can be trained")
     kept = space.train(
-        log,
+        source,
         by_name,
         share=share,
         seed=seed,
@@ -113,6 +123,7 @@ def train(
             "share": share if share != SHARE else None,
             "seed": seed or None,
             "skip_bad": skip_bad,
+            "stream": stream is True,
         }
         options |= {"propensity_model": propensity_model, "out": out, "report": report}
         text = _page(training, kept, [*typed_policies(sources), *typed_parameters(parameters or {})], options)
@@ -486,8 +497,11 @@ def _period(log: "Log") -> dict[str, str]:
     """Return when the first and the last row came, where the log says."""
     if log.times is None:
         return {}
-    return {"first": _written(log.times.min()), "last": _written(log.times.max())}
+    from zoosim.core.blocks import extremes
+
+    first, last = extremes(log.times)
+    return {"first": _written(first), "last": _written(last)}
 
 
-def _written(microseconds: "IntArray") -> str:
+def _written(microseconds: float) -> str:
     return datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC).isoformat()

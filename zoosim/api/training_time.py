@@ -7,8 +7,6 @@ with 4 to 30 visitors' features. Policies without a model of their own here coun
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from zoosim.logs.log import Log
     from zoosim.policies.base import Policy
@@ -51,6 +49,7 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
         later: The rows that they are judged by.
         is_judged: Whether they are judged.
     """
+    from zoosim.core.blocks import block_unique
     from zoosim.core.threads import n_threads
     from zoosim.off_policy.direct_method import MOST_FITTED
     from zoosim.off_policy.models.mixed_model import MOST_WORK
@@ -61,7 +60,7 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
 
     features = earlier.features.shape[1]
     n_products = earlier.n_actions
-    rounds = rounds_for(len(np.unique(earlier.actions)))
+    rounds = rounds_for(len(block_unique(earlier.actions)))
     seconds = FIXED
     for name, policy in policies.items():
         kind = getattr(policy, "name", name)
@@ -86,12 +85,13 @@ def expected_seconds(policies: "Mapping[str, Policy]", earlier: "Log", later: "L
 
 def _mixed_model(log: "Log", n_rows: int, columns: int, posteriors: int) -> float:
     """Return how long a mixed model of so many rows takes, of visitors described by so many columns."""
+    from zoosim.core.blocks import block_unique
     from zoosim.core.threads import n_threads
     from zoosim.models.hierarchy import PRODUCTS_AT_ONCE
     from zoosim.models.product_pairs import sparse_products
     from zoosim.policies.from_log.mixed_effects import MOST_COEFFICIENTS, traits_in_blocks
 
-    seen = len(np.unique(log.actions))
+    seen = len(block_unique(log.actions))
     described, _ = traits_in_blocks(log.products, MOST_COEFFICIENTS // columns - 1)
     traits = 1 + described.weights.shape[1]
     pairs = A_PAIR_OF_PAIRS * traits**2

@@ -123,6 +123,20 @@ class RowSelection:
         return RowArray((self.n_rows, *array.shape[1:]), array.dtype, read)
 
 
+class RowSpan:
+    """The rows from `start` to before `stop` of arrays that are read in blocks."""
+
+    def __init__(self, start: int, stop: int) -> None:
+        self._start = start
+        self.n_rows = stop - start
+
+    def of(self, array: Any) -> RowArray:
+        """Return these rows of an array `(n, ...)`."""
+        first = self._start
+        shape = (self.n_rows, *array.shape[1:])
+        return RowArray(shape, array.dtype, lambda start, stop: array[first + start : first + stop])
+
+
 class SparseRows(RowArray):
     """An array of n rows that holds 0 but in some.
 
@@ -182,6 +196,11 @@ def block_sum(values: Any) -> float:
     return sum((float(values[rows].sum()) for rows in row_blocks(len(values))), 0.0)
 
 
+def count_rows(marks: Any) -> int:
+    """Return how many of `marks (n,)` are true."""
+    return sum(int(marks[rows].sum()) for rows in row_blocks(len(marks)))
+
+
 def block_sums(values: Any, function: Callable[[FloatArray], FloatArray] = lambda block: block) -> FloatArray:
     """Return the sums of the columns of what a function makes of `values (n, d)`: `(d,)`."""
     total = np.zeros(values.shape[1])
@@ -193,6 +212,11 @@ def block_sums(values: Any, function: Callable[[FloatArray], FloatArray] = lambd
 def dot(x: Any, y: Any) -> float:
     """Return the sum of products of `x (n,)` and `y (n,)`, with the same bits on any number of threads, unlike BLAS."""
     return sum((float((x[rows] * y[rows]).sum()) for rows in row_blocks(len(x))), 0.0)
+
+
+def block_unique(values: Any) -> np.ndarray:
+    """Return the different ones among `values (n,)`, in order."""
+    return np.unique(np.concatenate([np.unique(values[rows]) for rows in row_blocks(len(values))]))
 
 
 def extremes(values: Any) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.core.action_space import PRODUCTS
-from zoosim.core.blocks import RowArray, RowSelection, block_any, extremes
+from zoosim.core.blocks import RowArray, RowSelection, RowSpan, block_any, extremes
 from zoosim.core.durations import DAY
 from zoosim.core.types import REWARD, BoolArray, Float32Array, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateLists, CandidateSets
@@ -233,7 +233,11 @@ class Log:
         taken["numbers"] = self._numbers_of(chosen)
         return replace(self, **taken)
 
-    def _selected(self, selection: RowSelection) -> "Log":
+    def span(self, start: int, stop: int) -> "Log":
+        """Return the log of visits `start` to `stop - 1`, read in blocks where this one is."""
+        return self._selected(RowSpan(start, stop)) if self.is_streamed else self.rows(slice(start, stop))
+
+    def _selected(self, selection: RowSelection | RowSpan) -> "Log":
         """Return the log of selected visits, read in blocks as this one."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: selection.of(array) for name, array in arrays.items() if array is not None}

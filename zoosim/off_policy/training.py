@@ -1,8 +1,8 @@
 """Train policies on the earlier part of a log, to judge them by the later."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from zoosim.action_spaces import find_action_space
 from zoosim.core.blame import blamed
+from zoosim.core.blocks import StoredRows, row_blocks
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import DataError
 from zoosim.core.tabular import TabularResult
-from zoosim.core.types import BoolArray, Progress
+from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 
@@ -78,6 +79,34 @@ def row_hashes(log: Log) -> NDArray[np.uint64]:
     It covers the product or the boosts, the reward and the features, and not the user, whose number differs from log
     to log.
     """
+    return np.concatenate([_hashes(part) for _, part in _parts(log)])
+
+
+def seen_rows(log: Log, seen: NDArray[np.uint64]) -> Any:
+    """Return which visits are among those of the hashes `seen`, of equal ones as many as there were: `(n,)`."""
+    known, times = np.unique(seen, return_counts=True)
+    left = pl.DataFrame({"hash": known, "times": times.astype(np.int64)})
+    found: Any = StoredRows((len(log),), bool) if log.is_streamed else np.zeros(len(log), bool)
+    for rows, part in _parts(log):
+        visits = pl.DataFrame({"hash": _hashes(part)}).with_columns(number=pl.int_range(pl.len()).over("hash"))
+        joined = visits.join(left, on="hash", how="left", maintain_order="left")
+        is_found = joined.select((pl.col("number") < pl.col("times")).fill_null(False)).to_series()
+        found[rows] = is_found.to_numpy()
+        taken = visits.filter(is_found).group_by("hash").agg(pl.len().cast(pl.Int64).alias("taken"))
+        left = left.join(taken, on="hash", how="left").select("hash", pl.col("times") - pl.col("taken").fill_null(0))
+    return found
+
+
+def _parts(log: Log) -> Iterator[tuple[slice, Log]]:
+    """Yield the rows of a log by blocks, each as a log in memory; all at once where they are in memory already."""
+    if not log.is_streamed:
+        yield slice(0, len(log)), log
+        return
+    for rows in row_blocks(len(log)):
+        yield rows, log.rows(rows)
+
+
+def _hashes(log: Log) -> NDArray[np.uint64]:
     rewards = np.asarray(log.rewards, np.float64) + 0.0  # -0.0 becomes 0.0
     features = np.asarray(log.features, np.float64) + 0.0
     chosen = find_action_space(log.action_space).evaluator.action_words(log)
@@ -86,21 +115,32 @@ def row_hashes(log: Log) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(hashes), np.uint64)
 
 
-def seen_rows(hashes: NDArray[np.uint64], seen: NDArray[np.uint64]) -> BoolArray:
-    """Return which rows are among those `seen` before `(n,)`: of equal ones, as many as there were."""
-    rows = pl.DataFrame({"hash": hashes}).with_columns(number=pl.int_range(pl.len()).over("hash"))
-    known = pl.DataFrame({"hash": seen}).group_by("hash").agg(pl.len().alias("times"))
-    joined = rows.join(known, on="hash", how="left", maintain_order="left")
-    return np.asarray(joined.select((pl.col("number") < pl.col("times")).fill_null(False)).to_series().to_numpy())
-
-
 def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:
     """Cut a log in two: the first rows in order of time, a `share` of all, to learn from, and the rest, to judge by.
 
-    Raises `DataError` where the later part has few rows.
+    Raises `DataError` where the later part has few rows, or rows that are read in blocks are not in order.
     """
-    ordered = log.in_order()
     cut = int(share * len(log))
     if len(log) - cut < LEAST_ROWS:
         raise DataError(f"{log.source}: {len(log):,} rows, too few to learn from some and judge by the others")
-    return ordered.rows(np.arange(cut)), ordered.rows(np.arange(cut, len(log)))
+    if not log.is_streamed:
+        log = log.in_order()
+    elif not are_in_order(log):
+        raise DataError(
+            f"{log.source}: its rows are not in order of time, as training needs where rows are read in blocks; sort "
+            "them, or leave out --stream"
+        )
+    return log.span(0, cut), log.span(cut, len(log))
+
+
+def are_in_order(log: Log) -> bool:
+    """Return whether the rows of a log are in order of time, or it tells no times."""
+    if log.times is None:
+        return True
+    last = -np.inf
+    for rows in row_blocks(len(log)):
+        times = log.times[rows]
+        if times[0] < last or (times[1:] < times[:-1]).any():
+            return False
+        last = times[-1]
+    return True

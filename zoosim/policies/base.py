@@ -3,8 +3,8 @@
 import copy
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,19 @@ from zoosim.policies.requests import checked_action, dense_propensities
 
 FIT_CHUNK = 1_000
 """Logged visits that are learned from between two lines of progress, at most."""
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def reads_blocks(fit: Fit) -> Fit:
+    """Mark a `fit` that takes rows by slices, and never all of them, so that they need not fit in memory."""
+    fit.reads_blocks = True  # type: ignore[attr-defined]
+    return fit
+
+
+def learns_by_blocks(policy_class: "type[Policy]") -> bool:
+    """Return whether policies of a class learn from a log whose rows are read in blocks."""
+    return getattr(policy_class.fit, "reads_blocks", False)
 
 
 class Policy(Stateful, ABC):
@@ -188,6 +201,7 @@ class Policy(Stateful, ABC):
         """True where a decision and its reward teach the policy, as `Model.learn` and a service tell them."""
         return self.learns_online and not self.looks_ahead
 
+    @reads_blocks
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, of this policy or another.
 
@@ -205,10 +219,20 @@ class Policy(Stateful, ABC):
         """
         for start in range(0, len(log), FIT_CHUNK):
             stop = min(start + FIT_CHUNK, len(log))
-            masks = log.available(start, stop)
-            for row in range(start, stop):
-                context = logged_context(log, row, masks[row - start])
-                self.update(context, int(log.actions[row]), float(log.rewards[row]))
+            rows = slice(start, stop)
+            visitors = [NOBODY] * (stop - start) if log.user_ids is None else log.user_ids[rows].tolist()
+            visits = zip(visitors, log.features[rows], log.available(start, stop), strict=True)
+            actions = log.actions[rows].tolist()
+            rewards = log.rewards[rows].tolist()
+            for (user_id, user, available), action, reward in zip(visits, actions, rewards, strict=True):
+                context = Context(
+                    user_id=user_id,
+                    user=user,
+                    product_ids=log.product_ids,
+                    products=log.products,
+                    available=available,
+                )
+                self.update(context, action, reward)
             progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 

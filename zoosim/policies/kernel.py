@@ -28,6 +28,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blocks import extremes
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IdTable, index_ids, with_lists_of_use
 from zoosim.core.jit import bind, jit
@@ -45,7 +46,7 @@ from zoosim.core.types import (
     Progress,
     frozen_view,
 )
-from zoosim.policies.base import FIT_CHUNK, policy_name
+from zoosim.policies.base import FIT_CHUNK, policy_name, reads_blocks
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
 from zoosim.policies.requests import (
@@ -288,17 +289,18 @@ class KernelPolicy(DrawingPolicy, TabulatingPolicy):
             self.kernel.follow(self.state, candidates, *decision, visit_ended, *later)
         self.heed()
 
+    @reads_blocks
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Take the logged choices one after another as decisions and rewards of its own, by the kernel."""
         users = checked_past_features(log, self.spec)
-        for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
+        for reward in extremes(log.rewards) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
-        user_ids = np.full(len(log), NOBODY) if log.user_ids is None else log.user_ids
         # In chunks: room is made for as many decisions at once, and progress is told between them.
         for start in range(0, len(log), FIT_CHUNK):
             part = slice(start, min(start + FIT_CHUNK, len(log)))
             candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
-            visits = user_ids[part], users[part], log.actions[part], log.rewards[part]
+            user_ids = np.full(part.stop - start, NOBODY) if log.user_ids is None else log.user_ids[part]
+            visits = user_ids, users[part], log.actions[part], log.rewards[part]
             self.teach(candidates, *visits, available=np.ones(len(log.product_ids), np.bool_))
             progress(f"learned from {part.stop:,} of {len(log):,} visits")
         self.heed()

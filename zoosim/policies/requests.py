@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.arrays import as_floats
+from zoosim.core.blocks import RowArray, row_blocks
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
@@ -71,6 +72,8 @@ def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, Fl
 def checked_past_features(log: PastLog, spec: PolicySpec) -> FloatArray:
     """Return the features `(n, d_u)` of a log's visitors; those of its products are checked as well.
 
+    Where rows are read in blocks, those that are returned are, too.
+
     Args:
         log: The log.
         spec: The task, which says how many features there are.
@@ -78,13 +81,15 @@ def checked_past_features(log: PastLog, spec: PolicySpec) -> FloatArray:
     Raises:
         PolicyError: a shape is wrong, or a feature is NaN, infinite or too large.
     """
-    users = _numbers("features", log.features)
+    is_streamed = isinstance(log.features, RowArray)
+    users: Any = log.features if is_streamed else _numbers("features", log.features)
     check_shape("features", users, (len(log), spec.user_dim))
-    check_finite("features", users)
+    for rows in row_blocks(len(log)):
+        check_finite("features", np.ascontiguousarray(users[rows]))
     products = _numbers("products", log.products)
     check_shape("products", products, (len(log.product_ids), spec.product_dim))
     check_finite("products", products)
-    return users
+    return users  # type: ignore[no-any-return]
 
 
 def _numbers(what: str, value: Any) -> FloatArray:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from zoosim.action_spaces.registry import find_action_space
+from zoosim.core.blocks import block_sum, extremes
 from zoosim.core.durations import MICROSECONDS
 from zoosim.core.number_format import counted, fixed, per_visit, shared_decimals
 from zoosim.core.statistics import Interval
@@ -161,8 +162,8 @@ def _predicted(training: Training) -> PageTable:
 def _rows(earlier: Log, later: Log) -> PageTable:
     rows = []
     for name, log in (("training", earlier), ("evaluation", later)):
-        period = ("", "") if log.times is None else (_day(log.times.min()), _day(log.times.max()))
-        rows.append((name, *period, f"{len(log):,}", f"{log.visit_rewards.mean():.4g}"))
+        period = ("", "") if log.times is None else tuple(_day(int(end)) for end in extremes(log.times))
+        rows.append((name, *period, f"{len(log):,}", f"{block_sum(log.visit_rewards) / len(log):.4g}"))
     caption = f"Mean reward: {per_visit(later.objective)}. "
     caption += " ".join(f"Skipped {counted(count, 'bad row')}: {reason}." for reason, count in later.skipped.items())
     if later.times is None:

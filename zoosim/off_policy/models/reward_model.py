@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.arrays import evenly_spread
-from zoosim.core.blocks import mapped, row_blocks
+from zoosim.core.blocks import block_unique, mapped
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, RewardModel, fit_linear_model, shared_first
@@ -37,7 +37,7 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
     n_models = log.n_actions
     columns = np.zeros(0, np.int64)
     if log.candidates.are_listed:
-        seen = np.unique(np.concatenate([np.unique(log.actions[rows]) for rows in row_blocks(len(log))]))
+        seen = block_unique(log.actions)
         actions = mapped(lambda block: np.asarray(np.searchsorted(seen, block)), log.actions, dtype=np.int64)
         n_models = len(seen) + 1
         columns = np.full(log.n_actions, len(seen))
@@ -49,7 +49,7 @@ def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = N
 
 def _inputs(log: Log) -> Any:
     """Return the features and, where rows stand at several positions, a column a position `(n, d)`."""
-    positions = np.unique(np.concatenate([np.unique(log.positions[rows]) for rows in row_blocks(len(log))]))
+    positions = block_unique(log.positions)
     if len(positions) == 1 or len(positions) > MAX_POSITIONS:
         return log.features
 

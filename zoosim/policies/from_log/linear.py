@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from zoosim.core.blocks import mapped
 from zoosim.core.types import FloatArray, PastLog, Progress
 from zoosim.core.user_groups import group_by_user
 from zoosim.models.linear_rewards import FOLDS, fit_pooled_model
+from zoosim.policies.base import reads_blocks
 from zoosim.policies.from_log.base import FromLog
 from zoosim.policies.from_log.traits import Traits, find_traits
 
@@ -18,9 +20,15 @@ class Linear(FromLog):
 
     name = "linear"
 
+    @reads_blocks
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of the past by sums over its rows; see `FromLog.fit`."""
+        return super().fit(log, progress)
+
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         traits = find_traits(log.products)
-        fold = group_by_user(len(log), log.user_ids).group % FOLDS
+        group = group_by_user(len(log), log.user_ids).group
+        fold = mapped(lambda block: block % FOLDS, group, dtype=np.int64)
         n_products = len(log.products)
         scores = traits.scores if traits.scores.shape[1] else None
         fitted = fit_pooled_model(log.features, log.actions, log.rewards, n_products, fold, FOLDS, scores)

@@ -24,6 +24,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_matrix, copy_vector, dot, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
+from zoosim.policies.base import reads_blocks
 from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key
 from zoosim.policies.kernel import Kernel, nothing_decided
 from zoosim.policies.products.categories import Categories, count, new_categories
@@ -253,6 +254,7 @@ class NeuralLinear(HeadsPolicy):
             thompson=self.thompson,
         )
 
+    @reads_blocks
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Take the logged choices as decisions and rewards of its own, which train the network whatever `tune` is."""
         self._set_training_steps(self.training_steps)

@@ -113,7 +113,8 @@ class Remote:
                     running[self._submit(parcel, content)] = _Sent(task, tries, len(content))
                 # A timeout, so that an interrupt is heard on all systems.
                 done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in done:
+                # In the order in which they were sent: of several errors the first is raised.
+                for future in [future for future in running if future in done]:
                     task, tries, _ = running.pop(future)
                     received = _received(future)
                     if isinstance(received, Answer):

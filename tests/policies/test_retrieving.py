@@ -37,6 +37,7 @@ def test_what_follows_the_contract_is_taken_as_it_is() -> None:
         ({"propensities": "high"}, "got propensities 'high'"),
         ({"spread": np.nan}, "got spread nan, expected the share of decisions, from 0 to 1"),
         ({"name": ""}, "got name '' and version '1', expected texts"),
+        ({"name": "catalogue"}, "got name 'catalogue', which logs keep for other sources"),
         ({"version": 3}, "got name 'mine' and version 3, expected texts"),
     ],
 )

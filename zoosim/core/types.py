@@ -123,6 +123,12 @@ class CandidateSource(NamedTuple):
 POOL = "all-products"
 """Name of the source whose one candidate is drawn evenly from all products: in its logs each product has a chance."""
 
+REQUEST = "request"
+"""Name of the source of candidates that a request brought: nothing else could have been shown."""
+
+CATALOGUE = "catalogue"
+"""Name of the source of candidates that are all products which may be shown."""
+
 
 class Retrieval(NamedTuple):
     """The candidates that a policy finds for a request, and what it makes of them, before anything is drawn.

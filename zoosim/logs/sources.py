@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.types import Float32Array, FloatArray, IntArray
+from zoosim.core.types import CATALOGUE, REQUEST, Float32Array, FloatArray, IntArray
 from zoosim.logs.checks import Fault, bad_probabilities, floats
 from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE, SOURCE_PRODUCTS
 
@@ -14,12 +14,6 @@ SUM_TOLERANCE, OWN_TOLERANCE = 1e-5, 1e-4
 """Largest errors of the sum of a row's distribution, and, as a share of `propensity`, of its entry for the action."""
 
 ROWS_AT_ONCE = 10_000
-
-REQUEST = "request"
-"""Name of the source of candidates that a request brought: nothing else could have been shown."""
-
-CATALOGUE = "catalogue"
-"""Name of the source of candidates that are all products which may be shown."""
 
 
 class CandidateSources(NamedTuple):

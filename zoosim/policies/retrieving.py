@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
-from zoosim.core.types import Context, FloatArray, IntArray, Retrieval, RetrievedDecision
+from zoosim.core.types import CATALOGUE, POOL, REQUEST, Context, FloatArray, IntArray, Retrieval, RetrievedDecision
 from zoosim.policies.base import Policy
 from zoosim.retrieval import Index
 from zoosim.retrieval.checks import places_in
@@ -81,6 +81,8 @@ def checked_retrieval(answer: Any, ids: IntArray, barred: IntArray) -> Retrieval
     if not isinstance(answer.name, str) or not answer.name or not isinstance(answer.version, str):
         got = f"got name {shown(answer.name)} and version {shown(answer.version)}"
         raise PolicyError(f"retrieve: {got}, expected texts that name the retrieval in the log")
+    if answer.name in (CATALOGUE, POOL, REQUEST):  # by which logs say that there was nothing else, or no retrieval
+        raise PolicyError(f"retrieve: got name {shown(answer.name)}, which logs keep for other sources; give another")
     return answer._replace(candidates=candidates, propensities=chances, spread=float(spread))
 
 

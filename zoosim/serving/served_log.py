@@ -12,10 +12,10 @@ import numpy as np
 from zoosim.action_spaces import ActionSpace, find_action_space
 from zoosim.core.action_space import RANKINGS
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.types import REWARD, FloatArray, IntArray
+from zoosim.core.types import REQUEST, REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
-from zoosim.logs.sources import REQUEST, CandidateSources
+from zoosim.logs.sources import CandidateSources
 from zoosim.policies.model import ID, product_ids
 from zoosim.serving.events import Source, unpack_floats, unpack_unexpressed, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS

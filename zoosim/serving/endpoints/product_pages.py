@@ -8,8 +8,7 @@ top has two ways to come about.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zoosim.core.types import POOL
-from zoosim.logs.sources import CATALOGUE
+from zoosim.core.types import CATALOGUE, POOL
 from zoosim.policies.base import Policy
 from zoosim.schema.values import product_key
 from zoosim.serving.candidate_sources import Pool

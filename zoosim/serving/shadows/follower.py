@@ -13,8 +13,7 @@ import numpy as np
 
 from zoosim.core.digests import short_hash
 from zoosim.core.errors import DataError
-from zoosim.core.types import FloatArray, frozen
-from zoosim.logs.sources import CATALOGUE
+from zoosim.core.types import CATALOGUE, FloatArray, frozen
 from zoosim.monitoring.shadow import Judged, ShadowEvidence
 from zoosim.serving.arm_replica import ArmReplica, checked_rules
 from zoosim.serving.catalogue import RequestCandidates

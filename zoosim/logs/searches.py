@@ -46,10 +46,11 @@ class Searches:
     features: FloatArray
     requests: SearchRequests
 
-    def rows(self, chosen: np.ndarray) -> "Searches":
-        """Return the searches of some rows: indices, or a mask `(n,)`."""
-        indices = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-        return replace(self, frame=self.frame[indices], features=self.features[indices])
+    def rows(self, chosen: np.ndarray | slice) -> "Searches":
+        """Return the searches of some rows: indices, a mask `(n,)`, or a slice without a step."""
+        if isinstance(chosen, np.ndarray) and chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        return replace(self, frame=self.frame[chosen], features=self.features[chosen])
 
     @cached_property
     def _lists(self) -> dict[str, "Ragged"]:

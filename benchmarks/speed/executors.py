@@ -2,7 +2,8 @@
 
 Each engine has workers of one thread on this machine: `ProcessPoolExecutor`, Dask and Ray, those that are installed
 (`pip install 'zoosim[dask,ray]'`). Workers of Dask are killed at random moments while they compute. Two workers and one
-compute the gauntlet of 16 seeds when both have compiled its kernels.
+compute the gauntlet of 16 seeds when both have compiled its kernels, and judge `popularity`, which answers one request
+after another, by a log of random choices.
 """
 
 import logging
@@ -19,7 +20,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import zoosim
+from zoosim.core.blocks import BLOCK_ROWS
+from zoosim.logs.parse import read_log
+from zoosim.off_policy.targets.products import spec_of
+from zoosim.policies.persistence import save_policy
+from zoosim.policies.products.rules import Popularity
 
 POLICIES = ["random", "linucb", "d-linucb", "neural-linear-stable"]
 STEPS, SEEDS = 4_000, 4
@@ -28,17 +36,24 @@ STEPS, SEEDS = 4_000, 4
 GAUNTLET_SEEDS = 16
 KILLS = 6
 
+LOGGED, LEARNED = 4 * BLOCK_ROWS, 2_000
+"""Visits that a policy is judged by, and those of them that it learned from before."""
+
 Engine = Callable[[int], AbstractContextManager[Executor]]
 
 
 def main() -> None:
     """Print whether rows are equal, what kills cost, and how much faster two workers are than one."""
     local = _run(jobs=1)
-    for name, engine in ENGINES.items():
-        try:
-            _compare(name, engine, local)
-        except ModuleNotFoundError as error:
-            print(f"S37 {name}: {error.name} is not installed", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        log, policy = _logged(Path(folder))
+        judged = _evaluate(log, policy)
+        for name, engine in ENGINES.items():
+            try:
+                _compare(name, engine, local)
+                _compare_evaluations(name, engine, log, policy, judged)
+            except ModuleNotFoundError as error:
+                print(f"S37 {name}: {error.name} is not installed", flush=True)
 
 
 def _compare(name: str, engine: Engine, local: zoosim.RunResult) -> None:
@@ -117,11 +132,49 @@ def _run_with_kills(executor: Any) -> list[zoosim.RunResult]:
 def _gauntlet_seconds(engine: Engine, workers: int) -> float:
     """Return how long the gauntlet takes on so many workers, which have run a part of it before."""
     with engine(workers) as executor:
-        for _ in range(2):
-            _run(seeds=2 * workers, steps=200, executor=executor)
+        _warm(executor, workers)
         began = time.monotonic()
         _run(seeds=GAUNTLET_SEEDS, steps=None, executor=executor)
         return time.monotonic() - began
+
+
+def _logged(folder: Path) -> tuple[Path, Path]:
+    """Write a log of random choices, and a policy that has learned from a few of them; return both files."""
+    visitors = [f"env.n_users={LOGGED}", "env.noise_features.user=4"]  # no two alike: policies are asked once for those
+    _run(seeds=1, steps=LOGGED, policies=["random"], settings=visitors, log=True, out=folder / "run")
+    path = folder / "run" / "log" / "random" / "0.parquet"
+    log = read_log(path)
+    policy = Popularity(spec_of(log), np.random.default_rng(0))
+    policy.fit(log.rows(np.arange(LEARNED)))
+    return path, save_policy(policy, folder / "popularity.npz")
+
+
+def _evaluate(log: Path, policy: Path, **options: Any) -> dict[str, Any]:
+    summary: dict[str, Any] = zoosim.evaluate(log, [policy], estimators=["ips"], progress=None, **options).summary
+    return summary
+
+
+def _compare_evaluations(name: str, engine: Engine, log: Path, policy: Path, judged: dict[str, Any]) -> None:
+    took = {}
+    for workers in (1, 2):
+        with engine(workers) as executor:
+            _warm(executor, workers)
+            began = time.monotonic()
+            summary = _evaluate(log, policy, executor=executor)
+            took[workers] = time.monotonic() - began
+        equal = "equal" if summary == judged else "DIFFERENT"
+        print(f"S37 {name}, {LOGGED:,} rows judged by {workers}: figures {equal}", flush=True)
+    print(
+        f"S37 {name}, {LOGGED:,} rows judged: {took[1]:.1f} s with 1 worker, {took[2]:.1f} s with 2, "
+        f"{took[1] / took[2]:.2f} times as fast",
+        flush=True,
+    )
+
+
+def _warm(executor: Executor, workers: int) -> None:
+    """Have workers start, import and compile."""
+    for _ in range(2):
+        _run(seeds=2 * workers, steps=200, executor=executor)
 
 
 @contextmanager

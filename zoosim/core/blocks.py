@@ -19,10 +19,11 @@ BLOCK_ROWS = 65_536
 """Rows of a block: few enough to stay in a processor's cache, and many beside what is done once per block."""
 
 
-def row_blocks(n: int) -> Iterator[slice]:
-    """Yield `n` rows in blocks, in order."""
-    for start in range(0, n, BLOCK_ROWS):
-        yield slice(start, min(start + BLOCK_ROWS, n))
+def row_blocks(n: int, parts: int = 1) -> Iterator[slice]:
+    """Yield `n` rows in blocks, in order, or each block in so many parts of equal length."""
+    length = BLOCK_ROWS // parts
+    for start in range(0, n, length):
+        yield slice(start, min(start + length, n))
 
 
 class RowArray:

@@ -21,6 +21,9 @@ from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, 
 BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where they have more probabilities than that."""
 
+BLOCK_PARTS = 4
+"""Parts of a block of rows that are read, or sent to a worker, at once: so few rows keep many workers busy."""
+
 PIECES_AT_ONCE = 8
 """So many of them are weighed side by side."""
 
@@ -83,7 +86,7 @@ def weigh_and_predict(
         visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
     features = np.zeros((k, 0)) if shown is None else shown
     weighing = Weighing(log, target, models, visits, features)
-    blocks = list(row_blocks(n))
+    blocks = list(row_blocks(n, BLOCK_PARTS))
     weights = empty_rows((n,), log.actions)
     mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
     predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]

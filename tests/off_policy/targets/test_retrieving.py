@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 import zoosim
+from tests.arena.backends.test_remote import Losing
+from zoosim.arena.backends.judging import spread_over
+from zoosim.arena.backends.remote import Remote
 from zoosim.arena.loop import play
 from zoosim.arena.recording import record_frames, write_records
+from zoosim.core import blocks
 from zoosim.core.errors import PolicyError
 from zoosim.logs.log import Log
 from zoosim.off_policy import read_log
 from zoosim.off_policy.actions.product_weights import weigh_and_predict
+from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.targets.products import make_target
 from zoosim.off_policy.targets.retrieving import RetrievingTarget
 from zoosim.policies.products.two_stage import TwoStage
@@ -95,3 +100,17 @@ def test_several_sources_without_marginal_propensities_are_refused(tmp_path: Pat
     assert isinstance(make_target(taught(2), log), RetrievingTarget)
     with pytest.raises(PolicyError, match="has no marginal_propensity to weigh it by"):
         make_target(taught(2), replace(log, marginals=None))
+
+
+def test_what_workers_miss_is_counted_as_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 1_024)
+    log = log_of(taught(1, explore=0.0), tmp_path)
+    target = taught(2, explore=0.0)
+    executor = Losing(2)
+    away, here = (
+        evaluate(log, {"other": target}, estimators=["ips"], spread=spread)
+        for spread in (spread_over(Remote(executor)), None)
+    )
+    assert executor.calls == 7  # 1,500 rows by 256, one of which is lost
+    assert away == here
+    assert any("no support for" in reason for reason in away.results[0].reasons)

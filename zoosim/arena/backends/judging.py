@@ -22,6 +22,7 @@ from zoosim.core.threads import one_thread
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.core.user_code import file_source
 from zoosim.logs.log import Log
+from zoosim.logs.sources import CandidateSources
 from zoosim.models.linear_rewards import RewardModel
 from zoosim.off_policy.actions.product_weights import (
     DrawnVisits,
@@ -33,11 +34,12 @@ from zoosim.off_policy.actions.product_weights import (
     weigh_here,
 )
 from zoosim.off_policy.targets.products import ModelTarget, PolicyTarget
+from zoosim.off_policy.targets.retrieving import RetrievingTarget
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import packed_policy, unpacked_policy
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 
-ASKED = ("actions", "propensities", "candidate_set", "features", "user_ids")
+ASKED = ("actions", "propensities", "marginals", "candidate_set", "features", "user_ids")
 """Arrays of a log, a row per visit, that policies are asked about or their answers are weighed by."""
 
 
@@ -91,6 +93,7 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         assert isinstance(target, PolicyTarget)
         self._weighing: Weighing | None = weighing
         self._knows_users = not isinstance(target, ModelTarget)
+        self._retrieves = isinstance(target, RetrievingTarget)
         self._entry = entry
         self._packed = packed_policy(target.policy)
         self._rng: Any = getattr(target.policy, "rng", None)
@@ -106,10 +109,14 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
     def loaded(self, task: BlockTask) -> BlockTask:
         """Return a task with the content of its rows."""
         assert self._weighing is not None
-        log, rows = self._weighing.log, task.rows
+        log = self._weighing.log
+        rows: Any = task.rows
         arrays = {name: getattr(log, name)[rows] for name in ASKED if getattr(log, name) is not None}
         if not self._knows_users:
             arrays.pop("user_ids", None)
+        if self._retrieves and log.candidate_sources is not None:
+            names, *by_visit = log.candidate_sources
+            arrays["candidate_sources"] = CandidateSources(names, *(values[rows] for values in by_visit))
         arrays["numbers"] = np.arange(rows.start, rows.stop) if log.numbers is None else log.numbers[rows]
         own = self._weighing.models_of(rows)
         inputs = own[0].inputs if own else np.zeros((0, 0))
@@ -125,7 +132,7 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         # With more threads of BLAS the last digits depend on how many there are; other workers use the other cores.
         with threadpool_limits(1), one_thread():
             if self._target is None:
-                self._target = PolicyTarget(self._policy(), log)
+                self._target = (RetrievingTarget if self._retrieves else PolicyTarget)(self._policy(), log)
             block = RowBlock(log, slice(0, len(log)), models, visits).weigh(self._target, self._features)
             self._target.finish()
         return task.number, block
@@ -151,9 +158,8 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
 
 def _work(weighing: Weighing) -> BlockWork | None:
     """Return the work of workers; None where they cannot be sent what is asked."""
-    if type(weighing.target) not in (PolicyTarget, ModelTarget):
+    if not isinstance(weighing.target, PolicyTarget):
         return None
-    assert isinstance(weighing.target, PolicyTarget)
     entry = _entry_of(weighing.target.policy)
     if entry.lives_here:
         return None

@@ -91,7 +91,8 @@ def weigh_and_predict(
     mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
     predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
-    masses = empty_rows((len(blocks), k), log.actions)
+    masses = empty_rows((len(blocks), k if target.whole else 0), log.actions)
+    counts = np.empty((len(blocks), len(target.counts)))
     with closing((spread or weigh_here)(weighing, blocks, progress)) as weighed_blocks:
         for number, block in weighed_blocks:
             rows = blocks[number]
@@ -103,6 +104,8 @@ def weigh_and_predict(
                     array[rows] = values
             drawn[visits.within(rows)] = block.drawn
             masses[number : number + 1] = block.mass[None]
+            counts[number] = block.counts
+    target.counts = counts.sum(axis=0)
     if isinstance(target, PolicyTarget):
         target.finish()
     known_mass = _sum_in_order(masses) if target.whole else None
@@ -124,7 +127,8 @@ class WeighedBlock(NamedTuple):
     """What came of a block of m rows, as in `WeightsAndPredictions`.
 
     For each reward model there are `predictions`, of logged products and expected ones `(m,)`; `drawn` is of the
-    block's own visits.
+    block's own visits. `mass` is empty where the target does not give all probabilities; `counts` are the
+    target's.
     """
 
     weights: FloatArray
@@ -132,6 +136,7 @@ class WeighedBlock(NamedTuple):
     mass: FloatArray
     drawn: IntArray
     mean_shown: FloatArray
+    counts: FloatArray
 
 
 class Weighing(NamedTuple):
@@ -219,14 +224,16 @@ class RowBlock:
             mass=np.zeros(self._log.n_actions),
             drawn=np.empty((len(self._visits.rows), ACTIONS_A_VISIT), np.int64),
             mean_shown=np.empty((m, features.shape[1])),
+            counts=np.zeros_like(target.counts),
         )
+        target.counts = out.counts
         pieces = _pieces(target.widths(self._log, self._rows))
         at_once = 1 if isinstance(target, PolicyTarget) else PIECES_AT_ONCE  # one object, asked in turn
         mass = out.mass
         for first in range(0, len(pieces), at_once):
             for added in map_in_threads(partial(self._weigh, target, features, out), pieces[first : first + at_once]):
                 mass += added
-        return out
+        return out if target.whole else out._replace(mass=mass[:0])
 
     def _weigh(self, target: Target, features: FloatArray, out: WeighedBlock, place: slice) -> FloatArray:
         """Check and weigh some rows of the block; return what the target gives each product `(K,)`."""

@@ -53,6 +53,9 @@ class Target(ABC):
     whole = True
     """True if the probabilities of all products are known, as reward models need; else those of the logged ones are."""
 
+    counts: FloatArray = np.zeros(0)
+    """What it counts in the rows that it is asked about; those of blocks of rows are added up."""
+
     @property
     def answers_any(self) -> bool:
         """True if it can be asked about other visitors than the log's, of whom nothing but features is known."""

@@ -34,9 +34,8 @@ class RetrievingTarget(PolicyTarget):
         self._may_miss = not reaches_any and not log.candidates.are_lacking
         self._products = frozen(np.array(log.products))
         self._everything = frozen(np.ones(log.n_actions, bool))
-        self._missed = 0.0
-        self._n_unknown = 0
-        self._n_asked = 0
+        # Choices that could not be shown, rows that do not say what could be, and rows.
+        self.counts = np.zeros(3)
 
     @property
     def answers_any(self) -> bool:
@@ -50,14 +49,16 @@ class RetrievingTarget(PolicyTarget):
     @property
     def missed(self) -> float:
         """The share of its choices that could not be shown in the rows that it was asked about."""
-        return self._missed / max(self._n_asked, 1)
+        missed, _, n_rows = self.counts
+        return float(missed / max(n_rows, 1.0))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A line where it chose among products of which some could perhaps not be shown."""
-        if not self._n_unknown:
+        _, n_unknown, n_rows = self.counts
+        if not n_unknown:
             return ()
-        share = f"{100 * self._n_unknown / self._n_asked:.3g}%"
+        share = f"{100 * n_unknown / n_rows:.3g}%"
         asked = f"in {share} of the rows it chose among all {len(self._everything):,} products"
         return (f"{asked}: the log does not say which could be shown",)
 
@@ -74,16 +75,17 @@ class RetrievingTarget(PolicyTarget):
             if self._may_miss:
                 listed = lists.of(row - start)
                 within = np.isin(products, listed)
-                self._missed += 1.0 - answer.probabilities[within].sum() - even * len(listed)
-            self._n_asked += 1
-            self._countdown.report(self._n_asked)
+                self.counts[0] += 1.0 - answer.probabilities[within].sum() - even * len(listed)
+            self.counts[2] += 1.0
+            self._n_judged += 1
+            self._countdown.report(self._n_judged)
         places = np.arange(stop - start)
         return Distributions.over(log.actions[start:stop], places, np.ones(stop - start, np.int64), chances)
 
     def _available(self, log: Log, row: int) -> BoolArray:
         """Return what it may choose in a row; the same array where that is everything, by which policies know it."""
         could_be_shown = log.could_be_shown(row)
-        self._n_unknown += could_be_shown is None
+        self.counts[1] += could_be_shown is None
         if could_be_shown is None or could_be_shown.all():
             return self._everything
         return frozen(could_be_shown)

@@ -36,7 +36,7 @@ STEPS, SEEDS = 4_000, 4
 GAUNTLET_SEEDS = 16
 KILLS = 6
 
-LOGGED, LEARNED = 4 * BLOCK_ROWS, 2_000
+LOGGED, LEARNED = 2 * BLOCK_ROWS, 2_000
 """Visits that a policy is judged by, and those of them that it learned from before."""
 
 Engine = Callable[[int], AbstractContextManager[Executor]]

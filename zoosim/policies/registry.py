@@ -55,6 +55,7 @@ BUILT_IN = {
     "two-stage-fixed": "zoosim.policies.products.two_stage:FixedRetriever",
     "popularity": "zoosim.policies.products.rules:Popularity",
     "category-rule": "zoosim.policies.products.rules:CategoryRule",
+    "cluster-linucb": "zoosim.policies.products.cluster_linucb:ClusterLinUCB",
     "q-table": "zoosim.policies.sessions.q_table:QTable",
     "dqn": "zoosim.policies.sessions.dqn:DQN",
     "iql": "zoosim.policies.sessions.iql:IQL",

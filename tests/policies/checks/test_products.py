@@ -39,6 +39,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ts", {"form": "primal", "hidden": "4", "mean": "network", "train_every": 1}),
     ("ppo", {"rollout": 10, "batch_size": 4, "hidden": "4"}),
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
+    ("cluster-linucb", {"clusters": 4, "listed": 3, "period": 5}),
 ]
 
 RELATED = ("neural-linear-online", "neural-linear-head", "neural-linear-stable", "iql", "qmdp")

@@ -23,5 +23,6 @@ TWO_STAGE = Experiment(
         "fixed-retriever": {"type": "two-stage-fixed", "trained_on": 500, **CANDIDATES},
         "category-rule": {},
         "popularity": {},
+        "cluster-linucb": {},
     },
 )

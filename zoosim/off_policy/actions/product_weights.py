@@ -22,7 +22,10 @@ BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where they have more probabilities than that."""
 
 BLOCK_PARTS = 4
-"""Parts of a block of rows that are read, or sent to a worker, at once: so few rows keep many workers busy."""
+"""Parts of a block of rows about which a policy is asked at once, so that few rows keep many workers busy.
+
+Of other targets whole blocks are weighed, by pieces side by side.
+"""
 
 PIECES_AT_ONCE = 8
 """So many of them are weighed side by side."""
@@ -86,7 +89,7 @@ def weigh_and_predict(
         visits = DrawnVisits(np.zeros(0, np.int64), np.zeros(0))
     features = np.zeros((k, 0)) if shown is None else shown
     weighing = Weighing(log, target, models, visits, features)
-    blocks = list(row_blocks(n, BLOCK_PARTS))
+    blocks = list(row_blocks(n, BLOCK_PARTS if isinstance(target, PolicyTarget) else 1))
     weights = empty_rows((n,), log.actions)
     mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
     predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]

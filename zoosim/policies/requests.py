@@ -158,21 +158,35 @@ def dense_propensities(policy: Any, context: Context) -> FloatArray:
     answer = policy.propensities(context)
     if not isinstance(answer, Distribution):
         return answer  # type: ignore[no-any-return]
-    ids = np.asarray(answer.ids)
-    probabilities = as_floats(answer.probabilities)
-    if ids.ndim != 1 or ids.shape != probabilities.shape:
-        shapes = f"{ids.shape} ids and {probabilities.shape} probabilities"
-        raise PolicyError(f"propensities: got a distribution of {shapes}, expected as many of each")
-    places = places_among(context.product_ids, ids)
-    if (places < 0).any():
-        raise PolicyError(f"propensities: got product {ids[places.argmin()]}, which is not among the candidates")
-    if len(np.unique(places)) < len(places):
-        raise PolicyError("propensities: got a product twice in a distribution, expected each once")
+    places, probabilities = checked_distribution(answer, context.product_ids)
     dense = np.zeros(len(context.product_ids))
     if answer.spread:
         dense[context.available] = answer.spread / np.count_nonzero(context.available)
     dense[places] += probabilities
     return dense
+
+
+def checked_distribution(answer: Distribution, product_ids: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return where a distribution's products stand among candidates `(m,)`, and their probabilities, unchecked `(m,)`.
+
+    Args:
+        answer: The distribution.
+        product_ids: Ids of the candidates `(K,)`.
+
+    Raises:
+        PolicyError: it names what is no candidate, or one twice.
+    """
+    ids = np.asarray(answer.ids)
+    probabilities = as_floats(answer.probabilities)
+    if ids.ndim != 1 or ids.shape != probabilities.shape:
+        shapes = f"{ids.shape} ids and {probabilities.shape} probabilities"
+        raise PolicyError(f"propensities: got a distribution of {shapes}, expected as many of each")
+    places = places_among(product_ids, ids)
+    if (places < 0).any():
+        raise PolicyError(f"propensities: got product {ids[places.argmin()]}, which is not among the candidates")
+    if len(np.unique(places)) < len(places):
+        raise PolicyError("propensities: got a product twice in a distribution, expected each once")
+    return places, probabilities
 
 
 def places_among(product_ids: IntArray, wanted: IntArray) -> IntArray:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import zoosim
@@ -15,11 +16,13 @@ from zoosim.arena.loop import play
 from zoosim.arena.recording import record_frames, write_records
 from zoosim.core import blocks
 from zoosim.core.errors import PolicyError
+from zoosim.core.types import Distribution, FloatArray
 from zoosim.logs.log import Log
+from zoosim.logs.parse import to_log
 from zoosim.off_policy import read_log
 from zoosim.off_policy.actions.product_weights import weigh_and_predict
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.off_policy.targets.products import make_target
+from zoosim.off_policy.targets.products import make_target, spec_of
 from zoosim.off_policy.targets.retrieving import RetrievingTarget
 from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.requests import dense_propensities
@@ -114,3 +117,36 @@ def test_what_workers_miss_is_counted_as_here(tmp_path: Path, monkeypatch: pytes
     assert executor.calls == 7  # 1,500 rows by 256, one of which is lost
     assert away == here
     assert any("no support for" in reason for reason in away.results[0].reasons)
+
+
+def weights_by(answer: Any) -> FloatArray:
+    """Return the weights of a policy that always gives an answer, of a visit that could show 0 and 1 of 3 products."""
+    columns = {"candidates": [[0, 1], [2]], "action": [1, 2], "propensity": [0.5, 1.0], "reward": [1.0, 0.0]}
+    source = {"source": ["catalogue"] * 2, "source_version": [""] * 2, "source_propensity": [1.0] * 2}
+    log = replace(to_log(pl.DataFrame(columns | source)), products=np.eye(3)).rows(slice(0, 1))
+    policy = TwoStage(spec_of(log), np.random.default_rng(0))
+    policy.propensities = lambda context: answer  # type: ignore[method-assign]
+    weights: FloatArray = weigh_and_predict(log, RetrievingTarget(policy, log), [])[0].weights
+    return weights
+
+
+def test_answers_of_policies_are_checked_against_what_could_be_shown() -> None:
+    def of(ids: list[int], probabilities: list[float], spread: float = 0.0) -> Distribution:
+        return Distribution(np.array(ids), np.array(probabilities), spread)
+
+    assert weights_by(of([1], [0.5], 0.5)) == pytest.approx([1.5])
+    assert weights_by(np.array([0.25, 0.75, 0.0])) == pytest.approx([1.5])
+    for answer, message in (
+        (of([1], [0.5]), "probabilities add up to 0.5, expected 1"),
+        (of([0, 1], [0.9, 0.9]), "probabilities add up to 1.8, expected 1"),
+        (of([0, 1], [-0.5, 1.5]), "gives a probability below 0, or none"),
+        (of([0], [np.nan], 1.0), "gives a probability below 0, or none"),
+        (of([1, 2], [0.5, 0.5]), "gives action 2 a probability, which could not be shown"),
+        (of([1, 9], [0.5, 0.5]), "got product 9, which is not among the candidates"),
+        (of([1, 1], [0.5, 0.5]), "got a product twice"),
+        (of([0, 1], [1.0]), "got a distribution of"),
+        (np.ones(2) / 2, "got a distribution of"),
+        ("high", "ValueError"),
+    ):
+        with pytest.raises(PolicyError, match=f"^row 0: .*{message}"):
+            weights_by(answer)

@@ -216,7 +216,7 @@ class PolicyTarget(Target):
                 n_known = len(self._known) + 1
                 if n_known > MOST_CONTEXTS or n_known * len(context.available) > MOST_REMEMBERED:
                     self._known.clear()
-                self._known[key] = self._propensities(context, _number(log, int(row)))
+                self._known[key] = self._propensities(context, row_number(log, int(row)))
             answers.probabilities[start : start + len(context.available)] = self._known[key]
 
     def _propensities(self, context: Context, row: int) -> FloatArray:
@@ -449,16 +449,16 @@ def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bo
         outside = row[~((row >= 0.0) & (row <= 1.0 + TOLERANCE))]
         if len(outside):
             got = f"gives a probability of {outside[0]:g}"
-            raise PolicyError(f"row {_number(log, start + i)}: {got}, expected 0 to 1 (none may be missing)")
+            raise PolicyError(f"row {row_number(log, start + i)}: {got}, expected 0 to 1 (none may be missing)")
         if whole and abs(row.sum() - 1.0) > TOLERANCE:
-            raise PolicyError(f"row {_number(log, start + i)}: probabilities add up to {row.sum():.9g}, expected 1")
+            raise PolicyError(f"row {row_number(log, start + i)}: probabilities add up to {row.sum():.9g}, expected 1")
         if whole and asked.are_dense:
             gone = (row > 0.0) & ~log.available(start + i, start + i + 1)[0]
             if gone.any():
-                raise PolicyError(_outside(_number(log, start + i), int(gone.argmax())))
+                raise PolicyError(_outside(row_number(log, start + i), int(gone.argmax())))
 
 
-def _number(log: Log, row: int) -> int:
+def row_number(log: Log, row: int) -> int:
     """Return the number of a row in the source."""
     return row if log.numbers is None else int(log.numbers[row])
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from zoosim.core.blame import blamed
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import POOL, BoolArray, Context, Distribution, FloatArray, IntArray, Progress, frozen
 from zoosim.logs.log import Log
-from zoosim.off_policy.targets.products import PolicyTarget
+from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, row_number
 from zoosim.policies.base import Policy
-from zoosim.policies.requests import places_among
+from zoosim.policies.requests import checked_distribution
 
 
 class RetrievingTarget(PolicyTarget):
@@ -68,14 +69,13 @@ class RetrievingTarget(PolicyTarget):
         lists = log.candidate_lists(start, stop)
         for row in range(start, stop):
             available = self._available(log, row)
-            answer = self._answer(log, row, available)
-            products = places_among(log.product_ids, answer.ids)
-            even = answer.spread / available.sum()
-            chances[row - start] = answer.probabilities[products == log.actions[row]].sum() + even
+            products, probabilities, spread = self._answer(log, row, available)
+            even = spread / available.sum()
+            chances[row - start] = probabilities[products == log.actions[row]].sum() + even
             if self._may_miss:
                 listed = lists.of(row - start)
                 within = np.isin(products, listed)
-                self.counts[0] += 1.0 - answer.probabilities[within].sum() - even * len(listed)
+                self.counts[0] += 1.0 - probabilities[within].sum() - even * len(listed)
             self.counts[2] += 1.0
             self._n_judged += 1
             self._countdown.report(self._n_judged)
@@ -90,15 +90,33 @@ class RetrievingTarget(PolicyTarget):
             return self._everything
         return frozen(could_be_shown)
 
-    def _answer(self, log: Log, row: int, available: BoolArray) -> Distribution:
+    def _answer(self, log: Log, row: int, available: BoolArray) -> tuple[IntArray, FloatArray, float]:
+        """Return the products that are likelier than others in a row `(m,)`, by how much `(m,)`, and what all share."""
         user: FloatArray = np.array(log.features[row])
-        ids: IntArray = log.product_ids
         context = Context(
             user_id=-1 if log.user_ids is None else int(log.user_ids[row]),
             user=frozen(user),
-            product_ids=ids,
+            product_ids=log.product_ids,
             products=self._products,
             available=available,
         )
-        answer: Distribution = self.policy.propensities(context)  # type: ignore[assignment]
-        return answer
+        with blamed(f"row {row_number(log, row)}: "):
+            answer = self.policy.propensities(context)
+            if not isinstance(answer, Distribution):
+                answer = Distribution(log.product_ids, answer, 0.0)
+            products, probabilities = checked_distribution(answer, log.product_ids)
+            _check_sums(products, probabilities, answer.spread, available)
+        return products, probabilities, answer.spread
+
+
+def _check_sums(products: IntArray, probabilities: FloatArray, spread: float, available: BoolArray) -> None:
+    """Refuse what is no distribution over products that could be shown: `PolicyError`."""
+    # Not `< 0`, which is false of NaN.
+    if not (probabilities >= 0.0).all() or not spread >= 0.0:
+        raise PolicyError("gives a probability below 0, or none, expected 0 to 1")
+    total = probabilities.sum() + spread
+    if not abs(total - 1.0) <= TOLERANCE:
+        raise PolicyError(f"probabilities add up to {total:.9g}, expected 1")
+    outside = products[(probabilities > 0.0) & ~available[products]]
+    if len(outside):
+        raise PolicyError(f"gives action {outside[0]} a probability, which could not be shown")

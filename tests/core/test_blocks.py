@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from zoosim.core import blocks
-from zoosim.core.blocks import RowArray, RowSelection, RowSigns, SparseRows, StoredRows, block_sum, mapped, row_blocks
+from zoosim.core.blocks import (
+    RowArray,
+    RowSelection,
+    RowSigns,
+    SparseRows,
+    StoredRows,
+    block_sum,
+    extremes,
+    mapped,
+    row_blocks,
+)
 
 N = 1_000
 VALUES = np.random.default_rng(0).normal(size=(N, 2))
@@ -63,3 +73,12 @@ def test_sparse_rows_and_signs_do_not_depend_on_what_is_asked_for() -> None:
     assert set(whole) == {-1.0, 1.0}
     assert abs(whole.sum()) < 4.0 * np.sqrt(N)
     np.testing.assert_array_equal(signs[300:310], whole[300:310])
+
+
+@pytest.mark.parametrize("place", [0, N - 1])
+def test_extremes_hide_no_nan(place: int) -> None:
+    """In whichever block it is."""
+    values = np.arange(float(N))
+    assert extremes(values) == (0.0, N - 1.0)
+    values[place] = np.nan
+    assert np.isnan(extremes(values)).all()

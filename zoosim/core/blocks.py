@@ -221,9 +221,11 @@ def block_unique(values: Any) -> np.ndarray:
 
 
 def extremes(values: Any) -> tuple[float, float]:
-    """Return the least and the largest of `values (n,)`."""
+    """Return the least and the largest of `values (n,)`, both NaN where one of them is."""
     blocks = [(values[rows].min(), values[rows].max()) for rows in row_blocks(len(values))]
-    return min(low for low, _ in blocks), max(high for _, high in blocks)
+    # By numpy: Python's `min` passes over a NaN that does not come first.
+    lows, highs = np.array(blocks).T
+    return lows.min(), highs.max()
 
 
 def block_any(condition: Callable[..., Any], *arrays: Any) -> bool:

@@ -412,6 +412,10 @@ def test_a_retrieval_that_fails_or_is_slow_counts_as_a_call_of_its_arm(tmp_path:
             def retrieve_what_is_not_there(context: zoosim.Context) -> Retrieval:
                 return found(context)._replace(candidates=np.arange(8))
 
+            def show_what_is_barred(context: zoosim.Context) -> Retrieval:
+                context.barred[:] = 0
+                return found(context)
+
             def fail(context: zoosim.Context) -> Retrieval:
                 raise ValueError("no connection")
 
@@ -423,7 +427,7 @@ def test_a_retrieval_that_fails_or_is_slow_counts_as_a_call_of_its_arm(tmp_path:
             n_rival = (await decide("slow")).count("rival")
             assert (calls["rival"].decided, calls["rival"].failed) == (n_rival, 0)
             assert calls["rival"].seconds >= 2.0 * n_rival > 0.0
-            for way in (retrieve_what_is_not_there, fail):
+            for way in (retrieve_what_is_not_there, show_what_is_barred, fail):
                 before = calls["rival"].decided
                 rival.retrieve = way
                 assert set(await decide(way.__name__)) == {"champion"}

@@ -76,7 +76,8 @@ def checked_retrieval(answer: Any, ids: IntArray, barred: IntArray) -> Retrieval
     candidates = _checked_candidates(answer.candidates, ids, barred)
     chances = _checked_chances(answer.propensities, len(candidates))
     spread = answer.spread
-    if isinstance(spread, bool) or not isinstance(spread, int | float | np.number) or not 0.0 <= spread <= 1.0:
+    is_number = isinstance(spread, int | float | np.integer | np.floating) and not isinstance(spread, bool)
+    if not is_number or not 0.0 <= spread <= 1.0:
         raise PolicyError(f"retrieve: got spread {shown(spread)}, expected the share of decisions, from 0 to 1")
     if not isinstance(answer.name, str) or not answer.name or not isinstance(answer.version, str):
         got = f"got name {shown(answer.name)} and version {shown(answer.version)}"
@@ -87,9 +88,13 @@ def checked_retrieval(answer: Any, ids: IntArray, barred: IntArray) -> Retrieval
 
 
 def _checked_candidates(value: Any, ids: IntArray, barred: IntArray) -> IntArray:
-    candidates = np.asarray(value)
-    if candidates.ndim != 1 or candidates.dtype.kind not in "iu" or not len(candidates):
+    try:
+        given = np.asarray(value)
+    except ValueError:  # of lists of different lengths
+        given = np.zeros(0)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise PolicyError(f"retrieve: got candidates {shown(value)}, expected ids of products (c,), at least one")
+    candidates = given.astype(np.int64)  # as ids are: beside unsigned numbers numpy would compare them as floats
     is_unknown = places_in(ids, candidates) < 0
     if is_unknown.any():
         unknown = f"got the id {candidates[is_unknown][0]}, expected ids of the {len(ids):,} products of the index"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import Context, FloatArray, IntArray, Retrieval
+from zoosim.core.types import Context, FloatArray, IntArray, Retrieval, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.model import Catalogue, Model, product_ids
 from zoosim.policies.retrieving import RetrievingPolicy, checked_retrieval
@@ -170,7 +170,8 @@ class RetrievedCandidates(CandidateSource):
         pool, barred = self._left(ids, sought)
         if len(barred) == len(ids):
             return Offer(self._catalogue.passing([]), [])
-        request = Context(user_id=sought.user_id, user=sought.visitor, barred=barred, count=sought.n_places)
+        # Read-only, as the policy's answer is checked against it.
+        request = Context(user_id=sought.user_id, user=sought.visitor, barred=frozen(barred), count=sought.n_places)
         retrieval = checked_retrieval(self._policy.retrieve(request), ids, barred)
         versions = self._catalogue.versions_by_id(retrieval.candidates)
         candidates = self._catalogue.passing(self._with_pinned(versions, sought.pinned.values()))

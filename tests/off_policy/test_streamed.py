@@ -141,3 +141,16 @@ def test_sequences_need_rows_in_order_of_time(path: Path) -> None:
     frame().reverse().write_parquet(path)
     with pytest.raises(DataError, match="its rows are not in order of time, as sequence needs"):
         zoosim.evaluate(path, ["column:target"], stream=True, interval="sequence")
+
+
+@pytest.mark.parametrize("change", ["rows", "order", "nothing"])
+def test_a_file_that_changes_while_it_is_read_is_refused(path: Path, change: str) -> None:
+    """Also where the new one could be read as well, and rows of both would be taken together."""
+    log = stream_log(path, columns=["target"])
+    if change == "nothing":
+        path.unlink()
+    else:
+        other = frame().head(600) if change == "rows" else frame().reverse()
+        other.write_parquet(path, row_group_size=700)
+    with pytest.raises(DataError, match="was changed while it was read; repeat this when nobody writes to it"):
+        evaluate(log, {"new": "column:target"}, estimators=["ips"], samples=200)

@@ -134,11 +134,21 @@ def _parquet(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
 
 
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what is another once a file was changed or replaced; nothing where it is gone."""
+    try:
+        state = path.stat()
+    except OSError:
+        return ()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
 class _Windows:
     """The rows of a Parquet file, decoded a window at a time; the last window of each column is kept."""
 
     def __init__(self, path: Path, columns: Sequence[str], wanted: set[str]) -> None:
         self.path = path
+        self._stamp = _stamp(path)
         with _parquet(path):
             self._scan = pl.scan_parquet(path, glob=False)
             known = self._scan.collect_schema().names()
@@ -194,8 +204,17 @@ class _Windows:
         return normalized(self._decoded(start, length or self.length, self.names if names is None else list(names)))
 
     def _decoded(self, start: int, length: int, names: list[str]) -> pl.DataFrame:
-        with _parquet(self.path):
+        with self._unchanged(), _parquet(self.path):
             return self._scan.slice(start, length).select(names).collect()
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Read from the file in a block; raises `DataError` where it is another than it was, whatever was read."""
+        try:
+            yield
+        finally:
+            if _stamp(self.path) != self._stamp:
+                raise DataError(f"{self.path}: was changed while it was read; repeat this when nobody writes to it")
 
     def array(
         self, name: str, convert: Callable[[pl.Series], np.ndarray], dtype: Any, width: int | None = None

@@ -71,9 +71,9 @@ def evaluate(
             evaluate all on the rest. Without it, policies that have not learned are refused.
         stream: Read the rows of a Parquet file of products in blocks, so that they need not fit in memory, with the
             same results. Default: where the file would take more memory than is left.
-        executor: Asks policies about blocks of rows of products, perhaps on other machines, with the same results to
-            the bit: any `concurrent.futures.Executor`, such as Dask's `client.get_executor()`, or the address of a
-            cluster, `dask:ADDRESS` or `ray:ADDRESS`. Default: this process.
+        executor: Asks policies about blocks of rows of a log of single products, perhaps on other machines, with the
+            same results to the bit: any `concurrent.futures.Executor`, such as Dask's `client.get_executor()`, or the
+            address of a cluster, `dask:ADDRESS` or `ray:ADDRESS`. Default: this process.
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is. By default they are shown on a terminal and in a notebook;

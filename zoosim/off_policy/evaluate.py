@@ -91,7 +91,7 @@ def evaluate(
         earlier: Rows of the same products that policies learned from, which `log` does not hold: the mixed model of
             "dm" learns from them, too. Default: from one half of the log's users for the other half.
         spread: Asks policies about blocks of rows in other processes (`zoosim.arena.backends.judging`); of logs of
-            products alone.
+            single products alone.
         progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
 
     Returns:
@@ -109,9 +109,9 @@ def evaluate(
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
     evaluator_class = evaluator_for(log)
     if spread is not None and not evaluator_class.can_spread:
-        held = log.action_space if log.lives is None else "visitors who come back"
         raise ConfigError(
-            f"executor: {log.source} is a log of {held}, and those of products alone are spread; leave it out"
+            f"executor: {log.source} is a log of {log.action_space}, and those of single products alone are spread; "
+            "leave it out"
         )
     log = evaluator_class.units(log, gamma)
     options = read_options(

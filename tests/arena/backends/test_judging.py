@@ -232,7 +232,7 @@ def test_what_learns_here_is_judged_there(path: Path) -> None:  # noqa: F811
 
 def test_other_logs_are_refused_by_name(path: Path) -> None:  # noqa: F811
     rankings = replace(read_log(path), action_space=RANKINGS)
-    with pytest.raises(ConfigError, match=r"executor: .* is a log of rankings, and those of products alone are spread"):
+    with pytest.raises(ConfigError, match=r"executor: .* is a log of rankings, and those of single products alone"):
         evaluate(rankings, {"column": "column:target"}, spread=spread_over(Remote(ThreadPoolExecutor(1))))
     with pytest.raises(ConfigError, match=r"executor: got 'slurm:x', expected dask:ADDRESS"):
         zoosim.evaluate(path, ["column:target"], executor="slurm:x", progress=None)

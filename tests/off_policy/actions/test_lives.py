@@ -9,6 +9,9 @@ import pytest
 
 import zoosim
 from studies.session_logs import BANDIT, FAR, NEAR, SessionLogs
+from tests.arena.backends.test_remote import Losing
+from zoosim.arena.backends.judging import spread_over
+from zoosim.arena.backends.remote import Remote
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
@@ -16,7 +19,9 @@ from zoosim.off_policy.actions.lives import BY_WEIGHTS, ESTIMATORS, visitors_of
 from zoosim.off_policy.estimators.lives import life_rows, life_weights, weighted_per_decision
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
+from zoosim.policies.registry import find_class
 
 LOGS = SessionLogs()
 QUICK = [estimator for estimator in ESTIMATORS if estimator != "fqe-network"]
@@ -234,3 +239,15 @@ def test_later_rewards_count_less_by_gamma(drawn: tuple[Log, IntArray]) -> None:
     logging = {"logging": LOGS.writers[BANDIT].main[places[:, 0], places[:, 1]]}
     found = evaluate(log, logging, estimators=["per-decision"], gamma=0.5, samples=199)
     assert found.results[0].value == pytest.approx(expected)
+
+
+def test_workers_are_asked_about_decisions(drawn: tuple[Log, IntArray]) -> None:
+    log = drawn[0].rows(slice(0, 2_000))
+    policies = {"linucb": find_class("linucb")(spec_of(log), np.random.default_rng(0))}
+    executor = Losing(0)
+    away, here = (
+        evaluate(log, policies, estimators=["per-decision", "wdr"], samples=199, spread=spread)
+        for spread in (spread_over(Remote(executor)), None)
+    )
+    assert executor.calls == 1
+    assert away == here

@@ -111,6 +111,7 @@ class LifeEvaluator(ActionSpaceEvaluator):
     default = DEFAULT
     unit = "visitors"
     takes_models = False
+    can_spread = True
     checks_rows = False
 
     @classmethod
@@ -132,7 +133,8 @@ class LifeEvaluator(ActionSpaceEvaluator):
         assert isinstance(self.log, VisitorLog)
         decisions, rows = self.log.all_rows
         products = _product_features(decisions)
-        asked = weigh_and_predict(decisions, target, [], shown=products if target.whole else None)[0]
+        shown = products if target.whole else None
+        asked = weigh_and_predict(decisions, target, [], shown=shown, spread=self.spread)[0]
         model = self._model(products, asked, rows) if target.whole else None
         states = None
         if MARGINALISED in self.wanted and len(decisions) >= LEAST_RECURRENCE * (int(self._states.max()) + 1):

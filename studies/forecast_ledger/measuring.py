@@ -92,10 +92,9 @@ def _shops(shops: Any) -> list[str]:
 
 def _row(seed: int, shop: str, score: Score) -> Row:
     forecast = score.said
-    command = forecast.by.removeprefix("zoosim ")
-    kind = (
-        command if forecast.quantity == PER_VISIT else f"{command}: a {'lift' if 'lift' in forecast.about else 'drop'}"
-    )
+    kind = forecast.by.removeprefix("zoosim ")
+    if forecast.quantity != PER_VISIT:
+        kind = "launch, a lift" if "lift" in forecast.about else "launch, a drop"
     return Row(
         seed=seed,
         shop=shop,

@@ -34,13 +34,13 @@ def answer(rows: Sequence[Row]) -> str:
 
 def _by_kind(rows: Sequence[Row]) -> PageTable:
     cells = []
-    for shop in SHOPS:
-        for kind in sorted({row.kind for row in rows}):
+    for kind in sorted({row.kind for row in rows}):
+        for shop in SHOPS:
             kept = [row for row in rows if (row.shop, row.kind) == (shop, kind)]
             if kept:
-                cells.append((shop, kind, *_counts(kept)))
-    heads = ("shop", "by", "forecasts", "too early", "not told", "scored", "held", "came lower", "came higher")
-    caption = "Shares of the scored ones with 95% intervals; the last two are misses."
+                cells.append((kind, shop, *_counts(kept)))
+    heads = ("by", "shop", "scored", "held", "came lower", "came higher", "too early", "not told")
+    caption = "Shares of the scored ones with 95% intervals; what came lower and what came higher are misses."
     return PageTable("Intervals that held, by kind", heads, cells, 2, caption, printed=True)
 
 
@@ -49,8 +49,8 @@ def _counts(rows: Sequence[Row]) -> tuple[str, ...]:
     early = sum(row.is_early for row in rows)
     missed = [row for row in scored if row.outcome != HELD]
     lower = sum(row.came < row.value for row in missed)
-    counts = (len(rows), early, len(rows) - early - len(scored), len(scored))
-    return (*(f"{count}" for count in counts), _held(scored), f"{lower}", f"{len(missed) - lower}")
+    counts = (lower, len(missed) - lower, early, len(rows) - early - len(scored))
+    return (f"{len(scored)}", _held(scored), *(f"{count}" for count in counts))
 
 
 def _by_verdict(rows: Sequence[Row]) -> PageTable:

@@ -130,7 +130,7 @@ class Quarter:
 
     async def _pass(self) -> list[Score]:
         clock = Clock(wall=self._time.now, steady=self._time.now)
-        machine = Machine(clock=clock, start_worker=_Inline)
+        machine = Machine(clock=clock, start_worker=_Inline, random_bytes=np.random.default_rng((self._seed, 5)).bytes)
         settings = Settings(**{**SETTINGS, "store": f"sqlite:{self._folder / 'service'}"})
         service = Service(settings, self._champion, asyncio.get_running_loop(), machine)
         try:

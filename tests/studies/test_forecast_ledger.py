@@ -17,18 +17,18 @@ def test_the_page_counts_intervals_that_held_by_kind() -> None:
         row(CALM, "train", HELD, 0.3),
         row(CALM, "train", MISSED, 0.1, "weak"),
         row(CALM, "train", EARLY, 0.0),
-        row(CALM, "deploy launch: a drop", UNKNOWN, 0.0, ""),
+        row(CALM, "launch, a drop", UNKNOWN, 0.0, ""),
         row(SHOCKED, "train", MISSED, 0.9),
     ]
     page = build_page(rows)
     assert page.answer.startswith("Of 5 forecasts of 2 quarters the truth of 3 came: 1 (33%")
     by_kind, by_verdict = page.tables
     assert [each[:6] for each in by_kind.rows] == [
-        (CALM, "deploy launch: a drop", "1", "0", "1", "0"),
-        (CALM, "train", "3", "1", "0", "2"),
-        (SHOCKED, "train", "1", "0", "0", "1"),
+        ("launch, a drop", CALM, "0", "\N{EN DASH}", "0", "0"),
+        ("train", CALM, "2", "1 (50%, 9\N{EN DASH}91%)", "1", "0"),
+        ("train", SHOCKED, "1", "0 (0%, 0\N{EN DASH}79%)", "0", "1"),
     ]
-    assert [each[-2:] for each in by_kind.rows] == [("0", "0"), ("1", "0"), ("0", "1")]
+    assert [each[-2:] for each in by_kind.rows] == [("0", "1"), ("1", "0"), ("0", "0")]
     assert [each[:2] for each in by_verdict.rows] == [("trust", "2"), ("weak", "1")]
 
 
@@ -40,5 +40,5 @@ def test_a_shop_that_is_none_is_refused() -> None:
 @pytest.mark.slow
 def test_a_quarter_makes_forecasts_and_scores_them() -> None:
     rows = measure(seeds="0:1", shops=CALM, days=30)
-    assert {"train", "evaluate", "deploy launch: a drop", "deploy launch: a lift"} <= {row.kind for row in rows}
+    assert {"train", "evaluate", "launch, a drop", "launch, a lift"} <= {row.kind for row in rows}
     assert any(row.outcome == HELD for row in rows)

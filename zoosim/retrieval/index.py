@@ -102,8 +102,11 @@ class Index(ABC):
         n_allowed = len(self.ids) if allowed is None else int(np.count_nonzero(mask))
         if n_allowed * FEW <= len(self.ids):
             return search_slots(self._vectors.stored, self._vectors.slots[mask], checked, k)
-        blocks = self._blocks(checked, n_allowed / len(self.ids))
-        return search_in_threads(self._vectors.stored, blocks, checked, k, mask)
+        return self._scan(checked, k, mask, n_allowed / len(self.ids))
+
+    def _scan(self, queries: FloatArray, k: int, mask: BoolArray, share_allowed: float) -> tuple[IntArray, FloatArray]:
+        """Return what a search finds among many products, of which `mask (n,)` allows some; empty for all."""
+        return search_in_threads(self._vectors.stored, self._blocks(queries, share_allowed), queries, k, mask)
 
     @abstractmethod
     def _blocks(self, queries: FloatArray, share_allowed: float) -> IntArray:

@@ -64,15 +64,23 @@ OWN = """
 import zoosim
 import preferences_of_mine
 
+class Tally:
+    def __init__(self):
+        self.rewards = 0.0
+
 class Mine(zoosim.Policy):
+    def __init__(self, spec, rng):
+        super().__init__(spec, rng)
+        self.tally = Tally()
+
     def select_action(self, context):
         return int(self.rng.choice(len(context.available), p=self.propensities(context)))
 
     def update(self, context, action, reward, feedback=None, next_context=None):
-        pass
+        self.tally.rewards += reward
 
     def propensities(self, context):
-        chances = preferences_of_mine.chances(context)
+        chances = preferences_of_mine.chances(context) + self.tally.rewards
         return chances / chances.sum()
 """
 
@@ -91,12 +99,14 @@ def away() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
-def test_files_of_policies_go_along(away: ProcessPoolExecutor, path: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_policies_go_along_with_all_they_hold(away: ProcessPoolExecutor, path: Path, tmp_path: Path) -> None:  # noqa: F811
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "mine.py").write_text(OWN)
     (folder / "preferences_of_mine.py").write_text(BESIDE)
     policy = find_class(f"{folder}/mine.py:Mine")(spec_of(read_log(path)), np.random.default_rng(0))
+    policy.fit(read_log(path).rows(np.arange(20)))
+    assert vars(policy)["tally"].rewards > 0.0  # which it does not declare as learned
     backend = HidingFiles(away, folder)
     options: dict[str, Any] = {"estimators": ["ips", "dr"], "samples": 200}
     spread = evaluate(stream_log(path), {"mine": policy}, spread=spread_over(backend), **options)

@@ -4,23 +4,26 @@ A worker is sent the policy, and of each block what policies are asked about: it
 is shared. What only this process can ask, such as a function, is asked here.
 """
 
+import io
+import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from zoosim.arena.backends import Backend, Report, Work
 from zoosim.arena.run_files import policy_files
+from zoosim.core.blame import blamed
 from zoosim.core.countdown import Countdown
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import parameters_of
 from zoosim.core.threads import one_thread
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.core.user_code import file_source
+from zoosim.core.user_code import class_in_file, file_source
 from zoosim.logs.log import Log
 from zoosim.logs.sources import CandidateSources
 from zoosim.models.linear_rewards import RewardModel
@@ -36,11 +39,12 @@ from zoosim.off_policy.actions.product_weights import (
 from zoosim.off_policy.targets.products import ModelTarget, PolicyTarget
 from zoosim.off_policy.targets.retrieving import RetrievingTarget
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.persistence import packed_policy, unpacked_policy
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 
 ASKED = ("actions", "propensities", "marginals", "candidate_set", "features", "user_ids")
 """Arrays of a log, a row per visit, that policies are asked about or their answers are weighed by."""
+
+OWN_CLASS = "class of the policy"
 
 
 def spread_over(backend: Backend) -> Spread:
@@ -95,8 +99,7 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         self._knows_users = not isinstance(target, ModelTarget)
         self._retrieves = isinstance(target, RetrievingTarget)
         self._entry = entry
-        self._packed = packed_policy(target.policy)
-        self._rng: Any = getattr(target.policy, "rng", None)
+        self._policy = pickled_policy(target.policy)
         self._log = _without_rows(weighing.log)
         self._models = [_without_inputs(model) for model in weighing.models]
         self._features = weighing.features
@@ -132,7 +135,9 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         # With more threads of BLAS the last digits depend on how many there are; other workers use the other cores.
         with threadpool_limits(1), one_thread():
             if self._target is None:
-                self._target = (RetrievingTarget if self._retrieves else PolicyTarget)(self._policy(), log)
+                with blamed("cannot be read by a worker: "):
+                    policy = PolicyUnpickler(io.BytesIO(self._policy), self._entry).load()
+                self._target = (RetrievingTarget if self._retrieves else PolicyTarget)(policy, log)
             block = RowBlock(log, slice(0, len(log)), models, visits).weigh(self._target, self._features)
             self._target.finish()
         return task.number, block
@@ -149,11 +154,41 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         """Return that the policy's class, which is found by its module, is another here; files come along."""
         return self._entry.fault
 
-    def _policy(self) -> Policy:
-        header, arrays = self._packed
-        policy = unpacked_policy(header, arrays, self._entry.cls)
-        policy.rng = self._rng
-        return policy
+
+class PolicyPickler(pickle.Pickler):
+    """Pickles a policy with all that it holds, declared or not; its class, and those of a user's file, by their names.
+
+    Another machine finds these in other modules.
+    """
+
+    def __init__(self, file: IO[bytes], policy_class: type[Policy]) -> None:
+        super().__init__(file)
+        self._policy_class = policy_class
+
+    def persistent_id(self, obj: Any) -> str | None:
+        """Return `OWN_CLASS`, `FILE.py:Class` of another class in a user's file, or None for what is pickled whole."""
+        if obj is self._policy_class:
+            return OWN_CLASS
+        return file_source(obj) if isinstance(obj, type) else None
+
+
+class PolicyUnpickler(pickle.Unpickler):
+    """Reads what `PolicyPickler` wrote."""
+
+    def __init__(self, file: IO[bytes], entry: PolicyEntry) -> None:
+        super().__init__(file)
+        self._policy_class = entry.cls
+
+    def persistent_load(self, pid: str) -> type:
+        """Return a class by its name."""
+        return self._policy_class if pid == OWN_CLASS else class_in_file(pid, "policy", PolicyError)
+
+
+def pickled_policy(policy: Policy) -> bytes:
+    """Return a policy as bytes; raises what pickling does where it holds what cannot be sent."""
+    file = io.BytesIO()
+    PolicyPickler(file, type(policy)).dump(policy)
+    return file.getvalue()
 
 
 def _work(weighing: Weighing) -> BlockWork | None:
@@ -165,7 +200,7 @@ def _work(weighing: Weighing) -> BlockWork | None:
         return None
     try:
         return BlockWork(weighing, entry)
-    except PolicyError:  # class, parameters and state do not bring it back
+    except (pickle.PicklingError, AttributeError, TypeError):  # it holds what cannot be pickled
         return None
 
 

@@ -128,7 +128,7 @@ def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:
     elif not are_in_order(log):
         raise DataError(
             f"{log.source}: its rows are not in order of time, as training needs where rows are read in blocks; sort "
-            "them, or leave out --stream"
+            "them, or take them in memory (--no-stream)"
         )
     return log.span(0, cut), log.span(cut, len(log))
 

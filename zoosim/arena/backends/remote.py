@@ -122,7 +122,8 @@ class Remote:
                             report(*line)
                         yield received.result
                     elif tries < TRIES:  # a task leaves nothing behind, so that it can be tried again
-                        waiting.append((task, tries + 1))
+                        # Soon, as what comes of others may wait for it, but not at once: workers have to come back.
+                        waiting.insert(LEAST_IN_FLIGHT, (task, tries + 1))
                     else:
                         yield work.lost(task, f"its worker was lost {tries} times ({received})")
         finally:

@@ -94,7 +94,11 @@ def weigh_and_predict(
     mean_shown = np.empty((n if shown is not None else 0, features.shape[1]))
     predictions = [(empty_rows((n,), log.actions), empty_rows((n,), log.actions)) for _ in models]
     drawn = np.empty((len(visits.rows), ACTIONS_A_VISIT), np.int64)
-    masses = empty_rows((len(blocks), k if target.whole else 0), log.actions)
+    mass = np.zeros(k if target.whole else 0)
+    early: dict[
+        int, FloatArray
+    ] = {}  # what blocks add to it whose turn has not come: the order of a sum is in its bits
+    n_added = 0
     counts = np.empty((len(blocks), len(target.counts)))
     with closing((spread or weigh_here)(weighing, blocks, progress)) as weighed_blocks:
         for number, block in weighed_blocks:
@@ -106,24 +110,19 @@ def weigh_and_predict(
                 for array, values in zip(arrays, own, strict=True):
                     array[rows] = values
             drawn[visits.within(rows)] = block.drawn
-            masses[number : number + 1] = block.mass[None]
+            early[number] = block.mass
+            while n_added in early:
+                mass += early.pop(n_added)
+                n_added += 1
             counts[number] = block.counts
     target.counts = counts.sum(axis=0)
     if isinstance(target, PolicyTarget):
         target.finish()
-    known_mass = _sum_in_order(masses) if target.whole else None
+    known_mass = mass if target.whole else None
     if not predictions:
         weighed = WeightsAndPredictions(weights, mass=known_mass, drawn=drawn, mean_shown=mean_shown)
         return [weighed._replace(missed=target.missed)]
     return [WeightsAndPredictions(weights, *arrays, known_mass, drawn) for arrays in predictions]
-
-
-def _sum_in_order(masses: Any) -> FloatArray:
-    """Return the sum over blocks of `masses (b, K)`, which has the same bits whoever was done first: `(K,)`."""
-    total = np.zeros(masses.shape[1])
-    for number in range(len(masses)):
-        total += masses[number]
-    return total
 
 
 class WeighedBlock(NamedTuple):

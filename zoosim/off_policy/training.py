@@ -17,6 +17,7 @@ from zoosim.core.tabular import TabularResult
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
+from zoosim.retrieval.checks import places_in
 
 if TYPE_CHECKING:
     from zoosim.core.tables import Table
@@ -85,15 +86,16 @@ def row_hashes(log: Log) -> NDArray[np.uint64]:
 def seen_rows(log: Log, seen: NDArray[np.uint64]) -> Any:
     """Return which visits are among those of the hashes `seen`, of equal ones as many as there were: `(n,)`."""
     known, times = np.unique(seen, return_counts=True)
-    left = pl.DataFrame({"hash": known, "times": times.astype(np.int64)})
+    left = np.append(times, 0)  # none of what is unknown, whose place is -1
     found: Any = StoredRows((len(log),), bool) if log.is_streamed else np.zeros(len(log), bool)
     for rows, part in _parts(log):
-        visits = pl.DataFrame({"hash": _hashes(part)}).with_columns(number=pl.int_range(pl.len()).over("hash"))
-        joined = visits.join(left, on="hash", how="left", maintain_order="left")
-        is_found = joined.select((pl.col("number") < pl.col("times")).fill_null(False)).to_series()
-        found[rows] = is_found.to_numpy()
-        taken = visits.filter(is_found).group_by("hash").agg(pl.len().cast(pl.Int64).alias("taken"))
-        left = left.join(taken, on="hash", how="left").select("hash", pl.col("times") - pl.col("taken").fill_null(0))
+        hashes = _hashes(part)
+        places = places_in(known, hashes)
+        # How many equal rows stand before each in its block.
+        before = pl.DataFrame({"hash": hashes}).select(pl.int_range(pl.len()).over("hash")).to_series().to_numpy()
+        is_found = before < left[places]
+        np.subtract.at(left, places[is_found], 1)
+        found[rows] = is_found
     return found
 
 

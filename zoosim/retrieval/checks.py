@@ -98,7 +98,7 @@ def places_of(wanted: IntArray, ids: IntArray, label: str) -> IntArray:
     return places
 
 
-def places_in(ids: IntArray, wanted: IntArray) -> IntArray:
+def places_in(ids: np.ndarray, wanted: np.ndarray) -> IntArray:
     """Return where wanted ids `(m,)` stand among ascending ids `(n,)`, -1 for those that are not there."""
     if not len(ids):
         return np.full(len(wanted), -1)

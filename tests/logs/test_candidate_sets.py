@@ -24,6 +24,10 @@ def test_lists_are_what_their_masks_say(share: float) -> None:
     distinct, mask_of = sets.distinct_masks(chosen)
     np.testing.assert_array_equal(distinct[mask_of], masks[chosen])
     assert len(distinct) == len(np.unique(chosen))
+    few, number_of = sets.only(chosen[:4])
+    assert len(few) == len(np.unique(chosen[:4]))
+    np.testing.assert_array_equal(few.masks(number_of), masks[chosen[:4]])
+    assert len(sets.only(chosen[:0])[0]) == 0
     gone = rng.integers(12, size=(40, 3))
     left = masks[chosen]
     np.put_along_axis(left, gone, False, axis=1)

@@ -76,6 +76,13 @@ class CandidateSets:
         """Return the list of each of `sets (m,)`: what it holds, or lacks where these sets are `are_lacking`."""
         return CandidateLists(self.products, self.starts[sets], self.starts[sets + 1] - self.starts[sets])
 
+    def only(self, sets: IntArray) -> tuple["CandidateSets", IntArray]:
+        """Return the different ones among `sets (m,)` alone, and which of them each is `(m,)`."""
+        distinct, set_of = np.unique(sets, return_inverse=True)
+        lists = self.lists(distinct)
+        starts = np.append(0, np.cumsum(lists.lengths))
+        return CandidateSets(starts, lists.flat()[1], self.n_products, self.are_lacking), set_of.reshape(-1)
+
     def masks(self, sets: IntArray) -> BoolArray:
         """Return which products each of `sets (m,)` holds `(m, K)`."""
         return self.hold(sets, np.arange(self.n_products))

@@ -19,6 +19,7 @@ from zoosim.arena.backends.local import start_pool, without_main
 from zoosim.arena.backends.remote import Remote
 from zoosim.core.action_space import RANKINGS
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.parse import read_log
 from zoosim.logs.stream import stream_log
 from zoosim.off_policy.evaluate import EvaluationInterrupted, evaluate
@@ -137,6 +138,36 @@ def test_what_lives_here_is_asked_here(path: Path) -> None:  # noqa: F811
     spread = spread_over(Remote(Answering(WorkerLost("gone"))))
     options: dict[str, Any] = {"estimators": ["ips"], "samples": 200}
     assert evaluate(log, policies, spread=spread, **options) == evaluate(log, policies, **options)
+
+
+class Counting(ThreadPoolExecutor):
+    """Keeps how many bytes all tasks of a run share, and how many one of them brings at most."""
+
+    shared = 0
+    brought = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        _, parcel, task = args
+        self.shared = len(parcel)
+        self.brought = max(self.brought, len(task))
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_a_block_brings_its_own_candidates(path: Path) -> None:  # noqa: F811
+    """Which may differ from row to row; what all blocks share is no larger for them."""
+    log = read_log(path)
+    masks = np.random.default_rng(0).random((len(log), PRODUCTS)) < 0.5
+    masks[np.arange(len(log)), log.actions] = True
+    various = replace(log, candidates=CandidateSets.from_masks(masks), candidate_set=np.arange(len(log)))
+    policies = {"learned": learned(path)}
+    executor = Counting(1)
+    options: dict[str, Any] = {"estimators": ["ips", "dr"], "samples": 200}
+    evaluate(log, policies, spread=spread_over(Remote(executor)), **options)
+    shared, brought = executor.shared, executor.brought
+    away = evaluate(various, policies, spread=spread_over(Remote(executor)), **options)
+    assert away == evaluate(various, policies, **options)
+    assert executor.shared < shared + 1_000
+    assert executor.brought > brought + 1_000
 
 
 def test_a_block_that_is_always_lost_is_named(path: Path) -> None:  # noqa: F811

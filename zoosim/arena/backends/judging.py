@@ -41,7 +41,7 @@ from zoosim.off_policy.targets.retrieving import RetrievingTarget
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 
-ASKED = ("actions", "propensities", "marginals", "candidate_set", "features", "user_ids")
+ASKED = ("actions", "propensities", "marginals", "features", "user_ids")
 """Arrays of a log, a row per visit, that policies are asked about or their answers are weighed by."""
 
 OWN_CLASS = "class of the policy"
@@ -120,6 +120,7 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         if self._retrieves and log.candidate_sources is not None:
             names, *by_visit = log.candidate_sources
             arrays["candidate_sources"] = CandidateSources(names, *(values[rows] for values in by_visit))
+        arrays["candidates"], arrays["candidate_set"] = log.candidates.only(log.candidate_set[rows])
         arrays["numbers"] = np.arange(rows.start, rows.stop) if log.numbers is None else log.numbers[rows]
         own = self._weighing.models_of(rows)
         inputs = own[0].inputs if own else np.zeros((0, 0))
@@ -221,7 +222,7 @@ def _without_rows(log: Log) -> Log:
         actions=nothing,
         propensities=nothing,
         rewards=nothing,
-        candidates=log.candidates,
+        candidates=log.candidates.only(np.zeros(0, np.int64))[0],
         candidate_set=np.zeros(0, np.int64),
         features=np.zeros((0, log.features.shape[1])),
         positions=np.zeros(0, np.int64),

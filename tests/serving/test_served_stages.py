@@ -387,6 +387,11 @@ def test_what_is_pinned_takes_no_place_of_what_is_retrieved(tmp_path: Path) -> N
         assert marginals_of(service, DecideBody(VISITOR))[best] == max(
             marginals_of(service, DecideBody(VISITOR)).values()
         )
+        # Where few products are left, it stands at the end of the page that they make.
+        for number in range(20):
+            body = DecideBody(VISITOR, count=9, pinned={"9": best}, forbidden=others[3:], decision_id=f"d{number}")
+            answer = await service.decide(body)
+            assert ([shown.product for shown in answer.shown][3:], answer.pinned) == ([best], [4])
         alone = DecideBody(VISITOR, count=2, pinned={"2": best}, forbidden=others)
         assert [shown.product for shown in (await service.decide(alone)).shown] == [best]
 

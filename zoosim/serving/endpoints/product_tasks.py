@@ -206,7 +206,7 @@ def _ruled(arm: ServedArm, candidates: RequestCandidates, page: Page, to_fill: S
     """Return what rules leave of candidates; raises `PolicyError` where slots that differ cannot follow them."""
     encoder = arm.model.fitted.products
     if not page.slots:
-        return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past)
+        return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past, n_places=page.body.count)
     if page.rules.per_page or page.rules.pinned:
         raise PolicyError("slots: got slots that differ, for which per_page and pinned cannot hold; leave these out")
     return apply_rules(page.rules, candidates, encoder, len(to_fill), page.past, partial(can_fill, to_fill))

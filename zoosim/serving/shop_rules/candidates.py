@@ -90,6 +90,7 @@ def apply_rules(
     count: int,
     past: VisitorPast,
     can_fill: Callable[[BoolArray], bool] = lambda available: bool(available.any()),
+    n_places: int = 0,
 ) -> RuledCandidates:
     """Return what rules leave of candidates.
 
@@ -104,6 +105,7 @@ def apply_rules(
         count: How many are to be shown.
         past: What the visitor saw and bought.
         can_fill: Returns whether what is available, beside what is pinned, is enough; by default one product is.
+        n_places: How many places the page was to have, where candidates fill fewer; 0 for as many as are shown.
 
     Raises:
         PolicyError: all of them are forbidden.
@@ -119,7 +121,7 @@ def apply_rules(
         raise PolicyError("candidates: got forbidden products alone, expected at least one that may be shown")
     pins = {}
     for place, product in sorted(rules.pinned.items()):
-        if place <= count and product in place_of and available[place_of[product]]:
+        if place <= max(count, n_places) and product in place_of and available[place_of[product]]:
             pins[place - 1] = place_of[product]
     pinned_places = list(pins.values())
     left = available.copy()

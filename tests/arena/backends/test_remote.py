@@ -203,6 +203,15 @@ def test_the_models_and_worlds_of_files_go_along(tmp_path: Path) -> None:
     assert found == {str(tmp_path / name): tmp_path / name for name in ("model.zoosim", "mine.py", "policy.npz")}
 
 
+class Garbled(Executor):
+    """Returns something else than what the function does."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_result(b"garbled")
+        return future
+
+
 def refusal(executor: Executor, tmp_path: Path) -> str:
     """Return the one line of a run that is refused before anything is written."""
     with pytest.raises(ConfigError) as caught:
@@ -226,14 +235,15 @@ def test_other_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("executor", "expected"),
     [
-        (Closed(), r"executor: Closed takes no work \(RuntimeError: cannot schedule .*; what is finished is kept"),
+        (Closed(), r"Closed takes no work \(RuntimeError: cannot schedule .*, of a run what is finished is kept"),
+        (Garbled(), r"executor: its workers cannot take work \(UnpicklingError: .*; they need"),
         (Answering(pickle.PicklingError("no")), r"executor: its workers cannot take work \(PicklingError: no\); they"),
         (
             Answering(ModuleNotFoundError("No module named 'zoosim'")),
             r"No module named 'zoosim'\); they need this zoos",
         ),
     ],
-    ids=["closed", "cannot pickle", "no zoosim there"],
+    ids=["closed", "garbled", "cannot pickle", "no zoosim there"],
 )
 def test_an_executor_of_no_use_is_refused(executor: Executor, expected: str, tmp_path: Path) -> None:
     assert re.search(expected, refusal(executor, tmp_path))

@@ -140,8 +140,8 @@ class Remote:
         except Exception as error:
             kind = type(self._executor).__name__
             raise ConfigError(
-                f"executor: {kind} takes no work ({reason_of(error)}); what is finished is kept, so repeat this with "
-                "one that does"
+                f"executor: {kind} takes no work ({reason_of(error)}); repeat this with one that does, of a run what "
+                "is finished is kept"
             ) from error
 
 
@@ -168,7 +168,7 @@ def _pickled(value: Any) -> bytes:
 def _received(future: Future[bytes]) -> Answer | str:
     """Return a worker's answer, or in words how it was lost; raises what ended the task, or why it was refused."""
     try:
-        content = future.result()
+        received: Answer = pickle.loads(future.result())
     except UNFIT as error:
         raise ConfigError(
             f"executor: its workers cannot take work ({reason_of(error)}); they need this zoosim, and the executor has "
@@ -176,7 +176,6 @@ def _received(future: Future[bytes]) -> Answer | str:
         ) from error
     except Exception as error:
         return reason_of(error)
-    received: Answer = pickle.loads(content)
     if received.refusal:
         raise ConfigError(f"executor: a worker {received.refusal}")
     if received.error is not None:

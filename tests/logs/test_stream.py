@@ -98,8 +98,12 @@ def test_rows_are_those_in_memory(tmp_path: Path, change: Callable[[pl.DataFrame
 
 
 def bad_rows(log: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return a log with two bad rows far apart."""
+    """Return a log with two bad rows far apart, the first of which alone has its user and its candidates."""
     row = pl.int_range(pl.len())
+    log = log.with_columns(
+        user_id=pl.format("u{}", pl.when(row == 250).then(N).otherwise("user_id")),
+        unavailable=pl.when(row == 250).then(pl.lit([4])).otherwise("unavailable"),
+    )
     values = {"propensity": 1.5, "action": -1, "reward": float("nan"), "decision_id": "d3"}
     return log.with_columns(pl.when(row.is_in([250, 777])).then(pl.lit(values[name])).otherwise(name).alias(name))
 

@@ -260,7 +260,7 @@ class _Scan:
         self._n_bad = 0
         self._width: int | None = None
         self._nulls: dict[str, bool] = {}
-        self._ids = RepeatedIds(windows.n_rows)
+        self._repeated = self._repeated_ids()
         self._users = UserNumbers(windows.n_rows, self._source) if windows.names_users_by_words else None
         self._sets = DistinctSets(windows.n_rows, self._n_actions, self._source)
         for start in windows.starts:
@@ -304,6 +304,14 @@ class _Scan:
         is_bad = self._is_bad
         return log.rows(RowArray((n,), bool, lambda start, stop: ~is_bad[start:stop]))
 
+    def _repeated_ids(self) -> IntArray:
+        """Return the rows whose decision_id an earlier row has, in order."""
+        ids = RepeatedIds(self._windows.n_rows)
+        if "decision_id" in self._windows.names:
+            for start in self._windows.starts:
+                ids.add(start, self._windows.frame(start, ["decision_id"])["decision_id"])
+        return ids.repeated(self._progress)
+
     def _count_products(self) -> int:
         if self._products is not None:
             return len(self._products)
@@ -325,11 +333,12 @@ class _Scan:
             self._take_bad(skipped, start + row, column, expected)
         if "position" in frame.columns:
             self._positions |= set(frame["position"].unique().head(2))
-        if "decision_id" in frame.columns:
-            self._ids.add(start, frame["decision_id"])
+        is_kept = ~bad
+        first, last = np.searchsorted(self._repeated, [start, start + frame.height])
+        is_kept[self._repeated[first:last] - start] = False
         if self._users is not None:
-            self._users.add(start, frame["user_id"], ~bad)
-        self._sets.add(start, frame, ~bad)
+            self._users.add(start, frame["user_id"], is_kept)
+        self._sets.add(start, frame, is_kept)
 
     def _take_bad(self, skipped: dict[str, int], row: int, column: str, expected: str) -> None:
         """Count bad rows by reason, the first of which has a fault in a column."""
@@ -360,7 +369,7 @@ class _Scan:
     def _check_ids(self) -> None:
         """Add the rows whose decision_id an earlier row has to the bad ones."""
         expected = expected_id(shows_positions=len(self._positions) > 1)
-        for row in self._ids.repeated(self._progress).tolist():
+        for row in self._repeated.tolist():
             if not self._is_bad[row]:
                 self._is_bad[row : row + 1] = np.ones(1, bool)
                 self._take_bad({f"decision_id: expected {expected}": 1}, row, "decision_id", expected)

@@ -158,10 +158,11 @@ def test_a_world_that_names_a_source_has_it_logged(tmp_path: Path) -> None:
     assert log.candidate_sources.names == (("nearest", "7"),)
     assert set(log.candidate_sources.propensities.tolist()) == {0.5}
     assert not log.candidates.are_lacking
-    world.source = CandidateSource("nearest", "7", 0.0)
-    block = next(iter(play(world, policy, 20, logged=True)))
-    with pytest.raises(WorldError, match=r"a context's source is .*, expected a zoosim\.CandidateSource with"):
-        to_records(world, block, "random", "1")
+    for propensity, products in ((0.0, 4), (0.5, -1), (0.5, 2.5)):
+        world.source = CandidateSource("nearest", "7", propensity, products)  # type: ignore[arg-type]
+        block = next(iter(play(world, policy, 20, logged=True)))
+        with pytest.raises(WorldError, match=r"a context's source is .*, expected a zoosim\.CandidateSource with"):
+            to_records(world, block, "random", "1")
 
 
 def test_a_world_that_names_a_source_for_a_part_of_the_run_is_refused(tmp_path: Path) -> None:

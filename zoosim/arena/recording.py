@@ -107,6 +107,12 @@ def _lists(rows: Any) -> pl.Series:
     return pl.Series(np.asarray(rows, np.float64)).cast(pl.List(pl.Float64))
 
 
+def _counts(source: CandidateSource) -> bool:
+    """Return whether a source says how many products could be shown, or 0."""
+    count = source.products
+    return isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
+
+
 def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
     """Return what could not be shown; where contexts say where their candidates came from, that and what could."""
     could = [context.product_ids[context.available] for context in block.contexts]
@@ -115,10 +121,11 @@ def _offered(world: World, listed: ProductList, block: Block) -> dict[str, Any]:
         return {"unavailable": pl.Series(gone, dtype=pl.List(pl.Int64))}
     sources = [context.get("source") for context in block.contexts]
     for source in sources:
-        if not isinstance(source, CandidateSource) or not 0.0 < source.propensity <= 1.0:
+        if not isinstance(source, CandidateSource) or not 0.0 < source.propensity <= 1.0 or not _counts(source):
             raise WorldError(
                 f"world {policy_name(type(world))}: a context's source is {shown(source)}, expected a "
-                "zoosim.CandidateSource with a propensity above 0 and at most 1, in all contexts or none"
+                "zoosim.CandidateSource with a propensity above 0 and at most 1, and products counted in whole numbers "
+                "from 0, in all contexts or none"
             )
     candidates = [_rows_of(listed, products, are_shown=True) for products in could]
     by_column = zip((*SOURCE, SOURCE_PRODUCTS), zip(*sources, strict=True), strict=True)

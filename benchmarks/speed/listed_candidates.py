@@ -1,6 +1,10 @@
-"""S26: a log of 100,000 rows that each list 500 candidates of 1,000,000 products: its size, and to be judged by it."""
+"""S26: a log of 100,000 rows that each list 500 candidates of 1,000,000 products: its size, and to be judged by it.
+
+`ZOOSIM_LISTED_ROWS` names another number of rows, which are then judged in blocks alone.
+"""
 
 import multiprocessing
+import os
 import resource
 import tempfile
 import time
@@ -15,27 +19,37 @@ from zoosim.core.parquet import write_parquet
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.schema import SCHEMA_VERSION
+from zoosim.logs.stream import stream_log
 from zoosim.off_policy import evaluate, read_log, spec_of
 from zoosim.policies.registry import find_class
 
-ROWS, PRODUCTS, CANDIDATES, FEATURES = 100_000, 1_000_000, 500, 8
+ROWS = int(os.environ.get("ZOOSIM_LISTED_ROWS", "100000"))
+PRODUCTS, CANDIDATES, FEATURES = 1_000_000, 500, 8
 ROWS_AT_ONCE, TAUGHT = 5_000, 2_000
 ESTIMATORS = ("snips", "dr", "dm")
 
 
 def main() -> None:
     """Print bytes a row, and how long each policy takes and how much memory, in a process of its own."""
-    spawn = multiprocessing.get_context("spawn")
+    in_memory = "ZOOSIM_LISTED_ROWS" not in os.environ
     with tempfile.TemporaryDirectory() as folder:
-        for is_whole in (False, True):
+        for is_whole in (False, True) if in_memory else (False,):
             path = Path(folder) / "log.parquet"
             size = write_log(path, is_whole)
             what = "the whole distribution" if is_whole else "the propensity of what was shown"
             print(f"S26 {CANDIDATES} of {PRODUCTS:,} candidates a row, with {what}: {size / 1000:.2f} kB", flush=True)
             for policy in ("function", "shared-linucb", *(["column:candidate_propensities"] if is_whole else [])):
-                with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-                    found = pool.submit(judge, path, policy).result()
-                print(f"S26 {policy}, {ROWS:,} rows: {found}", flush=True)
+                if in_memory:
+                    _report(policy, path)
+            if not is_whole:
+                _report("shared-linucb", path, in_blocks=True)
+
+
+def _report(policy: str, path: Path, in_blocks: bool = False) -> None:
+    """Print what judging a policy takes in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        found = pool.submit(judge, path, policy, in_blocks).result()
+    print(f"S26 {policy}, {ROWS:,} rows{' in blocks' if in_blocks else ''}: {found}", flush=True)
 
 
 def write_log(
@@ -82,10 +96,10 @@ def write_log(
     return path.stat().st_size / rows
 
 
-def judge(path: Path, name: str) -> str:
+def judge(path: Path, name: str, in_blocks: bool = False) -> str:
     """Read a log and judge a policy; say what it earns, in how many seconds and how much memory of this process."""
     began = time.monotonic()
-    log = read_log(path)
+    log = stream_log(path) if in_blocks else read_log(path)
     read = time.monotonic()
     found = evaluate(log, {name: policy_of(log, name)}, estimators=ESTIMATORS)
     ended = time.monotonic()

@@ -10,7 +10,7 @@ import pytest
 import zoosim
 from zoosim.core import blocks
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.logs import stream
+from zoosim.logs import stream, stream_sets
 from zoosim.logs.parse import read_log
 from zoosim.logs.stream import stream_log
 from zoosim.models import linear_rewards
@@ -99,6 +99,23 @@ def test_a_saved_policy_by_the_public_call(path: Path, tmp_path: Path) -> None:
     assert streamed.summary == zoosim.evaluate(path, [tmp_path / "learned.npz"], progress=None, **options).summary
     assert "checked 3,000 of 3,000 rows" in lines
     assert any(line.startswith("learned: judged 3,000 of 3,000 rows") for line in lines)
+
+
+@pytest.mark.parametrize("most", [stream_sets.MOST_IN_MEMORY, 0])
+def test_candidates_of_a_large_catalogue(path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Nearly as many different lists as rows, which stay in a file where there are many of them."""
+    monkeypatch.setattr(stream_sets, "MOST_IN_MEMORY", most)
+    rng = np.random.default_rng(3)
+    listed = [rng.choice(9_000, 5, replace=False).tolist() if row % 50 else [1, 4, 7] for row in range(N)]
+    actions = [int(row[rng.integers(len(row))]) for row in listed]
+    propensities = [1.0 / len(row) for row in listed]
+    columns: dict[str, Any] = {"candidates": listed, "action": actions, "propensity": propensities}
+    frame().drop("unavailable").with_columns(
+        **{name: pl.Series(values) for name, values in columns.items()}
+    ).write_parquet(path)
+    policy = find_class("popularity")(spec_of(read_log(path)), np.random.default_rng(0))
+    policy.fit(read_log(path).rows(np.arange(300)))
+    assert_same(path, {"learned": policy, "column": "column:target"}, estimators=["ips", "dr"], samples=200)
 
 
 def test_large_files_are_read_in_blocks_by_themselves(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

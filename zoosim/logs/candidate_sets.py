@@ -1,10 +1,11 @@
 """The different sets of products that the visits of a log chose from, as short lists: a mask each would fill memory."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blocks import RowArray
 from zoosim.core.types import BoolArray, IntArray
 
 LARGE_CATALOGUE = 5_000
@@ -35,13 +36,13 @@ class CandidateSets:
 
     Args:
         starts: Where the list of each set starts in `products`, and where the last one ends `(s + 1,)`.
-        products: The lists, one after another, of indices from 0 to `n_products - 1`.
+        products: The lists, one after another, of indices from 0 to `n_products - 1`; in memory, or read in blocks.
         n_products: How many products there are; 0 in a log of boosts.
         are_lacking: Whether lists hold the products that are no candidates.
     """
 
     starts: IntArray
-    products: IntArray
+    products: Any
     n_products: int
     are_lacking: bool = False
 
@@ -74,12 +75,18 @@ class CandidateSets:
 
     def lists(self, sets: IntArray) -> CandidateLists:
         """Return the list of each of `sets (m,)`: what it holds, or lacks where these sets are `are_lacking`."""
+        if isinstance(self.products, RowArray):
+            in_memory, set_of = self.only(sets)
+            return in_memory.lists(set_of)
+        return self._stored(sets)
+
+    def _stored(self, sets: IntArray) -> CandidateLists:
         return CandidateLists(self.products, self.starts[sets], self.starts[sets + 1] - self.starts[sets])
 
     def only(self, sets: IntArray) -> tuple["CandidateSets", IntArray]:
-        """Return the different ones among `sets (m,)` alone, and which of them each is `(m,)`."""
+        """Return the different ones among `sets (m,)` alone, in memory, and which of them each is `(m,)`."""
         distinct, set_of = np.unique(sets, return_inverse=True)
-        lists = self.lists(distinct)
+        lists = self._stored(distinct)
         starts = np.append(0, np.cumsum(lists.lengths))
         return CandidateSets(starts, lists.flat()[1], self.n_products, self.are_lacking), set_of.reshape(-1)
 

@@ -243,6 +243,9 @@ class Log:
         taken: dict[str, Any] = {name: selection.of(array) for name, array in arrays.items() if array is not None}
         for part in ("columns", "rewards_by_name"):
             taken[part] = {name: selection.of(array) for name, array in getattr(self, part).items()}
+        if self.candidate_sources is not None:
+            names, *by_visit = self.candidate_sources
+            taken["candidate_sources"] = CandidateSources(names, *map(selection.of, by_visit))
         numbers = RowArray((len(self),), np.int64, np.arange) if self.numbers is None else self.numbers
         taken["numbers"] = selection.of(numbers)
         return replace(self, **taken)

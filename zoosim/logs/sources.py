@@ -1,12 +1,13 @@
 """Columns of a log on its candidates: where they came from, and how likely each was."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from zoosim.core.types import CATALOGUE, REQUEST, Float32Array, FloatArray, IntArray
+from zoosim.core.blocks import RowArray, StoredRows
+from zoosim.core.types import CATALOGUE, REQUEST, BoolArray, Float32Array, IntArray
 from zoosim.logs.checks import Fault, bad_probabilities, floats
 from zoosim.logs.schema import CANDIDATE_PROPENSITIES, SOURCE, SOURCE_PRODUCTS
 
@@ -17,7 +18,7 @@ ROWS_AT_ONCE = 10_000
 
 
 class CandidateSources(NamedTuple):
-    """Sources of the candidates of n visits.
+    """Sources of the candidates of n visits; arrays are in memory, or read in blocks.
 
     `names` are the sources that occur, each with its version, and `source (n,)` says which each visit had;
     `propensities (n,)` are the probabilities with which the visit's candidates came from that source. `products (n,)`
@@ -25,13 +26,34 @@ class CandidateSources(NamedTuple):
     """
 
     names: tuple[tuple[str, str], ...]
-    source: IntArray
-    propensities: FloatArray
-    products: IntArray
+    source: Any
+    propensities: Any
+    products: Any
 
     def lists_all(self, visit: int) -> bool:
         """Return whether a visit's candidates are all that could be shown."""
         return self.names[self.source[visit]][0] in (REQUEST, CATALOGUE)
+
+
+class SourceNumbers:
+    """Numbers the sources of `n_rows` rows that are read in blocks, as they come."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._of_row = StoredRows((n_rows,), np.int64)
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def add(self, start: int, frame: pl.DataFrame, is_sound: BoolArray) -> None:
+        """Take in rows from `start` on, of which those that are not sound have source 0."""
+        numbers = np.zeros(frame.height, np.int64)
+        sound = np.flatnonzero(is_sound)
+        named, of_row = _numbered(frame.filter(is_sound))
+        first = [self._numbers.setdefault(name, len(self._numbers)) for name in named]
+        numbers[sound] = np.array(first, np.int64)[of_row]
+        self._of_row[start : start + frame.height] = numbers
+
+    def with_columns(self, propensities: RowArray, products: RowArray) -> CandidateSources:
+        """Return the sources of all rows."""
+        return CandidateSources(tuple(self._numbers), self._of_row, propensities, products)
 
 
 def has_sources(frame: pl.DataFrame) -> bool:
@@ -53,14 +75,19 @@ def sources_of(visits: pl.DataFrame) -> CandidateSources | None:
     """Return where candidates came from; None where the log does not say."""
     if not has_sources(visits):
         return None
-    pairs = visits.select(pl.col(name).cast(pl.String) for name in SOURCE[:2])
-    distinct = pairs.unique(maintain_order=True).with_row_index("number")
-    numbers = pairs.join(distinct, on=SOURCE[:2], how="left", maintain_order="left")["number"]
-    names = tuple(distinct.select(SOURCE[:2]).iter_rows())
+    names, source = _numbered(visits)
     products = np.zeros(visits.height, np.int64)
     if SOURCE_PRODUCTS in visits.columns:
         products = visits[SOURCE_PRODUCTS].fill_null(0).cast(pl.Int64).to_numpy()
-    return CandidateSources(names, numbers.cast(pl.Int64).to_numpy(), floats(visits[SOURCE[2]]), products)
+    return CandidateSources(names, source, floats(visits[SOURCE[2]]), products)
+
+
+def _numbered(visits: pl.DataFrame) -> tuple[tuple[tuple[str, str], ...], IntArray]:
+    """Return the sources with their versions, in the order in which they come, and the number of each row's `(n,)`."""
+    pairs = visits.select(pl.col(name).cast(pl.String) for name in SOURCE[:2])
+    distinct = pairs.unique(maintain_order=True).with_row_index("number")
+    numbers = pairs.join(distinct, on=SOURCE[:2], how="left", maintain_order="left")["number"]
+    return tuple(distinct.select(SOURCE[:2]).iter_rows()), numbers.cast(pl.Int64).to_numpy()
 
 
 def distribution_faults(frame: pl.DataFrame) -> Iterator[Fault]:

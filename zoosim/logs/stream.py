@@ -33,7 +33,18 @@ from zoosim.logs.checks import (
 from zoosim.logs.log import Log
 from zoosim.logs.parse import catalogue_of, encoding_of, faults_of, named_action_space, normalized
 from zoosim.logs.records import ProductRecords, records_of, seen_actions
-from zoosim.logs.schema import CANDIDATE_PROPENSITIES, LIFE, LISTED, OWN_MARGINAL, READ, REQUIRED, REWARDS, SOURCE
+from zoosim.logs.schema import (
+    CANDIDATE_PROPENSITIES,
+    LIFE,
+    LISTED,
+    OWN_MARGINAL,
+    READ,
+    REQUIRED,
+    REWARDS,
+    SOURCE,
+    SOURCE_PRODUCTS,
+)
+from zoosim.logs.sources import CandidateSources, SourceNumbers
 from zoosim.logs.stream_ids import RepeatedIds, UserNumbers
 from zoosim.logs.stream_sets import DistinctSets
 
@@ -72,8 +83,7 @@ def stream_log(
         progress: Called with lines about how far it is.
 
     Raises:
-        DataError: as `read_log`; or the log is one of rankings, boosts, visitors who come back, or products that
-            sources of candidates proposed.
+        DataError: as `read_log`; or the log is one of rankings, boosts, or visitors who come back.
     """
     file = Path(path)
     if not file.is_file():
@@ -85,7 +95,7 @@ def stream_log(
             f"{file}: is a log of {held}, and in blocks logs of products alone are read; leave out --stream"
         )
     rewards = [str(name) for name in read_meta(file).get(REWARDS, [])]
-    wanted = {*READ, *columns, *rewards}
+    wanted = {*READ, OWN_MARGINAL, *columns, *rewards}
     windows = _Windows(file, [*columns, *rewards], wanted)
     catalogue = catalogue_of(windows.catalogues(), file)
     log = _Scan(windows, columns, rewards, catalogue.products, progress).log(skip_bad)
@@ -118,8 +128,6 @@ def _held_beside_products(path: Path) -> str | None:
         schema = pl.scan_parquet(path, glob=False).collect_schema()
     if set(LIFE) <= set(schema.names()):
         return "visitors who come back"
-    if set(SOURCE) <= set(schema.names()) or OWN_MARGINAL in schema.names():
-        return "products that sources of candidates proposed"
     return "boosts" if isinstance(schema.get("action"), pl.List | pl.Array) else None
 
 
@@ -263,6 +271,7 @@ class _Scan:
         self._repeated = self._repeated_ids()
         self._users = UserNumbers(windows.n_rows, self._source) if windows.names_users_by_words else None
         self._sets = DistinctSets(windows.n_rows, self._n_actions, self._source)
+        self._sources = SourceNumbers(windows.n_rows) if set(SOURCE) <= set(windows.names) else None
         for start in windows.starts:
             self._check(start)
             stop = min(start + windows.length, windows.n_rows)
@@ -294,6 +303,8 @@ class _Scan:
             products=np.zeros((self._n_actions, 0)) if self._products is None else self._products,
             user_ids=self._user_ids(),
             times=self._times(),
+            marginals=self._numbers(OWN_MARGINAL) if OWN_MARGINAL in windows.names else None,
+            candidate_sources=self._candidate_sources(zeros),
             columns={name: self._numbers(name) for name in self._columns},
             rewards_by_name={name: self._numbers(name) for name in self._rewards},
             skipped=self._skipped,
@@ -339,6 +350,8 @@ class _Scan:
         if self._users is not None:
             self._users.add(start, frame["user_id"], is_kept)
         self._sets.add(start, frame, is_kept)
+        if self._sources is not None:
+            self._sources.add(start, frame, is_kept)
 
     def _take_bad(self, skipped: dict[str, int], row: int, column: str, expected: str) -> None:
         """Count bad rows by reason, the first of which has a fault in a column."""
@@ -399,6 +412,12 @@ class _Scan:
             return floats(column.list.explode(keep_nulls=False, empty_as_null=False)).reshape(-1, width)
 
         return self._windows.array("user", convert, np.float64, width)
+
+    def _candidate_sources(self, zeros: RowArray) -> CandidateSources | None:
+        if self._sources is None:
+            return None
+        products = self._whole(SOURCE_PRODUCTS) if SOURCE_PRODUCTS in self._windows.names else zeros
+        return self._sources.with_columns(self._numbers(SOURCE[2]), products)
 
     def _user_ids(self) -> Any:
         if self._users is not None:

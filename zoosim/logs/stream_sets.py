@@ -5,18 +5,27 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from zoosim.core.blocks import RowArray, StoredRows
+from zoosim.core.blocks import RowArray, RowSpan, StoredRows
+from zoosim.core.digests import short_hash
 from zoosim.core.errors import DataError
 from zoosim.core.types import BoolArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.schema import LISTED
 
-MOST_LISTED = 50_000_000
-"""Products in all different lists together: with more, they would not fit in memory."""
+MOST_IN_MEMORY = 20_000_000
+"""Products in all different lists together; of more, the lists stay in a file."""
+
+MOST_LISTS = 20_000_000
+"""Different lists that can be told apart: each takes some 150 bytes of memory."""
+
+MOST_LISTED = 2**40
+HASH_BYTES = 16
 
 
 class DistinctSets:
     """The lists of `n_rows` rows, each different one kept once, as `read_log` keeps them.
+
+    They are told apart by hashes of 128 bits, and kept in a file.
 
     Args:
         n_rows: How many rows there are.
@@ -30,7 +39,8 @@ class DistinctSets:
         self._name = ""
         self._set_of_row = StoredRows((n_rows,), np.int64)
         self._number_of: dict[bytes | None, int] = {}
-        self._lists: list[np.ndarray] = []
+        self._listed = StoredRows((MOST_LISTED,), np.int32)
+        self._lengths: list[int] = []
         self._size = 0
 
     def add(self, start: int, frame: pl.DataFrame, is_sound: BoolArray) -> None:
@@ -52,28 +62,34 @@ class DistinctSets:
         self._set_of_row[start : start + frame.height] = numbers
 
     def _number(self, products: pl.Series | None) -> int:
-        key = None if products is None else products.to_numpy().tobytes()
+        key = None if products is None else short_hash(products.to_numpy().tobytes(), HASH_BYTES)
         if key not in self._number_of:
-            self._number_of[key] = len(self._lists)
-            if products is None:
-                # A row that says nothing could show everything.
-                unlisted = 0 if self._name == "unavailable" else self._n_actions
-                self._lists.append(np.arange(unlisted, dtype=np.int32))
-            else:
-                self._lists.append(products.unique(maintain_order=True).to_numpy())
-            self._size += len(self._lists[-1])
-            if self._size > MOST_LISTED:
+            self._number_of[key] = len(self._lengths)
+            if len(self._lengths) == MOST_LISTS:
                 raise DataError(
-                    f"{self._source}: column {self._name} holds too many different lists to be read in blocks "
-                    f"({len(self._lists):,}, with more than {MOST_LISTED:,} products); leave out --stream"
+                    f"{self._source}: column {self._name} holds more than {MOST_LISTS:,} different lists, too many to "
+                    "be read in blocks; leave out --stream"
                 )
+            self._keep(self._unlisted if products is None else products.unique(maintain_order=True).to_numpy())
         return self._number_of[key]
+
+    @property
+    def _unlisted(self) -> np.ndarray:
+        """The list of a row that says nothing: it could show everything."""
+        return np.arange(0 if self._name == "unavailable" else self._n_actions, dtype=np.int32)
+
+    def _keep(self, products: np.ndarray) -> None:
+        stop = self._size + len(products)
+        self._listed[self._size : stop] = products
+        self._lengths.append(len(products))
+        self._size = stop
 
     def candidates(self, first_set: RowArray) -> tuple[CandidateSets, Any]:
         """Return the sets, and which of them each row has `(n,)`: `first_set` where there is one, of all products."""
-        if not self._lists or (self._name == "unavailable" and not self._size):
+        if not self._lengths or (self._name == "unavailable" and not self._size):
             return CandidateSets.everything(self._n_actions), first_set
-        starts = np.concatenate([[0], np.cumsum([len(products) for products in self._lists])])
-        products = np.concatenate(self._lists)
+        starts = np.concatenate([[0], np.cumsum(self._lengths)])
+        is_small = self._size <= MOST_IN_MEMORY
+        products: Any = self._listed[: self._size] if is_small else RowSpan(0, self._size).of(self._listed)
         are_lacking = self._name == "unavailable"
         return CandidateSets(starts, products, self._n_actions, are_lacking=are_lacking), self._set_of_row

@@ -17,13 +17,17 @@ from zoosim.arena.recording import record_frames, write_records
 from zoosim.core import blocks
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import Distribution, FloatArray
+from zoosim.logs import stream
 from zoosim.logs.log import Log
 from zoosim.logs.parse import to_log
+from zoosim.logs.stream import stream_log
+from zoosim.models import linear_rewards
 from zoosim.off_policy import read_log
 from zoosim.off_policy.actions.product_weights import weigh_and_predict
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.targets.products import make_target, spec_of
 from zoosim.off_policy.targets.retrieving import RetrievingTarget
+from zoosim.policies.products.rules import Popularity
 from zoosim.policies.products.two_stage import TwoStage
 from zoosim.policies.requests import dense_propensities
 from zoosim.worlds.catalogue.world import Catalogue
@@ -75,6 +79,20 @@ def test_another_retrieval_is_judged_by_a_log_whose_sources_reach_every_product(
     given = replace(log, marginals=log.propensities)
     weights = weigh_and_predict(given, RetrievingTarget(target, given), [])[0].weights
     assert weights.mean() < 1.0 - 4 * weights.std() / np.sqrt(ROWS)
+
+
+def test_a_log_that_is_read_in_blocks_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (blocks, linear_rewards, stream):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 512)
+    monkeypatch.setattr(stream, "LARGEST_WINDOW", 1_024)
+    log = log_of(taught(1, explore=0.3), tmp_path)
+    path = tmp_path / "log.parquet"
+    popularity = Popularity(spec_of(log), np.random.default_rng(0))
+    popularity.fit(log.rows(np.arange(300)))
+    policies = {"other": taught(2, explore=0.1), "popularity": popularity}
+    options: dict[str, Any] = {"estimators": ["ips", "snips", "dr"], "samples": 200}
+    streamed, whole = (evaluate(read(path), policies, **options) for read in (stream_log, read_log))
+    assert streamed.summary == whole.summary
 
 
 def test_what_a_log_of_one_retrieval_cannot_show_is_counted(tmp_path: Path) -> None:

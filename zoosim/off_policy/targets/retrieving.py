@@ -3,6 +3,7 @@
 import numpy as np
 
 from zoosim.core.blame import blamed
+from zoosim.core.blocks import block_any
 from zoosim.core.distributions import Distributions
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import POOL, BoolArray, Context, Distribution, FloatArray, IntArray, Progress, frozen
@@ -26,7 +27,8 @@ class RetrievingTarget(PolicyTarget):
     def __init__(self, policy: Policy, log: Log, progress: Progress = lambda line: None) -> None:
         super().__init__(policy, log, progress)
         sources = log.candidate_sources
-        if sources is not None and log.marginals is None and (sources.propensities < 1.0).any():
+        comes_by_chance = sources is not None and block_any(lambda share: share < 1.0, sources.propensities)
+        if comes_by_chance and log.marginals is None:
             raise PolicyError(
                 "looks at other candidates than the log's, which come from several sources and has no "
                 "marginal_propensity to weigh it by; log it, or judge by the log's candidates alone"

@@ -13,8 +13,10 @@ from tests.off_policy.test_streamed import _small_blocks  # noqa: F401  (a fixtu
 from zoosim.api import streaming
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parquet import read_meta, write_parquet
+from zoosim.core.types import PastLog, Progress
 from zoosim.logs import stream
 from zoosim.off_policy.training import Training
+from zoosim.policies.from_log.linear import Linear
 from zoosim.policies.model import model_digest
 
 POLICIES = ["linear", "linucb", "popularity"]
@@ -80,6 +82,20 @@ def test_what_learns_from_all_rows_at_once_is_refused_by_name(tmp_path: Path, mo
     monkeypatch.setattr(stream, "available_memory", lambda: 1e3)
     assert streaming.is_streamed(log, None, {}, {}, {"linucb": "linucb"})
     assert not streaming.is_streamed(log, None, {}, {}, {"linucb": "linucb", "mlp": "mlp"})
+
+
+def test_what_learns_from_all_rows_at_once_is_no_less_refused_where_its_parent_reads_blocks(tmp_path: Path) -> None:
+    log = imported(tmp_path, n=300)
+
+    class Own(Linear):
+        """Fits its model in a way of its own."""
+
+        def _fit_model(self, log: PastLog, progress: Progress) -> Any:
+            return super()._fit_model(log, progress)
+
+    assert streaming.is_streamed(log, True, {}, {}, {"linear": Linear})
+    with pytest.raises(ConfigError, match="stream: what policy own learns by goes with a log in memory alone"):
+        streaming.is_streamed(log, True, {}, {}, {"own": Own})
 
 
 def test_rows_have_to_be_in_order_of_time(tmp_path: Path) -> None:

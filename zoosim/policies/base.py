@@ -31,14 +31,14 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def reads_blocks(fit: Fit) -> Fit:
-    """Mark a `fit` that takes rows by slices, and never all of them, so that they need not fit in memory."""
+    """Mark a method that takes rows by slices, and never all of them, so that they need not fit in memory."""
     fit.reads_blocks = True  # type: ignore[attr-defined]
     return fit
 
 
 def learns_by_blocks(policy_class: "type[Policy]") -> bool:
     """Return whether policies of a class learn from a log whose rows are read in blocks."""
-    return getattr(policy_class.fit, "reads_blocks", False)
+    return all(getattr(getattr(policy_class, name), "reads_blocks", False) for name in policy_class.row_readers)
 
 
 class Policy(Stateful, ABC):
@@ -75,6 +75,9 @@ class Policy(Stateful, ABC):
 
     learns_from_logs: ClassVar[bool] = True
     """True where a log teaches the policy anything; else `fit` refuses it with `PolicyError`."""
+
+    row_readers: ClassVar[tuple[str, ...]] = ("fit",)
+    """The methods that read a log's rows: where all of them are marked by `reads_blocks`, it may be read in blocks."""
 
     learns_by_candidates: ClassVar[bool] = False
     """True where `update` and `note_decision` must be told all candidates; else the one that was shown is enough."""

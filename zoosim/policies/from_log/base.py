@@ -12,7 +12,7 @@ from zoosim.core.limits import IDS
 from zoosim.core.parameters import parameter
 from zoosim.core.state import blank, saved_length
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
-from zoosim.policies.base import policy_name
+from zoosim.policies.base import policy_name, reads_blocks
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.from_log.best_guess import Weights, best_guesses
 from zoosim.policies.from_log.traits import Traits
@@ -33,6 +33,7 @@ class FromLog(AttachingPolicy, TabulatingPolicy):
 
     learns_online = False
     predicts = True
+    row_readers = ("fit", "_fit_model")
     at_once: ClassVar = {"tabulate": ("propensities", "_guesses"), "_in_order": ("_guess",)}
     learned = ("_model", "rng")
     _model: Annotated[dict[str, np.ndarray], {"product_ids": (IDS,)}]
@@ -92,6 +93,7 @@ class FromLog(AttachingPolicy, TabulatingPolicy):
             for own, shared in self._by_product.items()
         }
 
+    @reads_blocks
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, and forget what was learned before.
 

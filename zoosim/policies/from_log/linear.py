@@ -21,10 +21,6 @@ class Linear(FromLog):
     name = "linear"
 
     @reads_blocks
-    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
-        """Learn from a log of the past by sums over its rows; see `FromLog.fit`."""
-        return super().fit(log, progress)
-
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         traits = find_traits(log.products)
         group = group_by_user(len(log), log.user_ids).group

@@ -122,53 +122,51 @@ def evaluate(
         policy for policy in given.values() if _is_column(policy)
     ]
     learners = {name: policy for name, policy in given.items() if train and _is_by_name(policy)}
+    spread = None if executor is None else open_spread(executor)
     is_by_blocks = is_streamed(log, stream, in_memory, given, learners)
-    with open_spread(executor) as spread:
-        if is_by_blocks:
-            from zoosim.logs.stream import stream_log
+    if is_by_blocks:
+        from zoosim.logs.stream import stream_log
 
-            assert isinstance(log, str | os.PathLike)
-            loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
-        else:
-            loaded = open_log(
-                log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max
+        assert isinstance(log, str | os.PathLike)
+        loaded = stream_log(log, columns=columns, skip_bad=skip_bad, progress=progress)
+    else:
+        loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
+    opened = {name: _opened(policy) for name, policy in given.items()}
+    kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
+    # The whole path, as a policy may change the working directory.
+    folder = None if out is None else writable_folder(Path(out).absolute(), "results")
+
+    defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
+    changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
+    are_rankings = find_action_space(loaded.action_space).shows_several
+    typed = {
+        **changed,
+        "train": train,
+        "a_max": a_max,
+        "data": data,
+        "skip_bad": skip_bad,
+        "rankings": are_rankings,
+        "stream": stream is True,
+        "out": out,
+    }
+    try:
+        with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
+            evaluation = evaluate_on(
+                kept_log,
+                made,
+                seed=seed,
+                overlap=folder is not None,
+                earlier=earlier,
+                spread=spread,
+                progress=progress,
+                **options,
             )
-        opened = {name: _opened(policy) for name, policy in given.items()}
-        kept_log, earlier, made, notes = _prepared(opened, loaded, train, seed)
-        # The whole path, as a policy may change the working directory.
-        folder = None if out is None else writable_folder(Path(out).absolute(), "results")
-
-        defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
-        changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-        are_rankings = find_action_space(loaded.action_space).shows_several
-        typed = {
-            **changed,
-            "train": train,
-            "a_max": a_max,
-            "data": data,
-            "skip_bad": skip_bad,
-            "rankings": are_rankings,
-            "stream": stream is True,
-            "out": out,
-        }
-        try:
-            with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
-                evaluation = evaluate_on(
-                    kept_log,
-                    made,
-                    seed=seed,
-                    overlap=folder is not None,
-                    earlier=earlier,
-                    spread=spread,
-                    progress=progress,
-                    **options,
-                )
-                evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
-        except EvaluationInterrupted as interrupted:
-            if folder is not None and interrupted.evaluation is not None:
-                finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
-                _write_evaluation(folder, interrupted.evaluation, finished, typed)
-            raise
+            evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
+    except EvaluationInterrupted as interrupted:
+        if folder is not None and interrupted.evaluation is not None:
+            finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
+            _write_evaluation(folder, interrupted.evaluation, finished, typed)
+        raise
     evaluation = evaluation.with_notes(_keep_forecasts(evaluation, _model_files(given), kept_log))
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)

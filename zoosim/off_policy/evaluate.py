@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def evaluate(
     overlap: bool = False,
     compare: bool = True,
     earlier: Log | None = None,
-    spread: "Spread | None" = None,
+    spread: "AbstractContextManager[Spread] | None" = None,
     progress: Progress = lambda line: None,
 ) -> Evaluation:
     """Estimate the mean reward per visit that each policy would have earned, from a log of another policy.
@@ -90,8 +91,8 @@ def evaluate(
         compare: Also compare and rank the policies.
         earlier: Rows of the same products that policies learned from, which `log` does not hold: the mixed model of
             "dm" learns from them, too. Default: from one half of the log's users for the other half.
-        spread: Asks policies about blocks of rows in other processes (`zoosim.arena.backends.judging`); of logs of
-            single products alone.
+        spread: Asks policies about blocks of rows in other processes (`zoosim.arena.backends.judging`), and is entered
+            once all else is checked; of logs of single products alone.
         progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
 
     Returns:
@@ -132,7 +133,7 @@ def evaluate(
         log = replace(log, propensities=estimated.values)
         if is_deterministic(log, estimated):
             options = options._replace(estimators=(DIRECT_METHOD,), is_deterministic=True)
-    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier, spread)
+    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated, earlier)
     # All are checked before the first one is judged, which may take long.
     prepared = {}
     for name, policy in policies.items():
@@ -147,15 +148,16 @@ def evaluate(
         segments = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS)
         groups = segments.named(log.features, log.visitor_features)
     finished = list[str]()
-    try:
-        for name, evaluate_policy in prepared.items():
-            with naming(name):
-                policy_evaluation = evaluate_policy()
-                findings.add(name, policy_evaluation, groups)
-            finished.append(name)
-    except KeyboardInterrupt:
-        missing = [name for name in prepared if name not in finished]
-        raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
+    with spread or nullcontext() as evaluator.spread:
+        try:
+            for name, evaluate_policy in prepared.items():
+                with naming(name):
+                    policy_evaluation = evaluate_policy()
+                    findings.add(name, policy_evaluation, groups)
+                finished.append(name)
+        except KeyboardInterrupt:
+            missing = [name for name in prepared if name not in finished]
+            raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
     evaluation = findings.evaluation(finished)
     # The direct method needs no overlap: where it has an estimate, that stands beside what is said of the others.
     needs_overlap = all(row.estimator != DIRECT_METHOD for row in evaluation.results)

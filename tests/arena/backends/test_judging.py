@@ -18,7 +18,7 @@ from zoosim.arena.backends.judging import spread_over
 from zoosim.arena.backends.local import start_pool, without_main
 from zoosim.arena.backends.remote import Remote
 from zoosim.core.action_space import RANKINGS
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, PolicyError, ZoosimError
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.parse import read_log
 from zoosim.logs.stream import stream_log
@@ -277,6 +277,21 @@ def test_other_logs_are_refused_by_name(path: Path) -> None:  # noqa: F811
         evaluate(rankings, {"column": "column:target"}, spread=spread_over(Remote(ThreadPoolExecutor(1))))
     with pytest.raises(ConfigError, match=r"executor: got 'slurm:x', expected dask:ADDRESS"):
         zoosim.evaluate(path, ["column:target"], executor="slurm:x", progress=None)
+
+
+def test_workers_are_asked_once_all_else_is_checked(path: Path, tmp_path: Path) -> None:  # noqa: F811
+    executor = Losing(0)
+    wrong: list[tuple[Path, str, dict[str, Any], str]] = [
+        (tmp_path / "none.parquet", "column:target", {}, "no such file"),
+        (path, "linucb", {}, "has learned nothing yet"),
+        (path, "column:target", {"out": path}, "--out: .* cannot be written"),
+        (path, "column:target", {"samples": -1}, "samples: got -1"),
+        (path, "column:missing", {}, "missing"),
+    ]
+    for log, policy, options, message in wrong:
+        with pytest.raises(ZoosimError, match=message):
+            zoosim.evaluate(log, [policy], executor=executor, progress=None, **options)
+    assert not executor.calls
 
 
 def test_a_cluster_of_dask(path: Path, saved: Path) -> None:  # noqa: F811

@@ -14,6 +14,16 @@ TIMEOUT = 10.0
 """Seconds within which a cluster has to answer."""
 
 
+def check_executor(executor: "Executor | str") -> None:
+    """Refuse with `ConfigError` what is neither an executor nor the address of a cluster, which is not asked yet."""
+    scheme, _, address = executor.partition(":") if isinstance(executor, str) else ("", "", "")
+    if not isinstance(executor, Executor) and (scheme not in CLUSTERS or not address):
+        raise ConfigError(
+            f"executor: got {shown(executor)}, expected {' or '.join(f'{name}:ADDRESS' for name in CLUSTERS)}, or in "
+            "Python a concurrent.futures.Executor"
+        )
+
+
 @contextmanager
 def open_executor(executor: "Executor | str") -> Iterator[Executor]:
     """Yield an executor, as it is or by the address of a cluster, which is left when the block ends.
@@ -21,15 +31,11 @@ def open_executor(executor: "Executor | str") -> Iterator[Executor]:
     Raises:
         ConfigError: it is neither, its package is not installed, or nobody answers at the address.
     """
+    check_executor(executor)
     if isinstance(executor, Executor):
         yield executor
         return
-    scheme, _, address = executor.partition(":") if isinstance(executor, str) else ("", "", "")
-    if scheme not in CLUSTERS or not address:
-        raise ConfigError(
-            f"executor: got {shown(executor)}, expected {' or '.join(f'{name}:ADDRESS' for name in CLUSTERS)}, or in "
-            "Python a concurrent.futures.Executor"
-        )
+    scheme, _, address = executor.partition(":")
     _check_answers(address)
     try:
         cluster = CLUSTERS[scheme](address)

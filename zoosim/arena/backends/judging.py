@@ -6,8 +6,8 @@ is shared. What only this process can ask, such as a function, is asked here.
 
 import io
 import pickle
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -47,8 +47,9 @@ ASKED = ("actions", "propensities", "marginals", "features", "user_ids")
 OWN_CLASS = "class of the policy"
 
 
-def spread_over(backend: Backend) -> Spread:
-    """Return what has blocks of rows weighed by a backend, for `zoosim.off_policy.evaluate`."""
+@contextmanager
+def spread_over(backend: Backend) -> Iterator[Spread]:
+    """Yield what has blocks of rows weighed by a backend, for `zoosim.off_policy.evaluate`."""
 
     def spread(weighing: Weighing, blocks: Sequence[slice], progress: Progress) -> Weighed:
         work = _work(weighing)
@@ -64,7 +65,7 @@ def spread_over(backend: Backend) -> Spread:
                 countdown.report(n_judged)
                 yield number, block
 
-    return spread
+    yield spread
 
 
 class BlockContent(NamedTuple):

@@ -188,7 +188,6 @@ class ActionSpaceEvaluator(ABC):
         bandwidth: The width of kernels, where the action space has them; None to choose it from the log.
         propensities: Where those of the log were estimated, what is known of it.
         earlier: Rows of the same products that the log does not hold, from which reward models may learn.
-        spread: Weighs blocks of rows in other processes; None to do it in this one.
     """
 
     estimators: ClassVar[tuple[str, ...]]
@@ -217,7 +216,6 @@ class ActionSpaceEvaluator(ABC):
         bandwidth: float | None,
         propensities: EstimatedPropensities | None = None,
         earlier: Log | None = None,
-        spread: "Spread | None" = None,
     ) -> None:
         if bandwidth is not None:
             self._check_bandwidth(bandwidth)
@@ -227,7 +225,8 @@ class ActionSpaceEvaluator(ABC):
         self.bandwidth = bandwidth
         self.propensities = propensities
         self.earlier = earlier
-        self.spread = spread
+        self.spread: Spread | None = None
+        """Weighs blocks of rows in other processes; None to do it in this one."""
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")

@@ -228,6 +228,10 @@ def test_tables_name_everything_once(page: str, heading: str, names: Iterable[st
     assert sorted(found) == sorted(names)
 
 
+def test_the_readme_counts_the_policies() -> None:
+    assert f" {len(BUILT_IN)} policies," in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_tables_of_the_configuration_name_every_key_of_a_run() -> None:
     listed = FIRST_CELL.findall((ROOT / "docs" / "configuration.md").read_text(encoding="utf-8"))
     assert {"steps", "seeds", "delay", "batch"} <= set(listed)

@@ -139,15 +139,15 @@ def test_a_service_launches_a_model_that_another_one_of_its_log_got(tmp_path: Pa
 
 
 def test_a_model_for_which_there_is_no_room_is_refused_in_one_line(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, model: Path, rival: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     async def use(service: Service) -> None:
-        monkeypatch.setattr(folder, "_keep_file", fail)
+        monkeypatch.setattr(folder, "_write_model", fail)
         with pytest.raises(StoreError, match=r"model: cannot be kept .No space left on device.; make room"):
-            service.keep_model_content(model.read_bytes())
+            service.keep_model_content(rival.read_bytes())
 
     with_service(tmp_path, model, use)
 

@@ -3,15 +3,19 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.serving.shop import make_model, with_service
 from tests.serving.test_service import visit
 from zoosim.core.errors import DataError
-from zoosim.serving.folder import EVALUATIONS, MODELS, SNAPSHOTS, keep_model_file, load_served_model
+from zoosim.policies.model import Model, load_model, model_digest
+from zoosim.serving import folder
+from zoosim.serving.folder import EVALUATIONS, MODELS, SNAPSHOTS, Models, keep_model_file, load_served_model
 from zoosim.serving.service import Service
 from zoosim.serving.store.address import LOG
+from zoosim.serving.store.base import Store
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,27 @@ def test_a_sound_model_under_the_name_of_another_is_refused(
         with_service(tmp_path, None, use)
     kept.write_bytes(model.read_bytes())
     with_service(tmp_path, None, use)
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_kept_under_its_own_digest(
+    tmp_path: Path, model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_model(tmp_path_factory.mktemp("other"), names=[f"q{number}" for number in range(8)]).read_bytes()
+    given = tmp_path / model.name
+    given.write_bytes(model.read_bytes())
+    (tmp_path / MODELS).mkdir()
+
+    def replace_and_load(path: Path, **more: Any) -> Model:
+        loaded = load_model(path, **more)
+        given.write_bytes(other)
+        return loaded
+
+    monkeypatch.setattr(folder, "load_model", replace_and_load)
+    models = Models(tmp_path, Store)  # type: ignore[arg-type]  # which is not asked
+    digest = models.keep(given)
+    assert models.load(digest).catalogue.names == load_model(model).catalogue.names
+    assert digest == model_digest(model)
+    assert (tmp_path / MODELS / f"{digest}.zoosim").read_bytes() == model.read_bytes()
 
 
 @pytest.mark.parametrize("damaged", ["a pipe", "a device", "other bytes"])

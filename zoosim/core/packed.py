@@ -6,6 +6,7 @@ compared before anything else is read. Arrays stand there as they are, never com
 the file.
 """
 
+import io
 import json
 import os
 import re
@@ -90,10 +91,13 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
             file.write(digest)
 
 
-def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
-    with _opened(path, packing) as file:
-        size = os.fstat(file.fileno()).st_size
+def read_packed(
+    path: Path, packing: Packing, content: bytes | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read a file's header and arrays, of its `content` where that is read; raises `DataError` for a wrong checksum."""
+    with _opened(path, packing) if content is None else io.BytesIO(content) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         if file.read(len(packing.magic)) != packing.magic:
             raise packing.broken(path)
         if not _has_its_digest(file, packing, size):
@@ -102,6 +106,12 @@ def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str,
             return _unpacked(file, size)
         except Exception as error:  # a file that somebody made on purpose
             raise packing.broken(path, " ".join(str(error).split())) from None
+
+
+def packed_content(path: Path, packing: Packing) -> bytes:
+    """Return what a file of a size that can be read holds, unchecked; raises `DataError` where it cannot be."""
+    with _opened(path, packing) as file:
+        return file.read()
 
 
 def packed_digest(path: Path, packing: Packing) -> str:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.action_space import BOOSTS, PRODUCTS
 from zoosim.core.blame import blamed
+from zoosim.core.digests import content_digest
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import checked_file
-from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
+from zoosim.core.packed import Packing, packed_content, packed_digest, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.tabular import TabularResult
 from zoosim.core.types import NOBODY, Context, FloatArray, IntArray, frozen
@@ -350,20 +351,34 @@ def model_digest(path: str | os.PathLike[str]) -> str:
     return packed_digest(Path(path), PACKING)[:DIGEST_CHARACTERS]
 
 
-def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model:
+def model_content(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a model's file, for `load_model`; raises `DataError` for what is taken for one."""
+    where = Path(path)
+    _refuse_other_kinds(where)
+    return packed_content(where, PACKING)
+
+
+def content_name(content: bytes) -> str:
+    """Return the digest by which the model in a file of this content is named, by `model_digest`, too."""
+    return content_digest(memoryview(content)[PACKING.head :])[:DIGEST_CHARACTERS]
+
+
+def load_model(path: str | os.PathLike[str], policy: str | None = None, content: bytes | None = None) -> Model:
     """Return the model of a file that `save_model` wrote; nothing in the file is ever executed.
 
     Args:
         path: The file.
         policy: `FILE.py:Class` of a policy of your own, which is imported; a built-in policy needs none.
+        content: What the file holds, where that was read already: `path` is but what messages call it.
 
     Raises:
         ConfigError, PolicyError: `policy` names no policy.
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
-    _refuse_other_kinds(where)
-    header, arrays = read_packed(where, PACKING)
+    if content is None:
+        _refuse_other_kinds(where)
+    header, arrays = read_packed(where, PACKING, content)
     try:
         space = find_action_space(header.get("action_space", BOOSTS if "search" in header else PRODUCTS))
     except ConfigError as error:

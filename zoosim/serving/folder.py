@@ -12,10 +12,10 @@ from pathlib import Path
 
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.blame import one_line
-from zoosim.core.digests import file_digest
+from zoosim.core.digests import content_digest, file_digest
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, read_content
-from zoosim.policies.model import SUFFIX, Model, load_model, model_digest, save_model
+from zoosim.policies.model import SUFFIX, Model, content_name, load_model, model_content, model_digest, save_model
 from zoosim.serving.candidate_sources import index_products
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
@@ -161,45 +161,51 @@ def load_served_model(folder: Path, digest: str) -> Model:
 
 
 def keep_model_file(folder: Path, model_file: Path) -> str:
-    """Copy a model into the service's folder, and return its digest.
+    """Copy a model into the service's folder, and return its digest; raises as `keep_content`."""
+    return keep_content(folder, model_content(model_file), model_file)[0]
+
+
+def keep_content(folder: Path, content: bytes, source: Path = Path("model")) -> tuple[str, Model | None]:
+    """Keep a model, the content of its file, in the service's folder.
+
+    Returns:
+        Its digest, and the model; None where the folder had it.
 
     Raises:
-        DataError: the file is no model.
+        DataError: the content is no model.
         ConfigError: no service decides in its action space.
     """
-    _served(model_file)
-    return _keep_file(folder, model_file)
-
-
-def _served(model_file: Path) -> Model:
-    """Return the model in a file; raises as `keep_model_file`."""
-    model = load_model(model_file)
+    digest = content_name(content)
+    if _is_kept(folder, digest, content):
+        return digest, None
+    model = load_model(source, content=content)
     space = find_action_space(model.action_space)
     if space.endpoint is None or space.learning is None:
         raise ConfigError(
-            f"{model_file}: is a model of {space.name}, for which services have no endpoint; decide by it in Python"
+            f"{source}: is a model of {space.name}, for which services have no endpoint; decide by it in Python"
         )
-    return model
+    _write_model(folder, digest, content)
+    return digest, model
 
 
 def keep_model(folder: Path, model: Model) -> str:
     """Keep a model in the service's folder; return its digest."""
     with tempfile.TemporaryDirectory() as temporary:
-        return _keep_file(folder, save_model(model, Path(temporary) / f"model{SUFFIX}"))
-
-
-def _keep_file(folder: Path, model_file: Path) -> str:
-    digest = model_digest(model_file)
-    if not _is_kept(folder, digest, model_file):
-        with atomic(model_path(folder, digest)) as temporary:
-            shutil.copyfile(model_file, temporary)
+        content = save_model(model, Path(temporary) / f"model{SUFFIX}").read_bytes()
+    digest = content_name(content)
+    _write_model(folder, digest, content)
     return digest
 
 
-def _is_kept(folder: Path, digest: str, model_file: Path) -> bool:
-    """Return whether a folder has this very file, whole: one in it may be damaged, and is to be replaced then."""
+def _write_model(folder: Path, digest: str, content: bytes) -> None:
+    with atomic(model_path(folder, digest)) as temporary:
+        temporary.write_bytes(content)
+
+
+def _is_kept(folder: Path, digest: str, content: bytes) -> bool:
+    """Return whether a folder has this very model, whole: a file in it may be damaged, and is to be replaced then."""
     try:
-        return file_digest(model_path(folder, digest)) == file_digest(model_file)
+        return file_digest(model_path(folder, digest)) == content_digest(content)
     except OSError:  # there is none yet, or one that cannot be read
         return False
 
@@ -222,17 +228,13 @@ class Models:
         self._prepared: dict[str, list[Model]] = {}
 
     def keep(self, model_file: Path) -> str:
-        """Copy a model into the folder, and return its digest; raises as `keep_model_file`.
+        """Copy a model into the folder, and return its digest; raises as `keep_content`.
 
         It is loaded where the folder did not have it, and is then what `load` returns.
         """
-        with contextlib.suppress(DataError):  # a file that is no model, as is said where it is loaded
-            digest = model_digest(model_file)
-            if _is_kept(self._folder, digest, model_file):
-                return digest
-        model = _served(model_file)
-        digest = _keep_file(self._folder, model_file)
-        self._prepared[digest] = [model]
+        digest, model = keep_content(self._folder, model_content(model_file), model_file)
+        if model is not None:
+            self._prepared[digest] = [model]
         return digest
 
     def look(self, digest: str) -> Model:

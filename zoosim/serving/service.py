@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,12 +14,12 @@ import msgspec
 
 from zoosim.core.blame import one_line
 from zoosim.core.durations import MICROSECONDS
-from zoosim.core.errors import ConfigError, DataError, StoreError
+from zoosim.core.errors import ConfigError, StoreError
 from zoosim.core.parameters import unknown
 from zoosim.core.version import VERSION
 from zoosim.monitoring.launch_plan import OBJECTIVE, Plan
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import SUFFIX, Model
+from zoosim.policies.model import Model
 from zoosim.serving.annotations import Annotations
 from zoosim.serving.arm_replica import GROWN_FROM, checked_rules, rules_of
 from zoosim.serving.backlog import Backlog
@@ -48,6 +47,7 @@ from zoosim.serving.events import (
 from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.floors import floors_of
 from zoosim.serving.folder import (
+    keep_content,
     keep_model,
     keep_model_file,
     load_served_model,
@@ -453,13 +453,8 @@ class Service:
             DataError, ConfigError: as `keep_model`.
             StoreError: there is no room for it, or the log's server cannot be reached.
         """
-        with _room(), tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"model{SUFFIX}"
-            path.write_bytes(content)
-            try:
-                digest = self.keep_model(path)
-            except (DataError, ConfigError) as error:
-                raise type(error)(str(error).replace(str(path), "model")) from None
+        with _room():
+            digest, _ = keep_content(self.folder, content)
         # Another service of the log may be asked to launch it.
         self._store.share(self.folder, [model_path(Path(), digest).as_posix()])
         return digest

@@ -9,6 +9,7 @@ import pytest
 
 from tests.serving.shop import make_model
 from zoosim.core.errors import ConfigError, StoreError
+from zoosim.serving.folder import keep_model_file
 from zoosim.serving.loops.folder import LOOP_FILE, REMOVED, LoopFile, LoopsFolder, check_name
 from zoosim.serving.settings import Settings
 from zoosim.serving.store.address import LOG
@@ -24,7 +25,7 @@ def loops(tmp_path: Path) -> LoopsFolder:
 
 
 def test_a_loop_is_added_with_model_and_settings_and_removed_with_its_log(loops: LoopsFolder, tmp_path: Path) -> None:
-    digest = loops.keep_model(make_model(tmp_path))
+    digest = keep_model_file(loops.path, make_model(tmp_path))
     loops.add("home", digest, {"wait": 60.0})
     assert loops.names() == ["home"]
     assert loops.read("home") == LoopFile(f"models/{digest}.zoosim", {"wait": 60.0})
@@ -51,9 +52,9 @@ def test_an_addition_that_is_cut_off_leaves_no_loop_and_succeeds_when_it_comes_a
     loops: LoopsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Cut off as a kill does: nothing is undone."""
-    digest = loops.keep_model(make_model(tmp_path))
+    digest = keep_model_file(loops.path, make_model(tmp_path))
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
-    targets = {"mkdir": "pathlib.Path.mkdir", "copy": "shutil.copyfile", "write": "pathlib.Path.write_text"}
+    targets = {"mkdir": "pathlib.Path.mkdir", "copy": "pathlib.Path.write_bytes", "write": "pathlib.Path.write_text"}
 
     def kill(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -70,12 +71,12 @@ def test_an_addition_that_is_cut_off_leaves_no_loop_and_succeeds_when_it_comes_a
 def test_a_full_disk_refuses_an_addition_and_leaves_nothing(
     loops: LoopsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = loops.keep_model(make_model(tmp_path))
+    digest = keep_model_file(loops.path, make_model(tmp_path))
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("shutil.copyfile", fail)
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
     with pytest.raises(StoreError, match="loop home: cannot be kept"):
         loops.add("home", digest, {})
     assert not loops.folder("home").exists()

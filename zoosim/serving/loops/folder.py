@@ -111,10 +111,6 @@ class LoopsFolder:
         path = self.folder(name) / model
         return path if model and (path.exists() or not (self.folder(name) / LOG).exists()) else None
 
-    def keep_model(self, model_file: Path) -> str:
-        """Keep a model for a loop that is added later; return its digest. Raises as `folder.keep_model_file`."""
-        return keep_model_file(self.path, model_file)
-
     def forget_models(self) -> None:
         """Remove the models that were kept for loops: each loop has its own."""
         for path in (self.path / MODELS).glob("*"):

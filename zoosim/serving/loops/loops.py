@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import tempfile
 from collections.abc import Mapping
 from contextvars import copy_context
 from datetime import UTC, datetime
@@ -14,10 +13,10 @@ from typing import Any, NamedTuple
 from starlette.types import Receive, Scope, Send
 
 from zoosim.core.blame import one_line
-from zoosim.core.errors import ConfigError, DataError, StoreError, ZoosimError
+from zoosim.core.errors import StoreError, ZoosimError
 from zoosim.core.number_format import counted
-from zoosim.policies.model import SUFFIX
 from zoosim.serving.console.sessions import Sessions
+from zoosim.serving.folder import keep_content
 from zoosim.serving.log_lines import LOOP
 from zoosim.serving.loops.folder import LoopFile, LoopsFolder, check_name
 from zoosim.serving.loops.learners import LearnerProcess
@@ -99,15 +98,10 @@ class Loops:
             DataError, ConfigError: it is none, or one that no service decides by.
             StoreError: there is no room for it.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"model{SUFFIX}"
-            try:
-                path.write_bytes(content)
-                return self.folder.keep_model(path)
-            except (DataError, ConfigError) as error:
-                raise type(error)(str(error).replace(str(path), "model")) from None
-            except OSError as error:
-                raise StoreError(f"model: cannot be kept ({error.strerror}); make room, and send it again") from None
+        try:
+            return keep_content(self.folder.path, content)[0]
+        except OSError as error:
+            raise StoreError(f"model: cannot be kept ({error.strerror}); make room, and send it again") from None
 
     async def add(self, name: str, model: str, settings: Mapping[str, Any]) -> bool:
         """Add a loop while the others go on; once this returns, it answers, and is there after a restart.

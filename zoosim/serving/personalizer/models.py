@@ -10,7 +10,7 @@ from typing import Any
 from zoosim.action_spaces.registry import find_action_space
 from zoosim.core.errors import DataError
 from zoosim.policies.model import PACKING, SUFFIX, load_model, save_model
-from zoosim.serving.folder import model_path
+from zoosim.serving.folder import keep_content, model_path
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError
 from zoosim.serving.service import Service
@@ -40,19 +40,16 @@ def _kept(service: Service, content: bytes) -> str:
     """Keep a model in the service's folder; return its digest. Raises `PersonalizerError` for what is none."""
     is_signed = not content.startswith(PACKING.magic)
     unpacked = _unsigned(content) if is_signed else content
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / MEMBER
-        path.write_bytes(unpacked)
-        try:
-            model = load_model(path)
-        except DataError as error:
-            code = "InvalidModelImportSignature" if is_signed else "InvalidModelImportFormat"
-            raise PersonalizerError(code, str(error).replace(str(path), "model")) from None
-        endpoint = find_action_space(model.action_space).endpoint
-        if endpoint is None or not endpoint.fills_slots:
-            message = f"Model should choose products, got one of {model.action_space}."
-            raise PersonalizerError("InvalidModelImportFormat", message)
-        return service.keep_model(path)
+    try:
+        model = load_model("model", content=unpacked)
+    except DataError as error:
+        code = "InvalidModelImportSignature" if is_signed else "InvalidModelImportFormat"
+        raise PersonalizerError(code, str(error)) from None
+    endpoint = find_action_space(model.action_space).endpoint
+    if endpoint is None or not endpoint.fills_slots:
+        message = f"Model should choose products, got one of {model.action_space}."
+        raise PersonalizerError("InvalidModelImportFormat", message)
+    return keep_content(service.folder, unpacked)[0]
 
 
 async def reset_model(service: Service) -> None:

@@ -73,3 +73,20 @@ def test_rows_that_no_snapshot_holds_are_waited_for(tmp_path: Path) -> None:
                 await behind.catch_up()
 
     asyncio.run(use())
+
+
+def test_models_that_a_start_looked_at_and_did_not_take_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """As where another service of the log went on faster, by other models."""
+    model = make_model(tmp_path)
+    rival = make_model(tmp_path / "rival", countries=("de",))
+
+    async def use() -> None:
+        async with running(tmp_path / "service", model) as service:
+            current = service.current
+            digest = service.keep_model(rival)
+            current.model_to_look_at(digest)
+            assert current.models.are_prepared([digest])
+            current.begin(lambda: current.start)
+            assert not current.models.are_prepared([digest])
+
+    asyncio.run(use())

@@ -325,6 +325,7 @@ class Current(Projection):
             self._store.sync()
             self._read_to_end()  # to this start, or to that of another service, which was faster
             start = start_of()
+        self.models.prepare(())  # those that were only looked at go
         self.history.read(self._reader, self.start, self._replica.position)
 
     async def switch(self, writer: Writer, change: Callable[[Start], Start]) -> None:

@@ -1,4 +1,4 @@
-"""Arrays that grow, shrink, get a column of ones; rows spread evenly; codes; and numbers from outside as arrays."""
+"""Arrays that grow, shrink, get a column of ones; rows spread evenly; codes; where ids stand; numbers from outside."""
 
 from typing import Any
 
@@ -46,3 +46,11 @@ def evenly_spread(n: int, most: int) -> IntArray:
     if n <= most:
         return np.arange(n)
     return np.linspace(0, n - 1, most).astype(np.int64)
+
+
+def places_in(ids: np.ndarray, wanted: np.ndarray) -> IntArray:
+    """Return where wanted ids `(m,)` stand among ascending ids `(n,)`, -1 for those that are not there."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    places = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+    return np.where(ids[places] == wanted, places, -1)

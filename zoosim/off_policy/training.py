@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from zoosim.action_spaces import find_action_space
+from zoosim.core.arrays import places_in
 from zoosim.core.blame import blamed
 from zoosim.core.blocks import StoredRows, row_blocks
 from zoosim.core.digests import short_hash
@@ -17,7 +18,6 @@ from zoosim.core.tabular import TabularResult
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
-from zoosim.retrieval.checks import places_in
 
 if TYPE_CHECKING:
     from zoosim.core.tables import Table

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.arrays import as_floats
+from zoosim.core.arrays import as_floats, places_in
 from zoosim.core.blocks import RowArray, row_blocks
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
@@ -192,11 +192,11 @@ def checked_distribution(answer: Distribution, product_ids: IntArray) -> tuple[I
 def places_among(product_ids: IntArray, wanted: IntArray) -> IntArray:
     """Return where products stand among candidates, -1 for those that are none: `(K,)`, `(m,)` -> `(m,)`."""
     # Candidates in order of their ids, as large catalogues come, need not be sorted, nor copied.
-    order = None if _is_ascending(product_ids) else np.argsort(product_ids, kind="stable")
-    places = np.searchsorted(product_ids, wanted, sorter=order).clip(max=len(product_ids) - 1)
-    if order is not None:
-        places = order[places]
-    return np.where(product_ids[places] == wanted, places, -1)
+    if _is_ascending(product_ids):
+        return places_in(product_ids, wanted)
+    order = np.argsort(product_ids, kind="stable")
+    places = places_in(product_ids[order], wanted)
+    return np.where(places < 0, -1, order[places])
 
 
 @jit

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.arrays import as_floats
+from zoosim.core.arrays import as_floats, places_in
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import CATALOGUE, POOL, REQUEST, Context, FloatArray, IntArray, Retrieval, RetrievedDecision
 from zoosim.policies.base import Policy
 from zoosim.retrieval import Index
-from zoosim.retrieval.checks import places_in
 
 TOLERANCE = 1e-6
 """Largest error of the sum of a retrieval's probabilities."""

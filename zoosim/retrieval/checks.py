@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.arrays import places_in
 from zoosim.core.checks import check_whole, written_shape
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
@@ -96,14 +97,6 @@ def places_of(wanted: IntArray, ids: IntArray, label: str) -> IntArray:
         missing = wanted[places < 0][0]
         raise DataError(f"{label}: got the id {missing}, which the index does not hold; add it first, or leave it out")
     return places
-
-
-def places_in(ids: np.ndarray, wanted: np.ndarray) -> IntArray:
-    """Return where wanted ids `(m,)` stand among ascending ids `(n,)`, -1 for those that are not there."""
-    if not len(ids):
-        return np.full(len(wanted), -1)
-    places = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
-    return np.where(ids[places] == wanted, places, -1)
 
 
 def _check_finite(label: str, array: np.ndarray) -> None:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import places_in
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.retrieval.checks import check_allowed, check_ids, check_matches, check_queries, places_in
+from zoosim.retrieval.checks import check_allowed, check_ids, check_matches, check_queries
 from zoosim.retrieval.scan import read_slots, search_in_threads, search_slots
 from zoosim.retrieval.vectors import Vectors
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import places_in
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Context, FloatArray, IntArray, Retrieval, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.model import Catalogue, Model, product_ids
 from zoosim.policies.retrieving import RetrievingPolicy, checked_retrieval
 from zoosim.retrieval import IVF, Exact, Index
-from zoosim.retrieval.checks import places_in
 from zoosim.serving.catalogue import RequestCandidates, ServedCatalogue
 from zoosim.serving.shop_rules.candidates import VisitorPast, barred_products
 from zoosim.serving.shop_rules.settings import ShopRules

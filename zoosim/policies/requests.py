@@ -14,6 +14,9 @@ from zoosim.core.types import BoolArray, Context, Distribution, FloatArray, IntA
 LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
 
+SUM_TOLERANCE = 1e-6
+"""By how much probabilities may miss the sum of 1."""
+
 
 class CheckedRequest(NamedTuple):
     """A checked request without its candidates: `user_id`, `user (d_u,)`, `available (K,)`."""

@@ -10,10 +10,8 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import CATALOGUE, POOL, REQUEST, Context, FloatArray, IntArray, Retrieval, RetrievedDecision
 from zoosim.policies.base import Policy
+from zoosim.policies.requests import SUM_TOLERANCE
 from zoosim.retrieval import Index
-
-TOLERANCE = 1e-6
-"""Largest error of the sum of a retrieval's probabilities."""
 
 
 class RetrievingPolicy(Policy):
@@ -114,7 +112,7 @@ def _checked_chances(value: Any, count: int) -> FloatArray:
     except (TypeError, ValueError):
         chances = np.zeros(0)
     # Not `chances < 0`, which is false of NaN.
-    if chances.shape != (count,) or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) <= TOLERANCE:
+    if chances.shape != (count,) or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) <= SUM_TOLERANCE:
         expected = f"expected a probability for each of the {count:,} candidates, which add up to 1"
         raise PolicyError(f"retrieve: got propensities {shown(value)}, {expected}")
     return chances

@@ -9,14 +9,11 @@ from zoosim.core.digests import short_hash
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import BoolArray, FloatArray, frozen
 from zoosim.policies.base import Policy
-from zoosim.policies.requests import dense_propensities
+from zoosim.policies.requests import SUM_TOLERANCE, dense_propensities
 from zoosim.ranking.caps import GroupCap
 from zoosim.serving.catalogue import RequestCandidates
 from zoosim.serving.places import CappedPage, Slot, page_for
 from zoosim.serving.recorded import context_of
-
-TOLERANCE = 1e-6
-"""By how much a policy's probabilities may miss the sum of 1, to which they are scaled."""
 
 
 class Drawn(NamedTuple):
@@ -189,7 +186,7 @@ def _explored(distribution: FloatArray, available: BoolArray, exploration: float
     total = float(distribution.sum())
     n_available = int(np.count_nonzero(available))
     is_within = n_available == len(available) or not distribution[~available].any()
-    sound = bool(distribution.min() >= 0.0) and abs(total - 1.0) <= TOLERANCE and is_within
+    sound = bool(distribution.min() >= 0.0) and abs(total - 1.0) <= SUM_TOLERANCE and is_within
     if not sound:
         raise PolicyError(f"propensities: got numbers that add up to {total:g}, expected probabilities of candidates")
     # Scaled before it is drawn from, so that the log holds probabilities that add up to 1.

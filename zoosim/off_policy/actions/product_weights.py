@@ -16,7 +16,8 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress, frozen_
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel, model_terms
 from zoosim.off_policy.direct_method import ACTIONS_A_VISIT
-from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, Target, check_probabilities
+from zoosim.off_policy.targets.products import PolicyTarget, Target, check_probabilities
+from zoosim.policies.requests import SUM_TOLERANCE
 
 BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where they have more probabilities than that."""
@@ -250,7 +251,7 @@ class RowBlock:
         actions = frozen_view(log.actions[rows])
         weights = out.weights[place]
         mass = np.zeros(log.n_actions)
-        if not _sound(asked, actions, masks, mask_of, target.whole, TOLERANCE, weights, mass):
+        if not _sound(asked, actions, masks, mask_of, target.whole, SUM_TOLERANCE, weights, mass):
             check_probabilities(asked, log, rows.start, whole=target.whole)
         weights /= target.logged(log)[rows]
         here = self._visits.within(place)

@@ -24,11 +24,10 @@ from zoosim.logs.schema import CANDIDATE_PROPENSITIES
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.model import Model
-from zoosim.policies.requests import check_finite, dense_propensities
+from zoosim.policies.requests import SUM_TOLERANCE, check_finite, dense_propensities
 from zoosim.policies.retrieving import RetrievingPolicy
 from zoosim.policies.tabulating import TabulatingPolicy, tabulates
 
-TOLERANCE = 1e-6
 MOST_REMEMBERED, MOST_CONTEXTS = 2**23, 100_000
 """Probabilities, and contexts, that are kept, so that a policy is asked about each context once."""
 
@@ -446,11 +445,11 @@ def check_probabilities(asked: Distributions, log: Log, start: int, *, whole: bo
     for i, length in enumerate(asked.lengths.tolist()):
         row = asked.probabilities[asked.starts[i] : asked.starts[i] + length]
         # Negated, so that NaN, which compares false, is outside as well.
-        outside = row[~((row >= 0.0) & (row <= 1.0 + TOLERANCE))]
+        outside = row[~((row >= 0.0) & (row <= 1.0 + SUM_TOLERANCE))]
         if len(outside):
             got = f"gives a probability of {outside[0]:g}"
             raise PolicyError(f"row {row_number(log, start + i)}: {got}, expected 0 to 1 (none may be missing)")
-        if whole and abs(row.sum() - 1.0) > TOLERANCE:
+        if whole and abs(row.sum() - 1.0) > SUM_TOLERANCE:
             raise PolicyError(f"row {row_number(log, start + i)}: probabilities add up to {row.sum():.9g}, expected 1")
         if whole and asked.are_dense:
             gone = (row > 0.0) & ~log.available(start + i, start + i + 1)[0]

@@ -8,9 +8,9 @@ from zoosim.core.distributions import Distributions
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import POOL, BoolArray, Context, Distribution, FloatArray, IntArray, Progress, frozen
 from zoosim.logs.log import Log
-from zoosim.off_policy.targets.products import TOLERANCE, PolicyTarget, row_number
+from zoosim.off_policy.targets.products import PolicyTarget, row_number
 from zoosim.policies.base import Policy
-from zoosim.policies.requests import checked_distribution
+from zoosim.policies.requests import SUM_TOLERANCE, checked_distribution
 
 
 class RetrievingTarget(PolicyTarget):
@@ -117,7 +117,7 @@ def _check_sums(products: IntArray, probabilities: FloatArray, spread: float, av
     if not (probabilities >= 0.0).all() or not spread >= 0.0:
         raise PolicyError("gives a probability below 0, or none, expected 0 to 1")
     total = probabilities.sum() + spread
-    if not abs(total - 1.0) <= TOLERANCE:
+    if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise PolicyError(f"probabilities add up to {total:.9g}, expected 1")
     outside = products[(probabilities > 0.0) & ~available[products]]
     if len(outside):

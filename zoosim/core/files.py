@@ -121,18 +121,23 @@ def _temporary(path: Path, prefix: str) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _new_temporary(folder: Path, prefix: str) -> tuple[int, Path]:
-    """Create a temporary file; return it and its handle, whose lock says that its writer lives, until it is closed."""
+def _new_temporary(parent: Path, prefix: str, is_folder: bool = False) -> tuple[int, Path]:
+    """Create a temporary file or folder; return it and its handle, whose lock says that its owner lives."""
     while True:
         # Beside its target: a rename replaces a file at once within one file system alone. Not by `mkstemp`, which
         # lets the owner alone read: the mask that says who else may is read by changing it, for all threads.
-        temporary = folder / f"{prefix}{secrets.token_hex(8)}{PART}"
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        _lock(handle, waits=True)
-        # Before it was locked, another process may have taken it for a leftover.
-        if temporary.exists():
-            return handle, temporary
-        os.close(handle)
+        temporary = parent / f"{prefix}{secrets.token_hex(8)}{PART}"
+        if is_folder:
+            temporary.mkdir(0o700)
+        else:
+            temporary.touch(exist_ok=False)
+        # Before it is locked, another process may take it for a leftover.
+        with suppress(FileNotFoundError):
+            handle = os.open(temporary, os.O_RDONLY)
+            _lock(handle, waits=True)
+            if temporary.exists():
+                return handle, temporary
+            os.close(handle)
 
 
 @contextmanager
@@ -140,25 +145,12 @@ def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
     """Yield a new hidden folder in `parent`, which goes when the block ends; that of a killed process goes first."""
     prefix = f".{name}."
     remove_leftovers(parent, prefix)
-    handle, folder = _new_temporary_folder(parent, prefix)
+    handle, folder = _new_temporary(parent, prefix, is_folder=True)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
-
-
-def _new_temporary_folder(parent: Path, prefix: str) -> tuple[int, Path]:
-    """Create a temporary folder; return it and its handle, whose lock says that its owner lives."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=PART, dir=parent))
-        # Before it is locked, another process may take it for a leftover.
-        with suppress(FileNotFoundError):
-            handle = os.open(folder, os.O_RDONLY)
-            _lock(handle, waits=True)
-            if folder.exists():
-                return handle, folder
-            os.close(handle)
 
 
 def remove_leftovers(folder: Path, prefix: str = ".") -> None:

@@ -27,11 +27,12 @@ _hashed_share = lru_cache(10_000)(hashed_share)
 _pickled_models: dict[bytes, bytes] = {}
 
 
-def load_model(path: Path) -> Model:
+def load_model(path: Path, *, content: bytes | None = None) -> Model:
     """Load a model; where a file of the same bytes was loaded before, make a copy of what that held."""
-    content = path.read_bytes() if path.exists() else b""
+    if content is None:
+        content = path.read_bytes() if path.exists() else b""
     if content not in _pickled_models:
-        _pickled_models[content] = pickle.dumps(model.load_model(path))
+        _pickled_models[content] = pickle.dumps(model.load_model(path, content=content or None))
     copied: Model = pickle.loads(_pickled_models[content])
     copied.source = str(path)
     return copied

@@ -46,7 +46,7 @@ def test_what_the_package_lacks_without_torch(
     """Only devices other than the processor; a study that compares with it says in one line what to install."""
     package = Path(zoosim.__file__).parent
     importing = {path.name for path in package.rglob("*.py") if "import torch" in path.read_text()}
-    assert importing == {"devices.py", "ensemble_torch.py"}
+    assert importing == {"card_scan.py", "devices.py", "ensemble_torch.py"}
     monkeypatch.setattr(sys, "meta_path", [NoTorch(), *sys.meta_path])
     for module in [name for name in sys.modules if name == "torch" or name.startswith("studies.bottleneck")]:
         monkeypatch.delitem(sys.modules, module)

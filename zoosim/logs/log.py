@@ -222,8 +222,7 @@ class Log:
         if self.lives is not None:
             taken["lives"] = Lives(*(values[chosen] for values in self.lives))
         if self.candidate_sources is not None:
-            names, *by_visit = self.candidate_sources
-            taken["candidate_sources"] = CandidateSources(names, *(values[chosen] for values in by_visit))
+            taken["candidate_sources"] = self.candidate_sources.taken(lambda values: values[chosen])
         if self.candidate_propensities is not None:
             # Lists of different lengths, one after another: rows of theirs have to be found by where each begins.
             lengths = self.candidate_lists(0, len(self)).lengths
@@ -244,8 +243,7 @@ class Log:
         for part in ("columns", "rewards_by_name"):
             taken[part] = {name: selection.of(array) for name, array in getattr(self, part).items()}
         if self.candidate_sources is not None:
-            names, *by_visit = self.candidate_sources
-            taken["candidate_sources"] = CandidateSources(names, *map(selection.of, by_visit))
+            taken["candidate_sources"] = self.candidate_sources.taken(selection.of)
         numbers = RowArray((len(self),), np.int64, np.arange) if self.numbers is None else self.numbers
         taken["numbers"] = selection.of(numbers)
         return replace(self, **taken)

@@ -1,6 +1,6 @@
 """Columns of a log on its candidates: where they came from, and how likely each was."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,10 @@ class CandidateSources(NamedTuple):
     source: Any
     propensities: Any
     products: Any
+
+    def taken(self, take: Callable[[Any], Any]) -> "CandidateSources":
+        """Return the sources of some visits, which `take` returns of each array."""
+        return CandidateSources(self.names, take(self.source), take(self.propensities), take(self.products))
 
     def lists_all(self, visit: int) -> bool:
         """Return whether a visit's candidates are all that could be shown."""

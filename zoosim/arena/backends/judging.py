@@ -25,7 +25,6 @@ from zoosim.core.threads import one_thread
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.core.user_code import class_in_file, file_source
 from zoosim.logs.log import Log
-from zoosim.logs.sources import CandidateSources
 from zoosim.models.linear_rewards import RewardModel
 from zoosim.off_policy.actions.product_weights import (
     DrawnVisits,
@@ -69,7 +68,7 @@ def spread_over(backend: Backend) -> Iterator[Spread]:
 
 
 class BlockContent(NamedTuple):
-    """What a block of m rows holds: `arrays` of the log by name, what reward models see, and visits counted in it."""
+    """Content of a block of m rows: `arrays` of the log by name, what reward models see, and visits counted in it."""
 
     arrays: Mapping[str, Any]
     inputs: FloatArray
@@ -119,8 +118,7 @@ class BlockWork(Work[BlockTask, tuple[int, WeighedBlock]]):
         if not self._knows_users:
             arrays.pop("user_ids", None)
         if self._retrieves and log.candidate_sources is not None:
-            names, *by_visit = log.candidate_sources
-            arrays["candidate_sources"] = CandidateSources(names, *(values[rows] for values in by_visit))
+            arrays["candidate_sources"] = log.candidate_sources.taken(lambda values: values[rows])
         arrays["candidates"], arrays["candidate_set"] = log.candidates.only(log.candidate_set[rows])
         arrays["numbers"] = np.arange(rows.start, rows.stop) if log.numbers is None else log.numbers[rows]
         own = self._weighing.models_of(rows)

@@ -55,6 +55,18 @@ def test_the_write_ahead_log_stays_small_while_rows_are_synced(tmp_path: Path, m
     store.close()
 
 
+def test_a_key_that_comes_again_keeps_nothing_else_of_a_large_batch_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of several statements goes in whole, though the last one meets a known key."""
+    monkeypatch.setattr(sqlite, "ROWS_PER_STATEMENT", 2)
+    store = SqliteStore(tmp_path / "log.db")
+    store.append([row("a")])
+    assert store.append([row("b"), row("c"), row("d"), row("a"), row("e")]) == [2, 3, 4, None, 5]
+    assert [each.key for each in store.read(0, 10)] == [b"a", b"b", b"c", b"d", b"e"]
+    store.close()
+
+
 def test_after_a_failed_sync_rows_are_moved_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second sync of pages that a failed one dropped would succeed, and store nothing."""
 

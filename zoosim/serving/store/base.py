@@ -43,7 +43,7 @@ def place(rows: Sequence[NewRow], last: int, time: int, known: Collection[bytes]
         # Joins and retention rely on times that never go back, so the log itself sees to it, whatever clocks its
         # writers go by.
         time = max(time, row.time)
-        new.append(Row(last + len(new) + 1, *row._replace(time=time)))
+        new.append(Row(last + len(new) + 1, time, row.kind, row.key, row.body))
         positions.append(new[-1].seq)
     return new, positions
 

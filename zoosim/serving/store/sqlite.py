@@ -54,6 +54,7 @@ class SqliteStore:
         if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < LEAST_SQLITE:
             raise ConfigError(f"SQLite {apsw.sqlite_lib_version()}: expected 3.51.3 or newer; install a newer apsw")
         self._path = path
+        self._name = os.fspath(path)
         self._opened = contextlib.ExitStack()
         self._has_failed_to_sync = False
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -81,14 +82,16 @@ class SqliteStore:
         # finds.
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
+        new, positions = place(rows, self._last, self._time, ())
         try:
-            # Looked up first, since one violated UNIQUE constraint would roll back the whole batch, which belongs to
-            # several requests.
-            known_keys = self._known([row.key for row in rows if row.key is not None])
-            new, positions = place(rows, self._last, self._time, known_keys)
-            with self._connection:
-                for start in range(0, len(new), ROWS_PER_STATEMENT):
-                    self._insert(new[start : start + ROWS_PER_STATEMENT])
+            try:
+                self._insert_all(new)
+            except apsw.ConstraintError:
+                # Few keys come again, so they are looked for only once one has. Nothing of the batch, which belongs to
+                # several requests, is in the log then.
+                known_keys = self._known([row.key for row in rows if row.key is not None])
+                new, positions = place(rows, self._last, self._time, known_keys)
+                self._insert_all(new)
         except apsw.Error as error:
             raise _failure(self._path, error) from None
         # Only once the transaction is committed: where it fails, the next rows take the same positions.
@@ -120,8 +123,9 @@ class SqliteStore:
         # Here, in the thread that syncs: SQLite's own checkpoints run, with their syncs, in the commit that reaches the
         # limit. A log that only PASSIVE checkpoints move need never be written from its beginning again while commits
         # keep coming, and would grow without end.
-        if self._pages_of_wal >= PAGES_OF_WAL:
-            with contextlib.suppress(apsw.Error):  # the next sync tries again
+        with contextlib.suppress(apsw.Error):  # the next sync tries again
+            _, pages, _ = self._checkpoint("NOOP")
+            if pages >= PAGES_OF_WAL:
                 self._checkpoint("PASSIVE")
                 self._checkpoint("RESTART")  # which keeps rows waiting, but has little left to move
 
@@ -136,9 +140,7 @@ class SqliteStore:
         # A commit does not sync then; `sync` does, for those who wait for the disk.
         self._rows("PRAGMA synchronous=NORMAL")
         self._rows(TABLE)
-        self._pages_of_wal: int = 0
-        # SQLite's automatic checkpoints are a hook of this kind, which this one replaces.
-        self._connection.set_wal_hook(self._note_pages)
+        self._connection.wal_autocheckpoint(0)  # `sync` does it
         # A sync by any descriptor writes all that the system holds of a file. SQLite resets the log in place, so that
         # the descriptor stays that of the log while a connection is open; and it keeps no locks on that file, which
         # closing this descriptor would drop.
@@ -158,18 +160,15 @@ class SqliteStore:
         """Move all of a write-ahead log that is not trusted into the file, and leave an empty one on the disk."""
         # Emptied, as the disk may hold the log as it was before a failed sync: after a power cut its older pages would
         # count, and not the newer ones in the file.
-        if self._checkpoint("TRUNCATE"):
+        is_busy, pages, moved = self._checkpoint("TRUNCATE")
+        if is_busy or moved < pages:
             raise StoreError(f"{self._path}: could not be synced before, and somebody reads it now")
         _sync(self._wal)
 
-    def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
-        self._pages_of_wal = pages
-        return apsw.SQLITE_OK
-
-    def _checkpoint(self, mode: str) -> bool:
-        """Move the write-ahead log into the file, both synced; tell whether something is left of it."""
+    def _checkpoint(self, mode: str) -> tuple[int, int, int]:
+        """Move the write-ahead log into the file, both synced; return (is busy, its pages, those that are moved)."""
         is_busy, pages, moved = map(int, *self._checkpointer.execute(f"PRAGMA wal_checkpoint({mode})"))
-        return bool(is_busy) or moved < pages
+        return is_busy, pages, moved
 
     def _known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return which keys the log has."""
@@ -181,18 +180,27 @@ class SqliteStore:
             known_keys.update(key for (key,) in self._rows(f"SELECT key FROM log WHERE key IN ({marks})", some))
         return known_keys
 
+    def _insert_all(self, rows: Sequence[Row]) -> None:
+        """Append rows, all or none."""
+        if len(rows) <= ROWS_PER_STATEMENT:
+            self._insert(rows)  # a statement is a transaction where it stands alone
+            return
+        with self._connection:
+            for start in range(0, len(rows), ROWS_PER_STATEMENT):
+                self._insert(rows[start : start + ROWS_PER_STATEMENT])
+
     def _insert(self, rows: Sequence[Row]) -> None:
         """Append rows by one statement: others may take the interpreter from this thread after each."""
-        marks = ",".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
-        values = tuple(
-            value for row in rows for value in (row.seq, row.time, int(row.kind), row.key, row.body, row_checksum(row))
-        )
-        self._rows(f"INSERT INTO log VALUES {marks}", values)
+        values: list[Any] = []
+        for row in rows:
+            values += (row.seq, row.time, row.kind, row.key, row.body, row_checksum(row))
+        if values:
+            self._rows("INSERT INTO log VALUES " + ",".join(["(?, ?, ?, ?, ?, ?)"] * len(rows)), values)
 
     def _is_in_place(self) -> bool:
         """Return whether the file is still the one that was opened."""
         try:
-            return self._path.stat().st_ino == self._inode
+            return os.stat(self._name).st_ino == self._inode
         except OSError:
             return False
 
@@ -292,7 +300,7 @@ class SqliteStore:
             raise DataError(f"{self._path}: is broken ({finding}); restore a backup, or name another folder")
 
     def _connect(self, flags: int) -> apsw.Connection:
-        return self._opened.enter_context(contextlib.closing(apsw.Connection(os.fspath(self._path), flags=flags)))
+        return self._opened.enter_context(contextlib.closing(apsw.Connection(self._name, flags=flags)))
 
     def _one(self, query: str, values: tuple[Any, ...]) -> Row | None:
         try:
@@ -301,7 +309,7 @@ class SqliteStore:
             raise _failure(self._path, error) from None
         return self._checked(rows[0]) if rows else None
 
-    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._connection.execute(query, values).fetchall()
         except UnicodeDecodeError:  # words where there should be bytes

@@ -63,6 +63,23 @@ def test_what_need_not_be_on_the_disk_does_not_wait_for_it() -> None:
     with_writer(use)
 
 
+def test_what_comes_in_one_round_of_the_event_loop_shares_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
+        commits: list[int] = []
+        append = store.append
+
+        def append_counted(rows: Sequence[NewRow]) -> list[int | None]:
+            commits.append(len(rows))
+            return append(rows)
+
+        monkeypatch.setattr(store, "append", append_counted)
+        positions = await asyncio.gather(*(writer.append([row(name)]) for name in "abcdefgh"))
+        assert positions == [[number] for number in range(1, 9)]
+        assert commits == [8]
+
+    with_writer(use)
+
+
 def test_what_cannot_be_synced_is_refused_until_a_sync_succeeds() -> None:
     async def use(writer: Writer, store: SlowDisk) -> None:
         store.may_sync.set()

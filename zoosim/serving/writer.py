@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeVar
@@ -50,7 +51,9 @@ class _StoreTask(NamedTuple):
 # syncs all that was committed before it began, however many commits that are.
 #
 # Nobody waits for a batch to fill up. While one is committed, further requests queue, so batches grow by themselves
-# with the load. Workers never touch futures: these belong to the event loop, which is told by `call_soon_threadsafe`.
+# with the load. And what comes in one round of the event loop goes together: a worker that wakes for the first of them
+# would take the interpreter from the others, and commit that one alone, at nearly the cost of all. Workers never touch
+# futures: these belong to the event loop, which is told by `call_soon_threadsafe`.
 class Writer:
     """Appends rows in the order in which they are given; several requests share a commit, and several commits a sync.
 
@@ -83,6 +86,8 @@ class Writer:
         self._sync_all = sync_all
         self._refusal = self._commit_failure = self._sync_failure = ""
         self._unsynced_rows = 0
+        self._round: list[_Waiting | _StoreTask] = []
+        self._handing_over = threading.Lock()
         self._syncs = start_worker("log sync", self._sync)
         self._commits = start_worker("log writer", self._work)
 
@@ -102,7 +107,7 @@ class Writer:
             done.set_exception(StoreError(self._refusal))
             return done
         self.waiting += 1
-        self._commits.put(_Waiting(rows, durable or self._sync_all, done))
+        self._give(_Waiting(rows, durable or self._sync_all, done))
         return done
 
     async def confirm(self) -> None:
@@ -117,17 +122,31 @@ class Writer:
     def run(self, task: Callable[[Store], Result]) -> "asyncio.Future[Result]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""
         done: asyncio.Future[Result] = self._loop.create_future()
-        self._commits.put(_StoreTask(task, done))
+        self._give(_StoreTask(task, done))
         return done
 
     def close(self) -> None:
         """Store what waits, and end the workers."""
+        self._hand_over()
         self._commits.close()
         self._syncs.close()  # behind the last commit, which is thus synced, too
 
-    def _work(self, items: Sequence[Any]) -> None:
+    def _give(self, item: "_Waiting | _StoreTask") -> None:
+        if not self._round:
+            self._loop.call_soon(self._hand_over)
+        self._round.append(item)
+
+    def _hand_over(self) -> None:
+        """Hand over to the worker what came in this round of the event loop."""
+        with self._handing_over:  # as `close` may be called in another thread
+            if self._round:
+                self._commits.put(self._round)
+                self._round = []
+
+    def _work(self, rounds: Sequence[Sequence[Any]]) -> None:
         # In their order: tasks see what was appended before they were given. And by one worker, since a store's
         # `append`, `replace` and `remove_before` are for one thread.
+        items = chain.from_iterable(rounds)
         for is_task, group in groupby(items, lambda item: isinstance(item, _StoreTask)):
             if is_task:
                 for task in group:

@@ -38,7 +38,8 @@ def encoder() -> Encoder:
 
 
 def found(encoder: Encoder, values: dict[str, Any], **options: Any) -> list[tuple[str, DeviationKind]]:
-    return [(each.column, each.kind) for each in deviations(encoder, values, encoder.unexpressed(values), **options)]
+    reading = encoder.read(values)
+    return [(each.column, each.kind) for each in deviations(reading, reading.unexpressed(), **options)]
 
 
 def test_values_like_those_of_the_fit_do_not_deviate(encoder: Encoder) -> None:
@@ -72,7 +73,8 @@ def test_values_like_those_of_the_fit_do_not_deviate(encoder: Encoder) -> None:
 )
 def test_each_kind_is_told(encoder: Encoder, column: str, value: Any, kind: DeviationKind, line: str) -> None:
     values = {**FITTING, column: value}
-    (deviation,) = deviations(encoder, values, encoder.unexpressed(values))
+    reading = encoder.read(values)
+    (deviation,) = deviations(reading, reading.unexpressed())
     assert deviation[:2] == (column, kind)
     assert describe(deviation, encoder).startswith(line)
 
@@ -81,6 +83,6 @@ def test_a_column_that_is_left_out_deviates_and_null_does_where_no_value_was_mis
     values = {name: value for name, value in FITTING.items() if name not in ("income", "member")}
     assert found(encoder, values) == [("income", DeviationKind.MISSING), ("member", DeviationKind.MISSING)]
     assert found(encoder, values, is_whole=False) == []
-    left_out = next(deviations(encoder, values, {}))
+    left_out = next(deviations(encoder.read(values), {}))
     line = "income: was left out, expected a number from 1 to 199; send null where nobody knows it"
     assert describe(left_out, encoder) == line

@@ -305,8 +305,8 @@ def test_lists_longer_than_those_of_the_table_are_shortened(length: int) -> None
     np.testing.assert_allclose(np.linalg.norm(encoded, axis=1), longest)
     np.testing.assert_allclose(encoded / np.abs(encoded), corners / np.abs(corners))
     assert_same_bits(encoder, frame)
-    assert not any(encoder.clipped({"text": one}) for one in lists.tolist())
-    assert all(encoder.clipped({"text": one}) for one in corners.tolist()) == (length > 1)
+    assert not any(encoder.read({"text": one}).clipped() for one in lists.tolist())
+    assert all(encoder.read({"text": one}).clipped() for one in corners.tolist()) == (length > 1)
 
 
 def test_a_few_long_lists_set_no_length() -> None:

@@ -46,11 +46,10 @@ VALUES = [
 @pytest.mark.parametrize("values", VALUES)
 def test_what_is_encoded_together_is_to_the_bit_what_columns_say_one_by_one(values: dict[str, object]) -> None:
     one_by_one = [feature for column in ENCODER.columns for feature in column.encode_one(values.get(column.name))]
-    assert ENCODER.encode_one(values).tobytes() == np.array(one_by_one).tobytes()
-    assert ENCODER.clipped(values) == [
-        column.name for column in ENCODER.columns if column.clips(values.get(column.name))
-    ]
-    assert list(ENCODER.unexpressed(values)) == [
+    reading = ENCODER.read(values)
+    assert reading.features().tobytes() == np.array(one_by_one).tobytes()
+    assert reading.clipped() == [column.name for column in ENCODER.columns if column.clips(values.get(column.name))]
+    assert list(reading.unexpressed()) == [
         name
         for name, value in values.items()
         if value is not None and (name not in ENCODER.by_name or not ENCODER.by_name[name].expresses(value))

@@ -33,12 +33,12 @@ def test_numbers_beyond_the_limits_are_counted_by_column_and_told_each_time_ther
     with caplog.at_level(logging.WARNING, "zoosim.serving"):
         for row in table().iter_rows(named=True):
             if min(table()["age"]) < row["age"] < max(table()["age"]):
-                clipped.note(encoder, [row])
-        clipped.note(encoder, [{"age": None, "text": "no list", "country": 8e8}, {"text": [8e8]}])
+                clipped.note([encoder.read(row)])
+        clipped.note([encoder.read({"age": None, "text": "no list", "country": 8e8}), encoder.read({"text": [8e8]})])
         assert not counts
         for _ in range(30):
-            clipped.note(encoder, [{"age": 40.0}, {"age": 8e8, "text": [2.2, 2.2, 2.2, 2.2]}])
-        clipped.note(encoder, [{"age": -8e8}])
+            clipped.note([encoder.read({"age": 40.0}), encoder.read({"age": 8e8, "text": [2.2, 2.2, 2.2, 2.2]})])
+        clipped.note([encoder.read({"age": -8e8})])
     assert clipped.by_column() == {"age": 31, "text": 30}
     assert counts == {CLIPPED: 31}
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from zoosim.core.parameters import closest, shown
 from zoosim.schema.column import DeviationKind, FittedColumn
-from zoosim.schema.encoder import Encoder
+from zoosim.schema.encoder import Encoder, Reading
 from zoosim.schema.values import BLANK, MISSING
 
 LONGEST_NAME = 64
@@ -27,33 +27,30 @@ class Deviation(NamedTuple):
     value: Any
 
 
-def deviations(
-    encoder: Encoder, values: Mapping[str, Any], unexpressed: Mapping[str, Any], *, is_whole: bool = True
-) -> Iterator[Deviation]:
+def deviations(reading: Reading, unexpressed: Mapping[str, Any], *, is_whole: bool = True) -> Iterator[Deviation]:
     """Yield what of a visitor or a product an encoder was not fitted to.
 
     A level without a feature of its own deviates where nearly all levels of the fit had one; numbers deviate from where
     they lie half of the range beyond it.
 
     Args:
-        encoder: The fitted columns.
-        values: The values by column.
-        unexpressed: Those of them that the encoder's features do not say, as its `unexpressed` returns.
+        reading: The values by column, as the encoder reads them.
+        unexpressed: Those of them that its features do not say, as its `unexpressed` returns.
         is_whole: Whether each column must be given, null where nobody knows its value.
     """
-    columns = encoder.by_name
+    columns = reading.encoder.by_name
     for name, value in unexpressed.items():
         column = columns.get(name)
         kind = DeviationKind.UNKNOWN_COLUMN if column is None else column.deviation_of(value)
         if kind is not None:
             yield Deviation(name, kind, value)
-    for name, was_missing in encoder.missing_columns:
-        value = values.get(name, LEFT_OUT)
+    for column, _ in reading.one_by_one:  # the others are given
+        value = reading.values.get(column.name, LEFT_OUT)
         if value is LEFT_OUT:
             if is_whole:
-                yield Deviation(name, DeviationKind.MISSING, value)
-        elif not was_missing and (value is None or (type(value) is str and value.strip(BLANK) in MISSING)):
-            yield Deviation(name, DeviationKind.MISSING, value)
+                yield Deviation(column.name, DeviationKind.MISSING, value)
+        elif not column.missing and (value is None or (type(value) is str and value.strip(BLANK) in MISSING)):
+            yield Deviation(column.name, DeviationKind.MISSING, value)
 
 
 def describe(deviation: Deviation, encoder: Encoder) -> str:

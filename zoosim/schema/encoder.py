@@ -1,6 +1,6 @@
 """Encode the columns of a shop's table as features: fitted once, and the same, to the bit, wherever it is used."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Encoder(Strict):
             raise ValueError(f"columns become {len(self.features):,} features, expected at most {MOST_FEATURES:,}")
         return self
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of features."""
         return len(self.features)
@@ -101,44 +101,13 @@ class Encoder(Strict):
 
         return Encoded(map_in_threads(encode, self.columns))
 
+    def read(self, values: Mapping[str, Any]) -> "Reading":
+        """Read the values of one visitor or product, given by column, for all that is asked of them."""
+        return Reading(self, values)
+
     def encode_one(self, values: Mapping[str, Any]) -> FloatArray:
         """Return the features of one visitor or product `(d,)`, given by column; what is not given is missing."""
-        numbers = self._numbers.read(values)
-        if numbers is None:
-            features: list[float] = []
-            for column in self.columns:
-                features += column.encode_one(values.get(column.name))
-            return np.array(features)
-        encoded = np.zeros(self._n_features)
-        self._numbers.encode(numbers, encoded)
-        for column, place in self._others:
-            encoded[place] = column.encode_one(values.get(column.name))
-        return encoded
-
-    def unexpressed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the values, given by column, that the features of `encode_one` do not say."""
-        columns = self.by_name
-        numbers = self._numbers.read(values)
-        expressed: frozenset[str] = frozenset()
-        if numbers is not None and self._numbers.are_expressed(numbers):
-            expressed = self._numbers.names
-            if len(values) == len(expressed):
-                return {}
-        return {
-            name: value
-            for name, value in values.items()
-            if name not in expressed
-            and value is not None
-            and (name not in columns or not columns[name].expresses(value))
-        }
-
-    def clipped(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the columns of which the values, given by column, hold numbers beyond the limits of the features."""
-        numbers = self._numbers.read(values)
-        columns: Iterable[AnyColumn] = self.columns
-        if numbers is not None and self._numbers.are_in_range(numbers):
-            columns = (column for column, _ in self._others)
-        return [column.name for column in columns if column.clips(values.get(column.name))]
+        return self.read(values).features()
 
     def decode_one(self, features: FloatArray) -> dict[str, Any]:
         """Return values by column that have these features `(d,)`, without those that are missing or not said."""
@@ -180,24 +149,15 @@ class Encoder(Strict):
         return {column.name: column for column in self.columns}
 
     @cached_property
-    def _numbers(self) -> NumberBlock:
+    def number_block(self) -> NumberBlock:
         """The columns of numbers that are encoded together."""
         numbers = [(column, place.start) for column, place in self.placed if isinstance(column, NumberColumn)]
         return NumberBlock([column for column, _ in numbers], [place for _, place in numbers])
 
     @cached_property
-    def _others(self) -> list[tuple[AnyColumn, slice]]:
-        """The columns that are encoded one by one, and where their features stand."""
-        return [(column, place) for column, place in self.placed if column.name not in self._numbers.names]
-
-    @cached_property
-    def _n_features(self) -> int:
-        return self.width
-
-    @cached_property
-    def missing_columns(self) -> list[tuple[str, bool]]:
-        """The name of each column, and whether values of it were missing when it was fitted."""
-        return [(column.name, column.missing) for column in self.columns]
+    def outside_block(self) -> list[tuple[AnyColumn, slice]]:
+        """The columns that are always encoded one by one, and where their features stand."""
+        return [(column, place) for column, place in self.placed if column.name not in self.number_block.names]
 
     @cached_property
     def placed(self) -> list[tuple[AnyColumn, slice]]:
@@ -219,6 +179,60 @@ class Encoder(Strict):
 
         notes = zip(self.names, map_in_threads(note, self.columns), strict=True)
         return {name: words for name, words in notes if words}
+
+
+class Reading:
+    """The values of one visitor or product, by column, as an encoder reads them: once for all that it says of them.
+
+    Attributes:
+        encoder: The encoder.
+        values: The values; what is not given is missing.
+        one_by_one: The columns that are read one by one, and where their features stand: all where one of those that
+            are read together is not given as a number.
+    """
+
+    def __init__(self, encoder: Encoder, values: Mapping[str, Any]) -> None:
+        """Read values."""
+        self.encoder = encoder
+        self.values = values
+        self._numbers = encoder.number_block.read(values)
+        self.one_by_one = encoder.placed if self._numbers is None else encoder.outside_block
+
+    def features(self) -> FloatArray:
+        """Return the features `(d,)`."""
+        if self._numbers is None:
+            features: list[float] = []
+            for column, _ in self.one_by_one:
+                features += column.encode_one(self.values.get(column.name))
+            return np.array(features)
+        encoded = np.zeros(self.encoder.width)
+        self.encoder.number_block.encode(self._numbers, encoded)
+        for column, place in self.one_by_one:
+            encoded[place] = column.encode_one(self.values.get(column.name))
+        return encoded
+
+    def unexpressed(self) -> dict[str, Any]:
+        """Return those of the values, by column, that the features do not say."""
+        columns = self.encoder.by_name
+        block = self.encoder.number_block
+        expressed: frozenset[str] = frozenset()
+        if self._numbers is not None and block.are_expressed(self._numbers):
+            expressed = block.names
+            if len(self.values) == len(expressed):
+                return {}
+        return {
+            name: value
+            for name, value in self.values.items()
+            if name not in expressed
+            and value is not None
+            and (name not in columns or not columns[name].expresses(value))
+        }
+
+    def clipped(self) -> list[str]:
+        """Return the columns of which the values hold numbers beyond the limits of the features."""
+        are_clipped = self._numbers is not None and self._numbers.are_clipped
+        columns = self.encoder.placed if are_clipped else self.one_by_one
+        return [column.name for column, _ in columns if column.clips(self.values.get(column.name))]
 
 
 def fit_encoder(

@@ -1,12 +1,12 @@
 """The columns of numbers of an encoder, encoded together: one at a time, 60 of them take as long as a decision."""
 
 from collections.abc import Mapping, Sequence
-from operator import is_, itemgetter
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, frozen
+from zoosim.core.types import FloatArray
 from zoosim.schema.number_columns import FAR, NumberColumn
 from zoosim.schema.values import LARGEST_NUMBER
 
@@ -15,6 +15,14 @@ FEWEST = 8
 
 PLAIN = {float, int}
 """Types of values that need no further look. Truth is a type of its own, though it would pass for a whole number."""
+
+
+class Numbers(NamedTuple):
+    """Numbers `(n,)` as they are `given`, and `clipped` to the ranges of their columns."""
+
+    given: FloatArray
+    clipped: FloatArray
+    are_clipped: bool
 
 
 class NumberBlock:
@@ -41,44 +49,37 @@ class NumberBlock:
         self._far_low = self._low - beyond
         self._far_high = self._high + beyond
         self._logs = np.flatnonzero([column.log for column in columns])
-        # A request is encoded, compared with the schema and looked at for what is clipped: its values come thrice.
-        self._newest: tuple[tuple[Any, ...], FloatArray] = ((), np.zeros(0))
 
-    def read(self, values: Mapping[str, Any]) -> FloatArray | None:
-        """Return the numbers `(n,)` of a visitor or product; None where one is not given, or as something else."""
+    def read(self, values: Mapping[str, Any]) -> Numbers | None:
+        """Return the numbers of a visitor or product; None where one is not given, or as something else."""
         if self._values_of is None:
             return None
         try:
-            given = self._values_of(values)
+            values_given = self._values_of(values)
         except KeyError:
             return None
-        # The objects themselves, since numbers that are equal may be of other types.
-        newest, numbers = self._newest
-        if len(newest) == len(given) and all(map(is_, given, newest)):
-            return numbers
-        if not PLAIN.issuperset(map(type, given)):
+        if not PLAIN.issuperset(map(type, values_given)):
             return None
         try:
-            numbers = frozen(np.array(given, float))
+            given = np.array(values_given, float)
         except OverflowError:  # a whole number beyond floats
             return None
         # Not larger than what is a number here; NaN is not smaller than anything.
-        if not np.abs(numbers).max() <= LARGEST_NUMBER:
+        if not np.abs(given).max() <= LARGEST_NUMBER:
             return None
-        self._newest = (given, numbers)
-        return numbers
+        clipped = np.minimum(np.maximum(given, self._low), self._high)
+        return Numbers(given, clipped, bool((clipped != given).any()))
 
-    def encode(self, numbers: FloatArray, features: FloatArray) -> None:
-        """Write the features of numbers `(n,)` to their places in zeros `features (d,)`."""
-        clipped = np.minimum(np.maximum(numbers, self._low), self._high)
+    def encode(self, numbers: Numbers, features: FloatArray) -> None:
+        """Write the features of numbers to their places in zeros `features (d,)`."""
+        scaled = numbers.clipped
         if len(self._logs):
-            clipped[self._logs] = np.log(clipped[self._logs])
-        features[self._places] = (clipped - self._center) / self._scale + 0.0  # -0.0 is 0.0
+            scaled = scaled.copy()
+            scaled[self._logs] = np.log(scaled[self._logs])
+        features[self._places] = (scaled - self._center) / self._scale + 0.0  # -0.0 is 0.0
 
-    def are_expressed(self, numbers: FloatArray) -> bool:
-        """Return whether no number `(n,)` lies far beyond its range."""
-        return bool(((self._far_low <= numbers) & (numbers <= self._far_high)).all())
-
-    def are_in_range(self, numbers: FloatArray) -> bool:
-        """Return whether no number `(n,)` is clipped."""
-        return bool(((self._low <= numbers) & (numbers <= self._high)).all())
+    def are_expressed(self, numbers: Numbers) -> bool:
+        """Return whether no number lies far beyond its range."""
+        if not numbers.are_clipped:
+            return True
+        return bool(((self._far_low <= numbers.given) & (numbers.given <= self._far_high)).all())

@@ -2,10 +2,9 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from zoosim.schema.encoder import Encoder
+from zoosim.schema.encoder import Reading
 from zoosim.serving.throttle import Milestones
 
 CLIPPED = "decisions with clipped numbers"
@@ -31,14 +30,13 @@ class ClippedColumns:
         """Return how many decisions had clipped numbers, by column of visitors, the most frequent first."""
         return dict(self._by_column.most_common())
 
-    def note(self, encoder: Encoder, visitors: Iterable[Mapping[str, Any]]) -> None:
+    def note(self, visitors: Iterable[Reading]) -> None:
         """Count a decision, and say that numbers are clipped the first time, and each time ten times as often.
 
         Args:
-            encoder: How visitors are encoded.
             visitors: What the request says of its visitor, for each slot where slots differ.
         """
-        columns = {name for visitor in visitors for name in encoder.clipped(visitor)}
+        columns = {name for visitor in visitors for name in visitor.clipped()}
         if not columns:
             return
         self._by_column.update(sorted(columns))

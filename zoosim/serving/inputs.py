@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import PolicyError
@@ -10,6 +9,7 @@ from zoosim.core.number_format import counted
 from zoosim.policies.model import ID
 from zoosim.schema.column import DeviationKind
 from zoosim.schema.deviations import LONGEST_NAME, Deviation, describe, deviations, shown_name
+from zoosim.schema.encoder import Reading
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.described import Contents, Descriptions
@@ -63,14 +63,16 @@ class RequestInputs:
     """Contents of a request, beside a schema.
 
     Attributes:
-        visitors: The values of its visitor by column; of slots that differ, of each.
-        candidates: Those of its candidates that are described, with their ids, but for descriptions that are known.
+        visitors: Its visitor, read by the schema; of slots that differ, of each.
+        candidates: The values of its candidates that are described, with their ids, but for descriptions that are
+            known.
         unexpressed_visitors, unexpressed_candidates: Those of the values that the schema does not express.
+        deviations: The first deviation of each kind in each column.
     """
 
     def __init__(
         self,
-        visitors: Sequence[Mapping[str, Any]],
+        visitors: Sequence[Reading],
         candidates: Sequence[Mapping[str, Any]],
         fitted: FittedSchema,
         note_known: Callable[[int], None] = lambda place: None,
@@ -83,14 +85,20 @@ class RequestInputs:
             note_known: Called with the place of each of the candidates of which the schema says all.
         """
         self._fitted = fitted
-        self._note_known = note_known
         self.visitors = visitors
         self.candidates = candidates
-        self.unexpressed_visitors = [fitted.visitors.unexpressed(visitor) for visitor in self.visitors]
-        self.unexpressed_candidates = [
-            fitted.products.unexpressed({name: value for name, value in candidate.items() if name != ID})
-            for candidate in self.candidates
-        ]
+        self.deviations: dict[InputKey, Deviation] = {}
+        self.unexpressed_visitors = [visitor.unexpressed() for visitor in visitors]
+        for visitor, unexpressed in zip(visitors, self.unexpressed_visitors, strict=True):
+            self._take(VISITOR, deviations(visitor, unexpressed))
+        self.unexpressed_candidates = []
+        for number, candidate in enumerate(candidates):
+            product = fitted.products.read({name: value for name, value in candidate.items() if name != ID})
+            unexpressed = product.unexpressed()
+            self.unexpressed_candidates.append(unexpressed)
+            # A description may be of a part of a product; the rest stays as it was.
+            if not self._take(CANDIDATES, deviations(product, unexpressed, is_whole=False)) and not unexpressed:
+                note_known(number)
 
     @classmethod
     def of(
@@ -102,26 +110,19 @@ class RequestInputs:
         known: Descriptions[bool],
     ) -> "RequestInputs":
         """Return what a request for a decision says; `slots` are what to fill where slots differ."""
-        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        of_slots = [{**body.visitor, **slot.visitor} for slot in slots]
+        visitors = [fitted.visitors.read(visitor) for visitor in of_slots or [body.visitor]]
         to_compare = [(place, content) for place, content in contents.described if not known.get(content)]
         candidates = [contents.candidates[place] for place, _ in to_compare]
         return cls(visitors, candidates, fitted, lambda number: known.note(to_compare[number][1], True))
 
-    @cached_property
-    def deviations(self) -> Mapping[InputKey, Deviation]:
-        """The first deviation of each kind in each column."""
-        first: dict[InputKey, Deviation] = {}
-        for values, unexpressed in zip(self.visitors, self.unexpressed_visitors, strict=True):
-            for each in deviations(self._fitted.visitors, values, unexpressed):
-                first.setdefault(InputKey(VISITOR, each.column, each.kind), each)
-        for number, (values, unexpressed) in enumerate(zip(self.candidates, self.unexpressed_candidates, strict=True)):
-            # A description may be of a part of a product; the rest stays as it was.
-            of_candidate = list(deviations(self._fitted.products, values, unexpressed, is_whole=False))
-            for each in of_candidate:
-                first.setdefault(InputKey(CANDIDATES, each.column, each.kind), each)
-            if not unexpressed and not of_candidate:
-                self._note_known(number)
-        return first
+    def _take(self, part: str, found: Iterable[Deviation]) -> bool:
+        """Take the deviations of a part, and return whether there are any."""
+        is_any = False
+        for each in found:
+            self.deviations.setdefault(InputKey(part, each.column, each.kind), each)
+            is_any = True
+        return is_any
 
     def warnings(self, grows: bool) -> list[str]:
         """Describe the deviations, each in a line, as many as an answer has; `grows` says whether the schema does."""

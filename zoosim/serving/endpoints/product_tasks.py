@@ -1,7 +1,6 @@
 """Tasks of arms in a decision on products: what each has to fill from what."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -9,9 +8,10 @@ import msgspec
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import FloatArray, frozen
+from zoosim.core.types import NOBODY, FloatArray, frozen
 from zoosim.policies.model import product_ids
 from zoosim.ranking.caps import GroupCap
+from zoosim.schema.encoder import Reading
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.candidate_sources import CandidateSource, Offer, Pool, Sought
 from zoosim.serving.catalogue import RequestCandidates
@@ -26,10 +26,17 @@ from zoosim.serving.shop_rules.settings import ShopRules
 
 
 class EncodedVisitor(NamedTuple):
-    """The features of a request's visitor `(d_u,)`, and those with what is known of each slot, where slots differ."""
+    """The visitor of a request, as policies know one.
+
+    Attributes:
+        features: The features `(d_u,)`.
+        by_slot: Those with what is known of each slot, where slots differ.
+        user_id: The number.
+    """
 
     features: FloatArray
     by_slot: list[FloatArray]
+    user_id: int
 
 
 class Page(NamedTuple):
@@ -44,12 +51,11 @@ class Page(NamedTuple):
     @property
     def sought(self) -> Sought:
         """What it seeks candidates for."""
-        user_id = user_id_of(self.body.visitor_id)
-        return Sought(self.visitor.features, user_id, len(self.slots) or self.body.count, self.rules, self.past)
+        n_places = len(self.slots) or self.body.count
+        return Sought(self.visitor.features, self.visitor.user_id, n_places, self.rules, self.past)
 
 
-@dataclass(frozen=True)
-class ArmTask:
+class ArmTask(NamedTuple):
     """The slots that an arm has to fill, from what, and for whom.
 
     Attributes:
@@ -119,10 +125,21 @@ class TaskMaker:
         self._clock = clock
 
     def tasks(
-        self, sources: Mapping[str, CandidateSource | PolicyError], body: DecideBody, slots: Sequence[SlotBody]
+        self,
+        sources: Mapping[str, CandidateSource | PolicyError],
+        body: DecideBody,
+        slots: Sequence[SlotBody],
+        visitors: Sequence[Reading],
     ) -> ArmTasks:
-        """Return what each arm has to fill from what, or why it cannot."""
-        page = self._page(body, slots)
+        """Return what each arm has to fill from what, or why it cannot.
+
+        Args:
+            sources: Where the candidates of each arm come from, by its name, or why it has none.
+            body: The request.
+            slots: What is to be filled where slots differ.
+            visitors: The visitor of the request as all arms read it; of slots that differ, of each.
+        """
+        page = self._page(body, slots, visitors)
         sought = page.sought
         made = ArmTasks({}, {}, {}, {})
         for name, source in sources.items():
@@ -145,16 +162,17 @@ class TaskMaker:
 
     def check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
         """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
-        check_slots(_slots(body, slots, self._encoded(body, slots), names, len(names)), len(names))
+        nothing = np.zeros(0)
+        visitor = EncodedVisitor(nothing, [nothing] * len(slots), NOBODY)
+        check_slots(_slots(body, slots, visitor, names, len(names)), len(names))
 
-    def _page(self, body: DecideBody, slots: Sequence[SlotBody]) -> Page:
+    def _page(self, body: DecideBody, slots: Sequence[SlotBody], visitors: Sequence[Reading]) -> Page:
         """Return what a request wants filled."""
         rules = with_request(self._current.settings.shop_rules, body.pins, body.forbidden)
         past = VisitorPast()
         if rules.are_set:
             past = self._current.history.past(body.visitor_id, self._clock.now())
-        # Encoded once for all arms, whose schema is one: a visitor of 60 columns takes as long as a policy's decision.
-        return Page(body, slots, self._encoded(body, slots), rules, past)
+        return Page(body, slots, self._encoded(body, slots, visitors), rules, past)
 
     def _task(self, arm: ServedArm, offer: Offer, page: Page) -> ArmTask:
         """Return what an arm has to fill from candidates; raises `PolicyError` where it cannot."""
@@ -184,11 +202,14 @@ class TaskMaker:
         first = task.slots[0]._replace(known=known, explores=not is_open)
         return ArmTask(task.arm, task.offer, task.page, [first, *task.slots[1:]], task.ruled, pool)
 
-    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody]) -> EncodedVisitor:
+    def _encoded(self, body: DecideBody, slots: Sequence[SlotBody], visitors: Sequence[Reading]) -> EncodedVisitor:
         """Encode the visitor of a request by the schema that all arms have."""
+        features = [frozen(visitor.features()) for visitor in visitors]
+        user_id = user_id_of(body.visitor_id)
+        if not slots:
+            return EncodedVisitor(features[0], [], user_id)
         encoder = self._current.model.fitted.visitors
-        by_slot = [frozen(encoder.encode_one({**body.visitor, **slot.visitor})) for slot in slots]
-        return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), by_slot)
+        return EncodedVisitor(frozen(encoder.encode_one(body.visitor)), features, user_id)
 
 
 def _task_among(arm: ServedArm, offer: Offer, page: Page, count: int = 0) -> ArmTask:
@@ -229,14 +250,13 @@ def _slots(
     most = n_products if body.candidates is None else len(body.candidates)
     if count > (len(names) if slots else most):
         raise PolicyError(f"count: got {count}, expected at most the {n_products} candidates that can be shown")
-    user_id = user_id_of(body.visitor_id)
     if not slots:
-        return [Slot(visitor.features, user_id=user_id)] * min(count, len(names))
+        return [Slot(visitor.features, user_id=visitor.user_id)] * min(count, len(names))
     places = {name: place for place, name in enumerate(names)}
     to_fill = []
     for slot, features in zip(slots, visitor.by_slot, strict=True):
         excluded_places = tuple(places[name] for name in slot.excluded if name in places)
-        to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, user_id))
+        to_fill.append(Slot(features, places.get(slot.baseline), excluded_places, visitor.user_id))
     return to_fill
 
 

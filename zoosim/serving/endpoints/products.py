@@ -91,7 +91,7 @@ class ProductEndpoint(Endpoint):
         # Nothing is awaited from the draw to the record: model, state and probabilities are of one moment.
         inputs = self._inputs(body, slots, contents)
         decision, answer = self._decide_among(sources, slots, inputs, body, request, decision_id)
-        self._clipped.note(self._current.model.fitted.visitors, inputs.visitors)
+        self._clipped.note(inputs.visitors)
         if not self._current.is_warming_up:
             self.inputs.note(inputs.deviations)
             answer.warnings = [] if takes_any_columns else self._warnings(inputs)
@@ -146,7 +146,7 @@ class ProductEndpoint(Endpoint):
             inputs: What the request holds, beside the schema, which all arms have.
             slots, body, request, decision_id: As in `decide`.
         """
-        made = self._maker.tasks(sources, body, slots)
+        made = self._maker.tasks(sources, body, slots, inputs.visitors)
         tasks = made.tasks
         units = Units(self._parts.secret, decision_id)
 
